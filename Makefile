@@ -1,20 +1,20 @@
-# The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
+# The entry points; CI calls what a person calls. Each installs what is missing (scripts/setup).
 .PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb release generate notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
 	@echo "make install     put suiro, its man pages and shell completions into ~/.local (PREFIX=DIR for elsewhere)"
 	@echo "make uninstall   remove what make install put there"
-	@echo "make kernel      build the kernel of virtual time (4 minutes; make test, wheel and deb do so, too)"
-	@echo "make players      install the players of others: VLC, GStreamer, dash.js, hls.js"
+	@echo "make kernel      build the kernel of virtual time (4 minutes; make test, wheel and deb also build it)"
+	@echo "make players      install other players: VLC, GStreamer, dash.js, hls.js"
 	@echo "make peers        build the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make test-why    every scenario in which one cause acts, live, without and with noise (3 minutes)"
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
 	@echo "make generate    write the generated files again: schema, references, the page and its types"
-	@echo "make bench       the benchmarks beside their peers, as one table and bench.json"
-	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
+	@echo "make bench       the benchmarks next to their peers, as one table and bench.json"
+	@echo "make bench-uncompressed  streams of uncompressed video compared with GStreamer's and ffmpeg's; needs root"
 	@echo "make python      types and tests of the Python package, with a cluster and notebooks"
 	@echo "make bench-python  the targets of the Python package and of sweeps, measured (5 minutes)"
 	@echo "make notebooks   run the notebooks of docs/ and keep their outputs"

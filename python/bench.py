@@ -117,7 +117,7 @@ def engine(binary: str, room: Path) -> list[Figure]:
     try:
         from ray.cluster_utils import Cluster
     except ImportError:
-        print("skipped: sweep on Ray: pip install 'suiro[ray]'", file=sys.stderr)
+        print("skipped: sweep on Ray: install suiro's wheel with the extra `ray`", file=sys.stderr)
         return figures
     os.environ.setdefault("SUIRO_BINARY", binary)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})

@@ -156,12 +156,12 @@ pub fn mp4(data: &[u8]) {
     }
 }
 
-/// An MPEG-2 video elementary stream, cut into pictures.
+/// An MPEG-2 video elementary stream, cut into frames.
 pub fn quantised(data: &[u8]) {
     let Ok(pictures) = suiro_media::quantised::parse(data) else { return };
     let mut next = 0;
     for picture in &pictures {
-        assert_eq!(picture.offset, next, "every byte belongs to one picture");
+        assert_eq!(picture.offset, next, "every byte belongs to one frame");
         next += u64::from(picture.bytes);
     }
     assert!(pictures.is_empty() || next == data.len() as u64);

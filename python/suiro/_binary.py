@@ -24,13 +24,13 @@ def find_binary() -> str:
             return str(folder / "suiro")
     searched = ", ".join(map(str, folders))
     raise FileNotFoundError(
-        f"the program suiro is not beside this package; searched {searched}\n"
+        f"the program suiro is not next to this package; searched {searched}\n"
         "hint: install the wheel (pip install suiro-*.whl), or set SUIRO_BINARY to the program"
     )
 
 
 def _folders() -> list[Path]:
-    """Where pip puts programs: of this environment, of its base, beside the package (`--target`, `--prefix`), of the user."""
+    """Where pip puts programs: of this environment, of its base, next to the package (`--target`, `--prefix`), of the user."""
     package = Path(__file__).resolve().parent
     folders = [
         Path(sysconfig.get_path("scripts")),

@@ -183,4 +183,4 @@ def need(module: str) -> Any:
     except ImportError as error:
         extra = {"pyarrow": "data", "pandas": "data", "polars": "polars", "matplotlib": "plot", "ray": "ray", "optuna": "tune"}
         hint = extra.get(module.split(".")[0], "data")
-        raise ImportError(f"{error}\nhint: pip install 'suiro[{hint}]'") from error
+        raise ImportError(f"{error}\nhint: install suiro's wheel with the extra `{hint}`") from error

@@ -1,5 +1,5 @@
 // What an object of a video track holds, as `crates/moq/src/container.rs` describes it: a time, our frame mark as an SEI
-// message, and a coded picture.
+// message, and a coded frame.
 
 /** What is known of a frame beside its picture. */
 export interface Mark {

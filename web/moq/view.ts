@@ -170,7 +170,7 @@ class Player {
     document.body.append(this.screen);
     const strip = this.strip.getContext("2d", { willReadFrequently: true });
     const screen = this.screen.getContext("2d");
-    if (strip === null || screen === null) throw new Error("no canvas to show pictures on");
+    if (strip === null || screen === null) throw new Error("no canvas to show frames on");
     const draw = (at: number): void => {
       const frame = this.newest;
       this.newest = null;

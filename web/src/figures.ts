@@ -84,7 +84,7 @@ class Figures {
       h(
         "p",
         { class: "hint screen" },
-        "Drag across a figure to zoom in, double-click to reset. Arrow keys move the cursor; + and − zoom.",
+        "Drag across a chart to zoom in, double-click to reset. Arrow keys move the cursor; + and − zoom.",
       ),
       this.controls.element,
       stack,

@@ -56,7 +56,7 @@ export function controls(page: Page, looks: Look[], view: View, actions: Actions
       ),
       reset,
     ),
-    h("button", { click: actions.save, title: "Save all figures as one SVG" }, "Save SVG"),
+    h("button", { click: actions.save, title: "Save all charts as one SVG" }, "Save SVG"),
     clock,
   );
   const element = h("div", { class: "controls screen" });

@@ -33,7 +33,7 @@ export function study(page: Page): HTMLElement | null {
 
 const VERDICTS = {
   holds: { mark: "✓", look: "good" },
-  "not shown": { mark: "≈", look: "open" },
+  inconclusive: { mark: "≈", look: "open" },
   "does not hold": { mark: "✗", look: "bad" },
   "not judged": { mark: "–", look: "open" },
 };
@@ -45,12 +45,12 @@ export function verdicts(all: Finding[]): string {
   const [hold, fail, unsure, open] = [
     judged("holds"),
     judged("does not hold"),
-    judged("not shown"),
+    judged("inconclusive"),
     judged(null),
   ];
   const others = [
     fail ? `, ${fail} not` : "",
-    unsure ? `, ${unsure} not shown` : "",
+    unsure ? `, ${unsure} inconclusive` : "",
     open ? `, ${open} not judged` : "",
   ].join("");
   return `${hold} of ${all.length} findings hold${others}`;

@@ -117,7 +117,7 @@ function alarmed(page: Page, invalid: PageTrial[]): HTMLElement {
     "div",
     { class: "alarm", role: "alert" },
     h("h3", {}, heading),
-    h("p", {}, "Their figures are left out of every mean in the table below."),
+    h("p", {}, "Their values are left out of every mean in the table below."),
     reasons(page, invalid),
   );
 }

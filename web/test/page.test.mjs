@@ -220,7 +220,7 @@ test("findings stand beside what was published", { skip }, async () => {
     ...{ formula: "1 < 2", note: null, judged_in: 1, held_in: 1 },
   });
   const published = { id: "S0", title: "", source: "", notes: null, tables: [], figures: [] };
-  const all = ["holds", "does not hold", "not shown", null].map((verdict, n) =>
+  const all = ["holds", "does not hold", "inconclusive", null].map((verdict, n) =>
     finding(`S0.${n + 1}`, verdict),
   );
   const file = join(folder, "findings.html");
@@ -233,7 +233,7 @@ test("findings stand beside what was published", { skip }, async () => {
   );
   const { page, faults } = await open(file);
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
-  assert.deepEqual(verdicts, ["✓ holds", "✗ does not hold", "≈ not shown", "– not judged"]);
+  assert.deepEqual(verdicts, ["✓ holds", "✗ does not hold", "≈ inconclusive", "– not judged"]);
   assert.deepEqual(faults, []);
 });
 
@@ -268,7 +268,7 @@ test("a study stands beside what was measured", { skip }, async () => {
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
   assert.equal(verdicts.length, 10);
   assert.ok(
-    verdicts.every((text) => /holds|does not hold|not shown|not judged/.test(text)),
+    verdicts.every((text) => /holds|does not hold|inconclusive|not judged/.test(text)),
     verdicts.join(),
   );
   const measured = await page.$$eval("#study .compared td span", (all) => all.length);

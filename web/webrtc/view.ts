@@ -1,4 +1,4 @@
-// A viewer: what is shown, read from the picture itself.
+// A viewer: what is shown, read from the frame itself.
 import { readStamp } from "../src/stamp";
 import type { ShownReport } from "./report";
 import { prefer, type Session } from "./session";

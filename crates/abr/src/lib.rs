@@ -40,15 +40,15 @@ pub use playout::{Live, Playout, PlayoutConfig, State};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// The highest rung below a share of the measured throughput ([`throughput`]).
+    /// The highest rung below a share of the measured throughput.
     Throughput,
-    /// The buffer level alone decides, by Lyapunov optimisation ([`bola`]).
+    /// The buffer level alone decides, by Lyapunov optimisation.
     Bola,
-    /// Throughput while the buffer is low, BOLA while it is high ([`dynamic`]): the default, as it
+    /// Throughput while the buffer is low, BOLA while it is high: the default, as it
     /// is dash.js's.
     #[default]
     Dynamic,
-    /// Plans five segments ahead, with a throughput estimate reduced by past errors ([`mpc`]).
+    /// Plans five segments ahead, with a throughput estimate reduced by past errors.
     Mpc,
 }
 

@@ -21,7 +21,7 @@ const NORMAL_PPM: u64 = 1_000_000;
 /// How a playout behaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlayoutConfig {
-    /// Media that must be buffered before the first picture.
+    /// Media that must be buffered before the first frame.
     pub startup: Duration,
     /// Media that must be buffered before playback goes on after a stall.
     pub resume: Duration,
@@ -37,7 +37,7 @@ pub struct Live {
     /// When media time zero was captured, in nanoseconds on the clock of [`Time`]; negative if that
     /// was before its epoch.
     pub zero_ns: i64,
-    /// How old the picture under the playhead should be.
+    /// How old the frame under the playhead should be.
     pub target: Duration,
     /// How far the latency may be from the target before the speed changes.
     pub tolerance: Duration,
@@ -52,7 +52,7 @@ pub struct Live {
 pub enum State {
     /// Nothing yet.
     Starting,
-    /// Moving pictures.
+    /// Moving frames.
     Playing,
     /// A still picture, for lack of media.
     Stalled,
@@ -63,9 +63,9 @@ pub enum State {
 /// How long each state has lasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Time before the first picture.
+    /// Time before the first frame.
     pub starting: Duration,
-    /// Time with moving pictures.
+    /// Time with moving frames.
     pub playing: Duration,
     /// Time of stalls.
     pub stalled: Duration,
@@ -77,7 +77,7 @@ pub struct Totals {
     pub skipped: Duration,
 }
 
-/// A stretch of time in which pictures moved at one speed.
+/// A stretch of time in which frames moved at one speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Motion {
     /// When it began.
@@ -181,7 +181,7 @@ impl Playout {
         self.totals
     }
 
-    /// Live only: the age of the picture under the playhead, in nanoseconds; negative if it would
+    /// Live only: the age of the frame under the playhead, in nanoseconds; negative if it would
     /// be shown before its capture.
     pub fn latency_ns(&self) -> Option<i64> {
         self.config.live.map(|live| latency_ns(&live, self.now, self.position()))

@@ -115,7 +115,7 @@ fn media_without_room_is_refused_and_room_has_its_time() {
 #[test]
 fn catches_up_and_returns_to_normal_at_the_target() {
     let mut playout = Playout::new(LIVE, 1, Duration::ZERO, Time::ZERO);
-    // At 7 s the picture of media time 0 is 7 s old, 1 s too much: 1 s at 5 % takes 20 s.
+    // At 7 s the frame of media time 0 is 7 s old, 1 s too much: 1 s at 5 % takes 20 s.
     playout.extend(at(7000), 0, ms(6000)).unwrap();
     assert_eq!((playout.state(), playout.speed()), (State::Playing, 1.05));
     assert_eq!(playout.latency_ns(), Some(7_000_000_000));
@@ -154,7 +154,7 @@ fn hopelessly_late_it_asks_for_the_target() {
     playout.extend(at(6000), 0, ms(2000)).unwrap();
     playout.advance(at(8000));
     assert_eq!((playout.state(), playout.wants_seek()), (State::Stalled, None));
-    // The picture of 2 s is 12 s old at 14 s; one nanosecond later it is too old.
+    // The frame of 2 s is 12 s old at 14 s; one nanosecond later it is too old.
     let late = at(14_000) + Duration::from_nanos(1);
     assert_eq!(playout.next_event(), Some(late));
     playout.advance(late);

@@ -70,7 +70,7 @@ impl End<'_> {
         (sent > 0.0).then(|| (1.0 - came / sent).max(0.0))
     }
 
-    /// Pictures of the other end of which something was shown within the trial.
+    /// Frames of the other end of which something was shown within the trial.
     fn shown(&self) -> impl Iterator<Item = (&FrameRow, i64)> {
         let shown = self.frames.iter().filter_map(|row| Some((*row, row.displayed_ns?)));
         shown.filter(|(_, at)| (0..self.duration_ns).contains(at))
@@ -92,7 +92,7 @@ impl End<'_> {
         self.frames.iter().filter(within).filter(|row| row.received_ns.is_none()).count() as f64
     }
 
-    /// From a picture's capture to its display, in milliseconds.
+    /// From a frame's capture to its display, in milliseconds.
     pub fn delay_ms(&self) -> Distribution {
         let delays = self.shown().filter_map(|(row, at)| at.checked_sub(row.captured_ns?));
         Distribution::equal(delays.map(|ns| ns as f64 / 1e6))

@@ -24,7 +24,7 @@ pub(crate) fn means(each: impl Iterator<Item = Vec<Option<f64>>>) -> Vec<Option<
     sums.into_iter().map(|(sum, count)| sum.map(|sum| sum / f64::from(count))).collect()
 }
 
-/// When at least half of `of` players stood still, from all their spans; sorted, none meets another.
+/// When at least half of `of` players stalled, from all their spans; sorted, none meets another.
 pub(crate) fn mostly(spans: impl Iterator<Item = (i64, i64)>, of: usize) -> Vec<(i64, i64)> {
     let mut edges: Vec<(i64, i32)> =
         spans.filter(|(from, to)| from < to).flat_map(|(from, to)| [(from, 1), (to, -1)]).collect();
@@ -39,7 +39,7 @@ pub(crate) fn mostly(spans: impl Iterator<Item = (i64, i64)>, of: usize) -> Vec<
             Some(from) if still < half => {
                 since = None;
                 match found.last_mut() {
-                    // One began to stand still as another went on.
+                    // One stalled as another went on.
                     Some(last) if last.1 == from => last.1 = at,
                     _ if from < at => found.push((from, at)),
                     _ => {}

@@ -1,4 +1,4 @@
-//! Captures at the ends of links, beside the links' own record.
+//! Captures at the ends of links, next to the links' own record.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ pub struct Look {
     pub direction: Option<Direction>,
     /// Its height in pixels.
     pub height_px: u32,
-    /// True if the times at which the viewer's picture stood still are shaded.
+    /// True if the times at which the viewer's video froze are shaded.
     pub stalls: bool,
     /// True if its vertical axis need not begin at zero.
     pub floating: bool,
@@ -69,12 +69,12 @@ panels! {
     ThroughputStations = Look {
         title: "Throughput of stations", direction: Some(Direction::Up), stalls: true, ..TALL
     };
-    /// Rates of video and of TCP beside each other.
+    /// Rates of video and of TCP next to each other.
     Rivals = Look { title: "Rate of a video flow and of a TCP flow", ..TALL };
     /// What congestion control estimates, over what the path can carry.
     Estimate = Look { title: "Estimate, capacity and encoder", stalls: true, ..TALL };
-    /// How large the encoder's pictures are.
-    PictureSize = Look { title: "Lines of the encoded picture", ..LOW };
+    /// How large the encoder's frames are.
+    PictureSize = Look { title: "Height of the encoded frames", ..LOW };
     /// How many frames the encoder makes.
     FrameRate = Look { title: "Frames encoded per second", ..LOW };
     /// What a rate control allows, and the video that is sent.
@@ -85,10 +85,10 @@ panels! {
     Rung = Look { title: "Rung shown", stalls: true, ..LOW };
     /// Media buffered by the player.
     Buffer = Look { title: "Playback buffer", stalls: true, ..TALL };
-    /// Age of the picture.
+    /// Age of the frame.
     Latency = Look { title: "Latency, capture to display", stalls: true, floating: true, ..TALL };
-    /// How good the picture looks.
-    Quality = Look { title: "Picture quality", stalls: true, floating: true, ..TALL };
+    /// How good the frame looks.
+    Quality = Look { title: "Frame quality", stalls: true, floating: true, ..TALL };
     /// Lost between service access points.
     LayerLoss = Look {
         title: "Loss between layer access points, share of packets sent", ..LOW
@@ -152,9 +152,9 @@ pub enum Style {
     Line,
     /// A line in steps.
     Step,
-    /// A faint line beside the main one.
+    /// A faint line next to the main one.
     Context,
-    /// A faint line in steps beside the main one: a bound.
+    /// A faint line in steps next to the main one: a bound.
     Bound,
     /// A bar per bin.
     Bar,

@@ -60,13 +60,13 @@ fn is(row: &PlayerRow, state: PlayerState) -> bool {
     row.state == state
 }
 
-/// True once a picture was shown and before the end: the viewer is watching, or waiting.
+/// True once a frame was shown and before the end: the viewer is watching, or waiting.
 fn is_watched(row: &PlayerRow) -> bool {
     is(row, PlayerState::Playing) || is(row, PlayerState::Stalled)
 }
 
 impl Player<'_> {
-    /// From the player's first row to the first picture, in seconds; `None` if there was none.
+    /// From the player's first row to the first frame, in seconds; `None` if there was none.
     pub fn startup_s(&self) -> Option<f64> {
         let begun = self.rows.first()?.t_ns;
         let playing = self.rows.iter().find(|row| is(row, PlayerState::Playing))?.t_ns;
@@ -90,7 +90,7 @@ impl Player<'_> {
         self.seconds_in(PlayerState::Stalled)
     }
 
-    /// Seconds of moving picture.
+    /// Seconds of moving frame.
     pub fn played_s(&self) -> Option<f64> {
         self.seconds_in(PlayerState::Playing)
     }
@@ -115,7 +115,7 @@ impl Player<'_> {
         distribution(watched, |row| value(row))
     }
 
-    /// What `value` makes of the states in which the picture moves, over time.
+    /// What `value` makes of the states in which the frame moves, over time.
     pub fn playing(&self, value: impl Fn(&PlayerRow) -> Option<f64>) -> Distribution {
         let playing = self.states.iter().filter(|state| is(state.value, PlayerState::Playing));
         distribution(playing, |row| value(row))
@@ -132,7 +132,7 @@ impl Player<'_> {
         })
     }
 
-    /// How old pictures were when they were shown, in milliseconds; of a player that does not tell
+    /// How old frames were when they were shown, in milliseconds; of a player that does not tell
     /// its frames, how old the picture under its playhead was while somebody watched.
     pub fn latency(&self) -> Distribution {
         match self.screen.is_known() {
@@ -141,7 +141,7 @@ impl Player<'_> {
         }
     }
 
-    /// When the picture stood still after it began, as stretches of time that do not touch; of a
+    /// When the video froze after it began, as stretches of time that do not touch; of a
     /// player that does not tell its frames, when it says that it stalled.
     pub fn stall_spans(&self) -> Vec<(i64, i64)> {
         if self.screen.is_known() {
@@ -172,7 +172,7 @@ impl Player<'_> {
         (!self.requests.is_empty()).then_some(count as f64)
     }
 
-    /// Bit rate of the segments under the playhead while the picture moved, over time; `None` if it is not known.
+    /// Bit rate of the segments under the playhead while the frame moved, over time; `None` if it is not known.
     pub fn bitrate_mean_bps(&self) -> Option<f64> {
         let segments = Segments::of(&self.requests);
         self.playing(|row| segments.under(row)).mean()

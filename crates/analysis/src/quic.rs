@@ -82,7 +82,7 @@ impl Connection<'_> {
 /// How long before the trial's end what a frame refers to may be under way to the viewer, in nanoseconds.
 const UNDER_WAY_NS: i64 = 1_000_000_000;
 
-/// One session at its client, and when its viewer first showed a picture.
+/// One session at its client, and when its viewer first showed a frame.
 pub(crate) struct Session<'a> {
     /// The endpoint's name.
     pub name: &'a str,
@@ -170,7 +170,7 @@ impl Session<'_> {
         self.frames.iter().filter(came).filter(|frame| !frame.decodable).count() as f64
     }
 
-    /// From the connection's beginning to the first picture shown, in milliseconds.
+    /// From the connection's beginning to the first frame shown, in milliseconds.
     pub fn first_frame_ms(&self) -> Option<f64> {
         Some(self.first_shown_ns?.saturating_sub(self.row.t_ns.as_nanos_i64()) as f64 / 1e6)
     }

@@ -1,7 +1,7 @@
 //! Real-time video and TCP that share a path: how the flows divide it between them.
 //!
 //! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
-//! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 pictures at
+//! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 frames at
 //! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on.
 //!
 //! At a hub both ways of a flow are among what stations sent. The way that delivered more bytes is the flow; the other
@@ -22,7 +22,7 @@ use crate::link::Direction;
 use crate::stats::Distribution;
 use crate::view::View;
 
-/// 30 pictures at 30000/1001 per second.
+/// 30 frames at 30000/1001 per second.
 const GOP_NS: i64 = 1_001_000_000;
 
 /// GoP times over which rates are averaged for short-term fairness.

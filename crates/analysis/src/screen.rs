@@ -42,14 +42,14 @@ impl<'a> Screen<'a> {
         !self.shown.is_empty()
     }
 
-    /// How old each picture was when it was shown, in milliseconds, with when that was.
+    /// How old each frame was when it was shown, in milliseconds, with when that was.
     pub fn latencies(&self) -> impl Iterator<Item = (i64, f64)> {
         self.shown.iter().filter_map(|(t_ns, row)| {
             Some((*t_ns, t_ns.saturating_sub(row.captured_ns?) as f64 / 1e6))
         })
     }
 
-    /// The time from one event to another of the pictures shown, in milliseconds, where both are known. Media that is
+    /// The time from one event to another of the frames shown, in milliseconds, where both are known. Media that is
     /// fetched in segments has none: its `received_ns` is of the segment.
     pub fn between(
         &self,
@@ -71,7 +71,7 @@ impl<'a> Screen<'a> {
         self.end_ns
     }
 
-    /// When the picture stood still, as stretches of time.
+    /// When the video froze, as stretches of time.
     pub fn freezes(&self) -> Vec<(i64, i64)> {
         let time = |ns: i64| Time::from_nanos(u64::try_from(ns).unwrap_or(0));
         let mut freezes = Freezes::default();
@@ -88,17 +88,17 @@ impl<'a> Screen<'a> {
         self.is_known().then(|| lengths.collect())
     }
 
-    /// How often the picture stood still.
+    /// How often the video froze.
     pub fn freeze_count(&self) -> Option<f64> {
         Some(self.freeze_lengths()?.len() as f64)
     }
 
-    /// How long it stood still, all told, in seconds.
+    /// How long it stalled, all told, in seconds.
     pub fn freeze_s(&self) -> Option<f64> {
         Some(self.freeze_lengths()?.iter().sum())
     }
 
-    /// How long it stood still at most, in seconds.
+    /// How long it stalled at most, in seconds.
     pub fn freeze_max_s(&self) -> Option<f64> {
         Some(self.freeze_lengths()?.into_iter().fold(0.0, f64::max))
     }
@@ -114,7 +114,7 @@ impl<'a> Screen<'a> {
         self.is_known().then_some(self.skipped as f64)
     }
 
-    /// Pictures shown of which a decoder had to make up parts.
+    /// Frames shown of which a decoder had to make up parts.
     pub fn frames_damaged(&self) -> Option<f64> {
         let damaged = self.shown.iter().filter(|(_, row)| row.damaged).count();
         self.is_known().then_some(damaged as f64)
@@ -125,7 +125,7 @@ impl<'a> Screen<'a> {
         Distribution::equal(self.quality.iter().filter_map(|row| value(row)))
     }
 
-    /// The opinion that viewers would have of the pictures, from 1 (bad) to 5 (excellent). The VMAF
+    /// The opinion that viewers would have of the frames, from 1 (bad) to 5 (excellent). The VMAF
     /// model v0.6.1 was trained on votes on that scale and is linear in it, with "bad" at about 20
     /// and "excellent" at 100 (Netflix, `resource/doc/models.md` of the VMAF repository).
     pub fn mos(&self) -> Option<f64> {

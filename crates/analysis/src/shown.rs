@@ -49,7 +49,7 @@ impl<'a> Converters<'a> {
         self.differing(|row| row.frame)
     }
 
-    /// Ticks at which the parts were not of one picture; `None` if packets do not say.
+    /// Ticks at which the parts were not of one frame; `None` if packets do not say.
     pub fn mixed(&self) -> Option<f64> {
         let known = self.rows.iter().all(|row| row.frame.is_none() || row.content.is_some());
         self.differing(|row| row.content).filter(|_| known)

@@ -1,10 +1,10 @@
-//! When processors stood still during a trial.
+//! When CPUs stalled during a trial.
 
 use suiro_record::tables::StandstillRow;
 use suiro_record::{Trial, TrialSummary};
 use suiro_units::to_i64;
 
-/// The times at which at least one processor stood still.
+/// The times at which at least one CPU stalled.
 pub(crate) struct Still {
     /// From and to, sorted, apart from each other.
     stretches: Vec<(i64, i64)>,
@@ -26,7 +26,7 @@ impl Still {
         Some(Self { stretches })
     }
 
-    /// True if a processor stood still at some time between these two.
+    /// True if a CPU stalled at some time between these two.
     pub fn within(&self, from_ns: i64, to_ns: i64) -> bool {
         let at = self.stretches.partition_point(|(_, end)| *end <= from_ns);
         self.stretches.get(at).is_some_and(|(from, _)| *from < to_ns)
@@ -43,8 +43,8 @@ fn stretch(row: &StandstillRow) -> (i64, i64) {
 /// watched.
 ///
 /// ```text
-/// processors stood still 12 times in 4 trials, for 31.0 ms at most; 14 of 20 late frames fell into one; skew 24.2 ms, \
-/// without them 3.1 ms (99 %, worst trial); watching took 0.01 of a processor
+/// CPUs stalled 12 times in 4 trials, for 31.0 ms at most; 14 of 20 late frames fell into one; skew 24.2 ms, \
+/// without them 3.1 ms (99 %, worst trial); watching took 0.01 of a CPU
 /// ```
 pub fn standing_still(trials: &[TrialSummary]) -> Option<String> {
     let valid = || trials.iter().filter(|trial| trial.valid);
@@ -58,10 +58,10 @@ pub fn standing_still(trials: &[TrialSummary]) -> Option<String> {
     let count = sum("machine.standstills");
     let trials = if watched == 1 { "1 trial".to_owned() } else { format!("{watched} trials") };
     let mut line = if count == 0.0 {
-        format!("no processor stood still in {trials}")
+        format!("no CPU stalled in {trials}")
     } else {
         let times = if count == 1.0 { "once".to_owned() } else { format!("{count} times") };
-        format!("processors stood still {times} in {trials}, for {longest:.1} ms at most")
+        format!("CPUs stalled {times} in {trials}, for {longest:.1} ms at most")
     };
     if !values("stream.late_frames").is_empty() {
         let (late, still) = (sum("stream.late_frames"), sum("stream.late_still_frames"));
@@ -73,5 +73,5 @@ pub fn standing_still(trials: &[TrialSummary]) -> Option<String> {
         line += &format!("; skew {skew:.1} ms, without them {running:.1} ms (99 %, worst trial)");
     }
     let cores = most("machine.watcher_cores").unwrap_or_default();
-    Some(line + &format!("; watching took {cores:.3} of a processor"))
+    Some(line + &format!("; watching took {cores:.3} of a CPU"))
 }

@@ -15,7 +15,7 @@ pub struct Timeline {
     pub bin_s: f64,
     /// The series, in the order of a page.
     pub series: Vec<Series>,
-    /// When at least half of the pictures stood still: from and to, in seconds, sorted.
+    /// When at least half of the video froze: from and to, in seconds, sorted.
     pub stalls: Vec<(f64, f64)>,
 }
 

@@ -14,7 +14,7 @@ use crate::still::Still;
 /// All streams of all receivers, within the trial.
 pub(crate) struct Streams<'a> {
     rows: Vec<&'a UncompressedFrameRow>,
-    /// When processors stood still, if the trial was watched.
+    /// When CPUs stalled, if the trial was watched.
     still: Option<Still>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Streams<'a> {
         self.count_late(|_| true)
     }
 
-    /// Those late frames during which a processor stood still; `None` if that was not watched.
+    /// Those late frames during which a CPU stalled; `None` if that was not watched.
     pub fn late_still(&self) -> Option<f64> {
         let still = self.still.as_ref()?;
         self.count_late(|row| fell_into(row, still))
@@ -68,7 +68,7 @@ impl<'a> Streams<'a> {
         (!due.is_empty()).then(|| due.iter().filter(late).count() as f64)
     }
 
-    /// The streams without those frames during which a processor stood still; `None` if that was not watched.
+    /// The streams without those frames during which a CPU stalled; `None` if that was not watched.
     pub fn running(&self) -> Option<Streams<'a>> {
         let still = self.still.as_ref()?;
         let rows = self.rows.iter().copied().filter(|row| !fell_into(row, still)).collect();
@@ -121,7 +121,7 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// True if a processor stood still between when a frame was due and when it began.
+/// True if a CPU stalled between when a frame was due and when it began.
 fn fell_into(row: &UncompressedFrameRow, still: &Still) -> bool {
     let came_ns = if row.packets > 0 { row.t_ns } else { row.t_ns.saturating_add(row.period_ns) };
     row.due_ns.is_some_and(|due_ns| still.within(due_ns, came_ns))

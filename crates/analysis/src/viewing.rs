@@ -6,7 +6,7 @@ use crate::Records;
 use crate::player::Player;
 use crate::view::View;
 
-/// A picture that came on the screen.
+/// A frame that came on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// When, in nanoseconds since the trial began.
@@ -22,9 +22,9 @@ pub struct Moment {
 /// What one viewer saw.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Viewing {
-    /// The pictures, in order; empty if it is not known what was shown.
+    /// The frames, in order; empty if it is not known what was shown.
     pub moments: Vec<Moment>,
-    /// When the picture stood still: from and to, in order.
+    /// When the video froze: from and to, in order.
     pub freezes: Vec<(i64, i64)>,
     /// Media buffered, in milliseconds, from a time on; in order. Empty if the viewer does not tell.
     pub buffer: Vec<(i64, f64)>,
@@ -55,13 +55,13 @@ fn of(player: &Player, duration_ns: i64) -> Viewing {
 }
 
 impl Viewing {
-    /// The picture on the screen at a time; `None` before the first.
+    /// The frame on the screen at a time; `None` before the first.
     pub fn at(&self, t_ns: i64) -> Option<&Moment> {
         let after = self.moments.partition_point(|moment| moment.t_ns <= t_ns);
         after.checked_sub(1).map(|index| &self.moments[index])
     }
 
-    /// How old the picture on the screen is, in nanoseconds; `None` unless live.
+    /// How old the frame on the screen is, in nanoseconds; `None` unless live.
     pub fn age_ns(&self, t_ns: i64) -> Option<i64> {
         Some(t_ns.saturating_sub(self.at(t_ns)?.captured_ns?))
     }
@@ -72,7 +72,7 @@ impl Viewing {
         after.checked_sub(1).map(|index| self.buffer[index].1)
     }
 
-    /// For how long the picture has stood still, in nanoseconds, if that is a freeze.
+    /// For how long the frame has been frozen, in nanoseconds, if that is a freeze.
     pub fn frozen_ns(&self, t_ns: i64) -> Option<i64> {
         let after = self.freezes.partition_point(|(from, _)| *from <= t_ns);
         let (from, to) = self.freezes[after.checked_sub(1)?];

@@ -20,7 +20,7 @@ const REACTS_NS: i64 = 1_000_000_000;
 /// A fall of the capacity is one by this share or more that lasts as long as this.
 const FALL: f64 = 0.25;
 const FALL_LASTS_NS: i64 = 5_000_000_000;
-/// Pictures are in time if they are no older than this.
+/// Frames are in time if they are no older than this.
 const IN_TIME_MS: f64 = 300.0;
 const SECOND_NS: i64 = 1_000_000_000;
 const STEP_NS: i64 = 100_000_000;
@@ -37,11 +37,11 @@ pub(crate) struct Connection<'a> {
     rows: Vec<Stretch<&'a WebrtcRow>>,
     /// What the narrowest link on its way could carry; none without a limit.
     capacity: Vec<Stretch<f64>>,
-    /// When the endpoint's viewer first showed a picture after the session began.
+    /// When the endpoint's viewer first showed a frame after the session began.
     first_shown_ns: Option<i64>,
-    /// When the endpoint's viewer showed each picture, and how old it was then, in milliseconds.
+    /// When the endpoint's viewer showed each frame, and how old it was then, in milliseconds.
     latencies: Vec<(i64, f64)>,
-    /// When the picture stood still.
+    /// When the video froze.
     freezes: Vec<(i64, i64)>,
     duration_ns: i64,
 }
@@ -278,7 +278,7 @@ impl Connection<'_> {
         })
     }
 
-    /// From a fall of the capacity until the oldest picture of each later second, 95 % of them, was at most 300 ms old when
+    /// From a fall of the capacity until the oldest frame of each later second, 95 % of them, was at most 300 ms old when
     /// it was shown, in seconds; the longest. `None` without a fall, or if that was never so.
     pub fn recovery_s(&self) -> Option<f64> {
         let falls = self.falls().map(|(from, to)| self.recovers(from, to));
@@ -286,7 +286,7 @@ impl Connection<'_> {
         falls?.into_iter().reduce(f64::max)
     }
 
-    /// From when on after a fall 95 % of the pictures of a second, of each second until the next change, were shown in
+    /// From when on after a fall 95 % of the frames of a second, of each second until the next change, were shown in
     /// time.
     fn recovers(&self, from: i64, to: i64) -> Option<f64> {
         let late = |second: i64| {
@@ -321,7 +321,7 @@ impl Connection<'_> {
         Some(took.as_millis_f64())
     }
 
-    /// From the offer to the first picture shown, in milliseconds.
+    /// From the offer to the first frame shown, in milliseconds.
     pub fn first_frame_ms(&self) -> Option<f64> {
         let begun = nanos(self.session?.t_ns);
         Some(self.first_shown_ns?.min(self.duration_ns).saturating_sub(begun) as f64 / 1e6)

@@ -64,7 +64,7 @@ pub struct Counts {
     pub dropped: u64,
     /// Packets that are not in the file because it was full.
     pub beyond: u64,
-    /// Processor time of the thread, in nanoseconds; the kernel's copying of packets is not in it.
+    /// CPU time of the thread, in nanoseconds; the kernel's copying of packets is not in it.
     pub cpu_ns: u64,
 }
 

@@ -5,11 +5,11 @@ use crate::codec::{Picture, Size};
 /// Fixed-point angle: a full turn is 256.
 const TURN: u32 = 256;
 
-/// The scene at picture `number`.
+/// The scene at frame `number`.
 pub fn see(size: Size, number: u32) -> Picture {
     let mut picture = Picture::grey(size);
     let (width, height) = (size.width(), size.height());
-    // The head sways once in 64 pictures; the curtain's folds drift slowly.
+    // The head sways once in 64 frames; the curtain's folds drift slowly.
     let sway = wave(number * TURN / 64) * width as i32 / 1600;
     let (middle_x, middle_y) = (width as i32 / 2 + sway, height as i32 / 2);
     let radius = height as i32 / 3;

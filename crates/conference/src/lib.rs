@@ -1,10 +1,10 @@
 //! A video call as a desktop conference of the 1990s made it: two programs send each other video, and each does
 //! everything in one thread. It captures, encodes and sends by a non-blocking UDP socket, receives and decodes. A
-//! processor with too much to do starves all of it at once, which is what study S2 measured.
+//! CPU with too much to do starves all of it at once, which is what study S2 measured.
 //!
-//! The parts that decide are pure: [`camera`] (what is seen), [`codec`] (pictures to bits and back), [`payload`] (bits in
-//! RTP packets), [`sender`], [`receiver`] (what became of the pictures) and [`schedule`] (when one is due). [`call`] turns
-//! the loop. [`spray`] is a load: a flood of packets that takes a processor away from such a call. These two open
+//! The parts that decide are pure: [`camera`] (what is seen), [`codec`] (frames to bits and back), [`payload`] (bits in
+//! RTP packets), [`sender`], [`receiver`] (what became of the frames) and [`schedule`] (when one is due). [`call`] turns
+//! the loop. [`spray`] is a load: a flood of packets that takes a CPU away from such a call. These two open
 //! sockets.
 
 pub mod call;

@@ -6,7 +6,7 @@
 //! | 1, 2 | width and height in macroblocks |
 //! | 3, 4 | first macroblock |
 //! | 5, 6 | number of macroblocks |
-//! | 7–10 | number of the picture |
+//! | 7–10 | number of the frame |
 //! | 11–18 | when it was captured, in nanoseconds since 1970 |
 //! | 19–26 | when its first packet was handed to the socket, in nanoseconds since 1970 |
 
@@ -21,7 +21,7 @@ pub const IP_UDP_BYTES: usize = 20 + 8;
 /// The payload type: a dynamic one (RFC 3551 §3).
 pub const PAYLOAD_TYPE: u8 = 98;
 
-/// Which picture a slice is of.
+/// Which frame a slice is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// Its number, from 0.

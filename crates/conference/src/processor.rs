@@ -1,16 +1,15 @@
-//! Which processor a thread stays on, and how it stands among others there.
+//! Which CPU a thread stays on, and how it stands among others there.
 
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use suiro_endpoint::net::NetError;
 
-/// Keeps this thread on processor number `nth` of those that it may use, from 0 and round again.
+/// Keeps this thread on CPU number `nth` of those that it may use, from 0 and round again.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub fn stay_on(nth: u8) -> Result<(), NetError> {
-    let failed =
-        |error: Errno| NetError::Io { doing: "staying on one processor", cause: error.into() };
+    let failed = |error: Errno| NetError::Io { doing: "staying on one CPU", cause: error.into() };
     let allowed = sched_getaffinity(None).map_err(failed)?;
     let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let mut set = CpuSet::new();

@@ -1,7 +1,7 @@
-//! Packets into pictures, and what became of each. Pure: it is handed the times.
+//! Packets into frames, and what became of each. Pure: it is handed the times.
 //!
-//! Slices are decoded as they come, into the picture that is on the screen, as CellB's viewers did: where one is lost, the
-//! old picture stays. A picture is shown when it is whole, or, damaged, when a packet of a later one comes.
+//! Slices are decoded as they come, into the frame that is on the screen, as CellB's viewers did: where one is lost, the
+//! old frame stays. A frame is shown when it is whole, or, damaged, when a packet of a later one comes.
 
 use std::collections::VecDeque;
 
@@ -11,21 +11,21 @@ use suiro_units::Time;
 use crate::codec::{self, Picture, Size};
 use crate::payload::{self, Mark, PAYLOAD_TYPE};
 
-/// Most pictures of a gap that are recorded one by one.
+/// Most frames of a gap that are recorded one by one.
 pub const GAP_MAX: u32 = 10_000;
 
-/// What became of a picture.
+/// What became of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Its number.
     pub picture: u32,
     /// When that was certain.
     pub at: Time,
-    /// The picture, if anything of it came.
+    /// The frame, if anything of it came.
     pub shown: Option<Shown>,
 }
 
-/// A picture that was shown.
+/// A frame that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
     /// What its sender says of it.
@@ -43,7 +43,7 @@ pub struct Shown {
 pub struct Counters {
     /// Packets of the stream.
     pub packets: u64,
-    /// Of those, packets of a picture that was over.
+    /// Of those, packets of a frame that was over.
     pub late: u64,
     /// Packets of no call, or of another.
     pub refused: u64,
@@ -55,9 +55,9 @@ pub struct Receiver {
     /// What is on the screen.
     screen: Picture,
     ssrc: Option<u32>,
-    /// The picture that is being received.
+    /// The frame that is being received.
     open: Option<Open>,
-    /// The first picture of which nothing is certain.
+    /// The first frame of which nothing is certain.
     next: u32,
     seen: VecDeque<Seen>,
     counters: Counters,
@@ -73,7 +73,7 @@ struct Open {
 }
 
 impl Receiver {
-    /// A receiver of pictures of that size.
+    /// A receiver of frames of that size.
     pub fn new(size: Size) -> Self {
         Self {
             screen: Picture::grey(size),
@@ -100,7 +100,7 @@ impl Receiver {
             self.counters.late += 1;
             return;
         }
-        // A number far ahead is not that of a later picture: no call pauses for a day.
+        // A number far ahead is not that of a later frame: no call pauses for a day.
         if mark.picture - self.next > GAP_MAX {
             self.counters.refused += 1;
             return;
@@ -133,7 +133,7 @@ impl Receiver {
         }
     }
 
-    /// The picture that is being received is shown, and those before it never will be.
+    /// The frame that is being received is shown, and those before it never will be.
     fn close(&mut self, now: Time) {
         let Some(open) = self.open.take() else { return };
         for picture in self.next..open.mark.picture {
@@ -146,7 +146,7 @@ impl Receiver {
         self.next = mark.picture + 1;
     }
 
-    /// What became of the next picture, in their order. A picture that is being received when the call ends is cut by
+    /// What became of the next frame, in their order. A frame that is being received when the call ends is cut by
     /// that, and nothing is said of it.
     pub fn take_seen(&mut self) -> Option<Seen> {
         self.seen.pop_front()
@@ -191,7 +191,7 @@ mod tests {
         Time::ZERO + CAPTURED * u64::from(number)
     }
 
-    /// The packets of pictures 0 to `count` - 1.
+    /// The packets of frames 0 to `count` - 1.
     fn packets(count: u32) -> Vec<Vec<Vec<u8>>> {
         let config = Config { picture_bytes: 8000, packet_bytes: 1200 };
         let mut sender = Sender::new(config, &mut Seed(1).random());
@@ -237,7 +237,7 @@ mod tests {
         };
         send(0, 0);
         send(1, 1); // its first packet is lost
-        send(4, 0); // two pictures are lost
+        send(4, 0); // two frames are lost
         send(2, 0); // they come after all
         send(5, 1);
         let want = [(0, Some(false)), (1, Some(true)), (2, None), (3, None), (4, Some(false))];

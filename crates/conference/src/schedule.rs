@@ -1,20 +1,20 @@
-//! When the camera has a picture.
+//! When the camera has a frame.
 
 use suiro_units::{Duration, Time};
 
-/// A camera's pictures are due at a constant rate. A thread that comes late finds the newest one; those before it are
+/// A camera's frames are due at a constant rate. A thread that comes late finds the newest one; those before it are
 /// skipped, and counted.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     start: Time,
     interval: Duration,
-    /// The number of the next picture that was not captured yet.
+    /// The number of the next frame that was not captured yet.
     next: u32,
-    /// Pictures that were not captured in time.
+    /// Frames that were not captured in time.
     skipped: u32,
 }
 
-/// A picture that is due.
+/// A frame that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     /// Its number, from 0.
@@ -24,17 +24,17 @@ pub struct Due {
 }
 
 impl Schedule {
-    /// Picture 0 is due at `start`, each other one `interval` after the one before. `interval` is greater than zero.
+    /// Frame 0 is due at `start`, each other one `interval` after the one before. `interval` is greater than zero.
     pub fn new(start: Time, interval: Duration) -> Self {
         Self { start, interval, next: 0, skipped: 0 }
     }
 
-    /// When the next picture is due.
+    /// When the next frame is due.
     pub fn next_at(&self) -> Time {
         self.at(self.next)
     }
 
-    /// The newest picture that is due, once; `None` if none is.
+    /// The newest frame that is due, once; `None` if none is.
     pub fn take(&mut self, now: Time) -> Option<Due> {
         if now < self.next_at() {
             return None;
@@ -46,7 +46,7 @@ impl Schedule {
         Some(Due { number, at: self.at(number) })
     }
 
-    /// Pictures skipped since this was last asked.
+    /// Frames skipped since this was last asked.
     pub fn take_skipped(&mut self) -> u32 {
         std::mem::take(&mut self.skipped)
     }

@@ -1,4 +1,4 @@
-//! Pictures into RTP packets. Pure: it is handed the times.
+//! Frames into RTP packets. Pure: it is handed the times.
 
 use rtp_types::RtpPacketBuilder;
 use suiro_units::{Random, Time};
@@ -6,10 +6,10 @@ use suiro_units::{Random, Time};
 use crate::codec::{self, Picture, Slice};
 use crate::payload::{self, HEADER_BYTES, IP_UDP_BYTES, Mark, PAYLOAD_TYPE, RTP_BYTES};
 
-/// How pictures are sent.
+/// How frames are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Most bytes of a picture, where the coarsest quantiser allows it.
+    /// Most bytes of a frame, where the coarsest quantiser allows it.
     pub picture_bytes: usize,
     /// Largest IP packet.
     pub packet_bytes: usize,
@@ -33,14 +33,14 @@ impl Sender {
         Self { config, ssrc, sequence, base }
     }
 
-    /// Encodes a picture.
+    /// Encodes a frame.
     pub fn encode(&self, picture: &Picture) -> Vec<Slice> {
         let slice =
             self.config.packet_bytes.saturating_sub(IP_UDP_BYTES + RTP_BYTES + HEADER_BYTES);
         codec::encode(picture, self.config.picture_bytes, slice)
     }
 
-    /// The packets of an encoded picture.
+    /// The packets of an encoded frame.
     pub fn packets(&mut self, captured: Time, mark: Mark, slices: &[Slice]) -> Vec<Vec<u8>> {
         // RFC 3551 §5: video has a clock of 90 kHz.
         let ticks = (u128::from(captured.as_nanos()) * 90_000 / 1_000_000_000) as u32;

@@ -1,4 +1,4 @@
-//! A flood of small packets that keeps a host's processor at work: the load of study S2.
+//! A flood of small packets that keeps a host's CPU at work: the load of study S2.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -180,7 +180,7 @@ impl Client {
         if let Some(token) = &self.manners.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        let because = "cannot be asked for: the path is none";
+        let because = "cannot be requested: its path is not valid";
         request
             .body(Full::new(Bytes::from(ask.body.clone())))
             .map_err(|_| ClientError::Answer { base: self.base.clone(), because })
@@ -195,7 +195,7 @@ impl Client {
         }
         let config = self.manners.tls.clone().ok_or_else(|| {
             failed(io::Error::other(
-                "it asks for TLS\nhint: name whom to trust with --authority FILE",
+                "it requires TLS\nhint: give the certificate to trust with --authority FILE",
             ))
         })?;
         let name = ServerName::try_from(self.base.host.clone());

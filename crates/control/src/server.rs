@@ -30,7 +30,7 @@ const PATIENCE: StdDuration = StdDuration::from_secs(5);
 /// A request that waits for its reply.
 pub type Waiting = suiro_serving::desk::Waiting<Ask, Reply>;
 
-/// A server that runs beside the loop that answers its requests.
+/// A server that runs next to the loop that answers its requests.
 pub struct Serving {
     asked: mpsc::Receiver<Waiting>,
     over: oneshot::Sender<()>,

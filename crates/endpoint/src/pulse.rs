@@ -1,6 +1,6 @@
 //! Whether an endpoint ran while it should have: a heartbeat on the thread that does its work.
 //!
-//! An endpoint that was stopped, or waited long for a processor, measures that instead of the network. So it looks at its
+//! An endpoint that was stopped, or waited long for a CPU, measures that instead of the network. So it looks at its
 //! clock every [`BEAT`], and writes to the table `lateness` how late it was. What an endpoint was not there to do, it
 //! must not claim to have done: [`Pulse::now`] says when it was away.
 

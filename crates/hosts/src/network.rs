@@ -67,7 +67,7 @@ pub enum CableKind {
     /// One veth pair without offloads: every packet is complete and handed over on its own.
     Plain,
     /// One veth pair whose ends keep a network card's offloads ([`Host::offloads_of_a_card`]), for
-    /// rates at which the processor cannot compute checksums. Every packet still crosses on its
+    /// rates at which the CPU cannot compute checksums. Every packet still crosses on its
     /// own.
     Card,
     /// A veth pair from each host to the wire namespace; nothing passes between the two until an

@@ -1,4 +1,4 @@
-//! DASH and HLS over HTTP/1.1: an origin and a headless player; and [`web`] traffic beside them.
+//! DASH and HLS over HTTP/1.1: an origin and a headless player; and [`web`] traffic next to them.
 //!
 //! [`origin::run`] serves a media package, live or on demand; [`player::run`] plays from any origin
 //! and records what it asked for and what a viewer would have seen. Both are functions with a

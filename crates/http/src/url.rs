@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The longest URL that is accepted, in bytes.
 pub const BYTES_MAX: usize = 4096;
 
-/// What a URL may contain beside letters and digits (RFC 3986 §2).
+/// What a URL may contain next to letters and digits (RFC 3986 §2).
 const PUNCTUATION: &[u8] = b"-._~:/?#[]@!$&'()*+,;=%";
 
 /// An absolute `http` URL.

@@ -34,12 +34,12 @@ pub fn tai_ns() -> u64 {
     read_dynamic(DynamicClockId::Tai).unwrap_or_else(realtime_ns)
 }
 
-/// Processor time that the calling thread has used, in nanoseconds.
+/// CPU time that the calling thread has used, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(ClockId::ThreadCPUTime)
 }
 
-/// Processor time that all threads of this process have used, in nanoseconds.
+/// CPU time that all threads of this process have used, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     read(ClockId::ProcessCPUTime)
 }

@@ -10,7 +10,7 @@ use suiro_record::{EndpointLateness, Reader, Writer};
 use suiro_scenario::{Absence, Endpoint};
 use suiro_units::{Duration, Time};
 
-/// The longest time without running that does not make a trial invalid. A picture that stands 150 ms longer than usual
+/// The longest time without running that does not make a trial invalid. A frame that stands 150 ms longer than usual
 /// is a freeze (W3C, `freezeCount`), and TCP's shortest retransmission timeout in Linux is 200 ms: within the bound an
 /// absence causes neither. docs/method.md argues it.
 pub const BOUND: Duration = Duration::from_millis(150);
@@ -56,7 +56,7 @@ pub fn summary(rows: &[LatenessRow], endpoint: &str) -> Option<EndpointLateness>
 pub struct Fault {
     /// The reason, a sentence.
     pub because: String,
-    /// True if it only waited for a processor: the machine was busy.
+    /// True if it only waited for a CPU: the machine was busy.
     pub waited: bool,
 }
 
@@ -105,7 +105,7 @@ impl Gap {
 
 impl std::fmt::Display for Gap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let did = if self.waited { "waited for a processor" } else { "did not run" };
+        let did = if self.waited { "waited for a CPU" } else { "did not run" };
         let seconds = |time: Time| time.as_nanos() as f64 / 1e9;
         write!(f, "{did} from {:.2} s to {:.2} s", seconds(self.from), seconds(self.to))
     }
@@ -158,7 +158,7 @@ mod tests {
         endpoints.push(endpoint("hogs", Absence::Ignored));
         let expected = [
             ("endpoint origin did not run from 4.00 s to 7.00 s; once more for over 150 ms", false),
-            ("endpoint iperf waited for a processor from 2.50 s to 2.80 s", true),
+            ("endpoint iperf waited for a CPU from 2.50 s to 2.80 s", true),
         ];
         let expected = expected.map(|(why, waited)| Fault { because: why.into(), waited });
         // The last 50 ms of the trial are within the bound, and what is after it does not count.

@@ -1,4 +1,4 @@
-//! The trial's share of the processors, beside what else runs on the machine.
+//! The trial's share of the CPUs, next to what else runs on the machine.
 
 use std::fs;
 

@@ -57,7 +57,7 @@ pub struct Process {
 
 impl Process {
     /// Starts `command` with standard error going to the file `log` and standard output, if there
-    /// is any, to the file beside it that ends in `.out`; lines of standard output are events too.
+    /// is any, to the file next to it that ends in `.out`; lines of standard output are events too.
     /// `process` is the number in its events.
     pub fn start(
         mut command: Command,
@@ -166,7 +166,7 @@ impl Log {
     }
 }
 
-/// The file for standard output, beside the log of standard error.
+/// The file for standard output, next to the log of standard error.
 fn output_beside(log: &Path) -> PathBuf {
     log.with_extension("out")
 }

@@ -139,7 +139,7 @@ impl Routers {
         Ok(())
     }
 
-    /// Waits until each router knows the others beside it. Those beyond an emulated link meet when it carries packets, in
+    /// Waits until each router knows the others next to it. Those beyond an emulated link meet when it carries packets, in
     /// the trial's first second.
     fn meet(&self, topology: &Topology, multicast: &Multicast, dir: &Path) -> Result<()> {
         let began = Epoch::now();
@@ -286,7 +286,7 @@ fn other<'t>(link: &'t Link, host: &str) -> &'t str {
     if link.from == host { &link.to } else { &link.from }
 }
 
-/// Each router, with the addresses of the routers beside it.
+/// Each router, with the addresses of the routers next to it.
 fn neighbours(topology: &Topology, multicast: &Multicast) -> Vec<(String, BTreeSet<String>)> {
     let address = |host: &str| {
         let at = topology.hosts.iter().position(|it| it == host).unwrap_or_default();

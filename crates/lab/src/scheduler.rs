@@ -1,8 +1,8 @@
 //! Programs of others, watched from outside: what the kernel's scheduler says about their threads in /proc. A program
-//! that is stopped, or waits for a processor, does not say so itself.
+//! that is stopped, or waits for a CPU, does not say so itself.
 //!
 //! Each look reads the state of every process below an endpoint's, and for each of its threads how long it waited on a
-//! run queue so far and how often it got a processor (/proc/PID/task/TID/schedstat; absent without CONFIG_SCHED_INFO).
+//! run queue so far and how often it got a CPU (/proc/PID/task/TID/schedstat; absent without CONFIG_SCHED_INFO).
 //! From that follows a lower bound of the longest single wait: the mean wait of the time between two looks, or what was
 //! waited more than there was time between them, because that began before.
 
@@ -34,9 +34,9 @@ struct Process {
 /// What a thread's /proc/PID/task/TID/schedstat counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Waits {
-    /// Time on a run queue without a processor.
+    /// Time on a run queue without a CPU.
     waited: Duration,
-    /// How often it got a processor.
+    /// How often it got a CPU.
     turns: u64,
 }
 

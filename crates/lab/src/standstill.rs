@@ -1,7 +1,7 @@
-//! Whether the machine itself stood still during a trial: a watcher on each processor sleeps to absolute times, and notes
+//! Whether the machine itself stalled during a trial: a watcher on each CPU sleeps to absolute times, and notes
 //! when it was woken late. What a stream of uncompressed video loses to that is not the stream's fault.
 //!
-//! A watcher that is late may have waited for its turn: another thread had the processor, which is load. The kernel says
+//! A watcher that is late may have waited for its turn: another thread had the CPU, which is load. The kernel says
 //! how long a thread waited on a run queue (/proc/thread-self/schedstat), and only the rest counts: for that time not even
 //! the timer's interrupt came. Watchers ask for real-time priority, so that they wait little; without privilege they go without.
 
@@ -21,12 +21,12 @@ use suiro_units::{Duration, Time};
 
 use crate::clock::Epoch;
 
-/// From one look to the next: a quarter of a frame time. A look takes about 28 µs of processor time on a virtual machine, so
-/// a watcher costs 0.7 % of its processor.
+/// From one look to the next: a quarter of a frame time. A look takes about 28 µs of CPU time on a virtual machine, so
+/// a watcher costs 0.7 % of its CPU.
 const EVERY: Duration = Duration::from_millis(4);
 /// A standstill is at least a tenth of a frame time at 59.94 frames per second; `suiro doctor` has the same bound.
 const LEAST: Duration = Duration::from_micros(1_668);
-/// Most rows of one processor; later ones are not written.
+/// Most rows of one CPU; later ones are not written.
 const ROWS_MAX: usize = 10_000;
 /// Who writes the table, for the file's name; no endpoint's name begins so.
 const OWN: &str = "_lab";
@@ -37,7 +37,7 @@ pub struct Watchers {
     threads: Vec<JoinHandle<Watched>>,
 }
 
-/// What a watcher found on its processor.
+/// What a watcher found on its CPU.
 #[derive(Debug, Default)]
 struct Watched {
     looks: u64,
@@ -46,7 +46,7 @@ struct Watched {
     count: u64,
     total: Duration,
     longest: Duration,
-    /// Processor time of the watcher.
+    /// CPU time of the watcher.
     cost: Duration,
     /// From its first look to its last.
     span: Duration,
@@ -58,7 +58,7 @@ impl Watchers {
         endpoints.iter().any(|endpoint| endpoint.spec.name().starts_with("uncompressed-"))
     }
 
-    /// Begins to watch every processor that this process may use. One that cannot be watched is left out.
+    /// Begins to watch every CPU that this process may use. One that cannot be watched is left out.
     pub fn start(epoch: Epoch) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let watch = |cpu: usize| {
@@ -80,7 +80,7 @@ impl Watchers {
         joined.filter(|watched| watched.looks > 0).collect()
     }
 
-    /// Ends watching, writes the table `standstills`, and says what it holds; `None` if no processor was watched.
+    /// Ends watching, writes the table `standstills`, and says what it holds; `None` if no CPU was watched.
     ///
     /// # Errors
     /// If the table cannot be written.
@@ -118,7 +118,7 @@ fn processors() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
 }
 
-/// Watches one processor until `stop` is set.
+/// Watches one CPU until `stop` is set.
 fn watch(cpu: usize, epoch: Epoch, stop: &AtomicBool) -> io::Result<Watched> {
     prepare(cpu)?;
     let queue = Queue::open()?;
@@ -140,7 +140,7 @@ fn watch(cpu: usize, epoch: Epoch, stop: &AtomicBool) -> io::Result<Watched> {
 }
 
 impl Watched {
-    /// The watcher of processor `cpu` was due at `due` and ran at `now`, after it had waited `queued` for its turn.
+    /// The watcher of CPU `cpu` was due at `due` and ran at `now`, after it had waited `queued` for its turn.
     fn look(&mut self, cpu: usize, due: Time, now: Time, queued: Duration) {
         self.looks += 1;
         let length = now.saturating_since(due).saturating_sub(queued);
@@ -162,7 +162,7 @@ impl Watched {
     }
 }
 
-/// Binds the thread to a processor and lets it wake exactly.
+/// Binds the thread to a CPU and lets it wake exactly.
 fn prepare(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);

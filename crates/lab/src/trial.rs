@@ -190,7 +190,7 @@ fn confinement(order: &Order) -> Result<Option<Confinement>> {
     }
     let working = std::env::current_dir().context("finding the working folder")?;
     let confinement = Confinement::prepare(&order.dir, &[&order.dir, &working], &programs(order));
-    confinement.map(Some).context("limiting what commands may do")
+    confinement.map(Some).context("limiting the rights of commands")
 }
 
 /// Where programs are that commands may start: those that the scenario names, those of the search path, with their

@@ -1,6 +1,6 @@
 //! The cost of recording: RTP at a fixed rate between two hosts on one machine, unwatched, with all points, without
 //! system calls; and, where it is installed, with bpftrace counting the same packets. Needs root. It starts this very
-//! program again in a sandbox. The total cost is the processor time above that without a watcher. Afterwards the kernel
+//! program again in a sandbox. The total cost is the CPU time above that without a watcher. Afterwards the kernel
 //! times each BPF program (BPF_ENABLE_STATS, bpf(2)), which itself adds much to the times. Both hosts share one kernel,
 //! so a recorder of one also pays for the other's packets, which it would not on a separate machine: about half of the
 //! bystander's cost.
@@ -98,8 +98,7 @@ fn main() {
     for (watch, ns) in WATCHES.into_iter().zip(medians) {
         match ns.zip(medians[0]) {
             Some((ns, unwatched)) => {
-                let name =
-                    format!("layer probes, {watch:?}: processor, each packet above unwatched");
+                let name = format!("layer probes, {watch:?}: CPU, each packet above unwatched");
                 Figure::new(name, ns - unwatched, "ns").tell();
             }
             None => println!("{watch:?}: not installed, or refused"),
@@ -122,7 +121,7 @@ fn time_programs() -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Processor time per packet, in nanoseconds; `None` if the watcher is not available.
+/// CPU time per packet, in nanoseconds; `None` if the watcher is not available.
 fn measure(watch: Watch, rate: u64, seconds: u64, timed: Option<&OwnedFd>) -> Option<f64> {
     let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
     let spec = NetworkSpec {
@@ -142,7 +141,7 @@ fn measure(watch: Watch, rate: u64, seconds: u64, timed: Option<&OwnedFd>) -> Op
     let (sent, received) = exchange(&network, rate, seconds);
     let (cpu, programs) = (cpu_ns() - cpu, since(&programs));
     let cpu_ns = cpu as f64 / sent as f64;
-    println!("{watch:?}: {sent} sent, {received} received; processor time {cpu_ns:.0} ns a packet");
+    println!("{watch:?}: {sent} sent, {received} received; CPU time {cpu_ns:.0} ns a packet");
     if timed.is_some() {
         tell_programs(&programs, sent);
     }
@@ -229,7 +228,7 @@ fn since(before: &BTreeMap<String, Run>) -> BTreeMap<String, Run> {
     runs
 }
 
-/// Processor time of all threads of this program: those that send, receive and record, including the softirqs and BPF
+/// CPU time of all threads of this program: those that send, receive and record, including the softirqs and BPF
 /// programs that run on top of them. (/proc/stat samples at ticks, which a burst every millisecond can run in step
 /// with.)
 fn cpu_ns() -> u64 {

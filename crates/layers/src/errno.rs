@@ -1,4 +1,4 @@
-//! Why send calls fail: names of errors, as causes beside the kernel's reasons for drops.
+//! Why send calls fail: names of errors, as causes next to the kernel's reasons for drops.
 
 use suiro_record::Text;
 
@@ -60,7 +60,9 @@ pub fn words(name: &str) -> Option<&'static str> {
         "ENOBUFS" | "ENOMEM" => "the kernel has no memory for it",
         "EMSGSIZE" => "the datagram is larger than the socket or the path allows",
         "ECONNREFUSED" => "an earlier datagram found no socket at the other host",
-        "ENETUNREACH" | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETDOWN" => "there is no way to the host",
+        "ENETUNREACH" | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETDOWN" => {
+            "there is no route to the host"
+        }
         "EPERM" | "EACCES" => "it is not permitted",
         _ => "the send call failed",
     })

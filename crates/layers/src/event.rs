@@ -225,26 +225,26 @@ pub struct PointStatus {
     pub events: u64,
     /// Passages that the recorder itself lost because it ran out of room.
     pub lost: u64,
-    /// Runs of the point's BPF program that the kernel skipped because the processor was running it already
+    /// Runs of the point's BPF program that the kernel skipped because the CPU was running it already
     /// (`recursion_misses` of bpf_prog_info): at most this many passages were missed. The runs may have been for
     /// packets that were not chosen. Absent in older recordings.
     #[serde(default)]
     pub skipped: u64,
 }
 
-/// How the processor served the application in one second.
+/// How the CPU served the application in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Second {
     /// Its number, counted from the start.
     pub second: u32,
-    /// Time that threads of the application were ready to run and waited for a processor, summed over
+    /// Time that threads of the application were ready to run and waited for a CPU, summed over
     /// threads; null if not measured.
     pub waiting_ns: Option<u64>,
     /// Time that they ran, summed; null if not measured.
     pub running_ns: Option<u64>,
     /// Time from the raising of the network's receive softirq to its beginning, summed over
-    /// processors; null if not measured.
+    /// CPUs; null if not measured.
     pub softirq_late_ns: Option<u64>,
 }
 
@@ -254,10 +254,10 @@ pub struct Second {
 pub struct Cost {
     /// Packets of the chosen flows that passed the host, each once: datagrams of UDP, segments of TCP.
     pub packets: u64,
-    /// Processor time of the recorder's thread while it recorded, in nanoseconds: attaching and detaching the
+    /// CPU time of the recorder's thread while it recorded, in nanoseconds: attaching and detaching the
     /// probes are not in it.
     pub recorder_ns: u64,
-    /// Processor time of the same thread afterwards, to read what was recorded and write the table; 0 for an agent,
+    /// CPU time of the same thread afterwards, to read what was recorded and write the table; 0 for an agent,
     /// which reads while it records.
     pub writing_ns: u64,
     /// The run time of the BPF programs, in a sample; null if unknown.

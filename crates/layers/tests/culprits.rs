@@ -246,11 +246,11 @@ impl Fixture {
         assert!(matches!(cause, Cause::Firewall { .. }), "{cause:?}");
     }
 
-    /// All packets that arrive at `b` are handled by one processor, which thousands of rules make slow, while the other
+    /// All packets that arrive at `b` are handled by one CPU, which thousands of rules make slow, while the other
     /// brings more: most of it is other traffic, which the last rule drops.
     fn softirq_overload(&self) {
         if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
-            return println!("  skipped: one processor cannot overload another");
+            return println!("  skipped: one CPU cannot overload another");
         }
         let interface = Self::interface_towards(&self.b, ipv4(0));
         let steered = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
@@ -342,7 +342,7 @@ fn exchange(from: &UdpSocket, to: &UdpSocket, count: usize) -> Vec<(Duration, us
     })
 }
 
-/// Pins the calling thread to this processor.
+/// Pins the calling thread to this CPU.
 fn run_on(processor: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(processor);

@@ -123,7 +123,7 @@ fn a_softirq_that_is_overrun() {
     assert_eq!(
         only_loss(&report, Point::SendDriver, 200).sentence,
         "host B, receive, driver → device: 20.0 % lost (backlog of the softirq full): \
-         more packets arrive at one processor than its receive softirq can handle"
+         more packets arrive at one CPU than its receive softirq can handle"
     );
 }
 
@@ -171,14 +171,14 @@ fn a_sender_that_is_held_back() {
     assert_eq!((delay.mean_ns, delay.jitter_ns), (80e6, 0.0));
     assert!(share > 0.9);
 
-    // It hardly runs, and waits for a processor for some of that.
+    // It hardly runs, and waits for a CPU for some of that.
     let (mut a, b) = call(5 * MS, &[held; 1_000]);
     for second in &mut a.scheduling {
         (second.waiting_ns, second.running_ns) = (Some(MS), Some(MS));
     }
     assert_eq!(joined(&(a, b)).verdicts[0].cause, Cause::BackPressure);
 
-    // The same, but it waits for a processor, in the middle of its call.
+    // The same, but it waits for a CPU, in the middle of its call.
     let (mut a, b) = call(5 * MS, &[held; 1_000]);
     for second in &mut a.scheduling {
         (second.waiting_ns, second.running_ns) = (Some(900 * MS), Some(100 * MS));

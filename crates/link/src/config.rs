@@ -339,12 +339,12 @@ pub enum Distribution {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// They may not. At any time the delay has the distribution asked for, but it wanders: packets
-    /// that follow at less than some twenty standard deviations have similar delays, so that at
-    /// every packet rate mean and deviation are as asked and order keeps itself.
+    /// They may not. At any time the delay has the given distribution, but it changes slowly: packets less than about
+    /// twenty standard deviations apart have similar delays. So mean and deviation are correct at every packet rate,
+    /// and packets stay in order.
     #[default]
     Kept,
-    /// They may: each packet's delay is drawn by itself.
+    /// They may: each packet's delay is drawn independently.
     Free,
 }
 

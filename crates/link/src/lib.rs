@@ -1,7 +1,7 @@
 //! The emulated link, pure: loss, queue, rate, propagation.
 //!
 //! A [`Link`] is a state machine that is handed the time and a seed; it has no clock, no socket and
-//! no chance of its own. The same core runs live (`wire`) and in virtual time under test. For each
+//! no random source of its own. The same core runs live (`wire`) and in virtual time under test. For each
 //! packet it gives one [`Event`] that says everything a record needs.
 //!
 //! Per direction, in the order in which a packet meets them, each in a module of its own: a loss

@@ -5,7 +5,7 @@ use suiro_units::{Random, Seed, Time};
 use crate::config::{GilbertElliott, LossConfig};
 use crate::schedule::{Follow, Schedule};
 
-/// The loss model in force, and its chance.
+/// The loss model in force, and its random numbers.
 #[derive(Debug)]
 pub(crate) struct Loss {
     model: Follow<Model>,

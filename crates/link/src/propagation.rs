@@ -124,7 +124,7 @@ impl Propagation {
     }
 }
 
-/// Draws only where something may happen, so that the chance of one part does not hang on another.
+/// Draws only where something may happen, so that the random numbers of one part do not depend on another.
 fn chance(random: &mut Random, probability: f64) -> bool {
     probability > 0.0 && random.chance(probability)
 }

@@ -120,7 +120,7 @@ impl Layers {
     fn add(&mut self, layer: &str, spec: PathSpec) -> Result<(), Refusal> {
         let key = |name: &str| match layer {
             "" => name.to_owned(),
-            // A preset has no keys that a user could mend.
+            // A preset has no keys that a user could fix.
             "preset" => layer.to_owned(),
             _ => format!("{layer}.{name}"),
         };

@@ -29,35 +29,35 @@ pub struct SegmentSpec {
     /// A hub. For example `ethernet = { rate = "10 Mbit/s" }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ethernet: Option<EthernetSpec>,
-    /// A Wi-Fi cell: what holds for all its stations. `busy` is the share of the air that others take outside the cell. For
+    /// A Wi-Fi cell: values for all its stations. `busy` is the share of the air that others take outside the cell. For
     /// example `wifi = {}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiSpec>,
-    /// The access point of a Wi-Fi cell: a host, through which all that its stations send goes.
+    /// The access point of a Wi-Fi cell: the host through which all packets of its stations go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_point: Option<String>,
     /// The hosts at the hub, or those that the access point serves.
     pub stations: Vec<StationSpec>,
 }
 
-/// A host of a segment, and what its interface does to packets.
+/// A host of a segment, with its queue, losses and delay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<StationSpec>)]
 pub struct StationSpec {
     /// The host's name.
     pub host: String,
-    /// Where its packets wait for the medium; of a Wi-Fi cell, also where packets for it wait at the access point. Default:
-    /// that of a link with this medium.
+    /// The queue of its packets for the medium; in a Wi-Fi cell, also that of packets to it at the access point.
+    /// Default: that of a link with this medium.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
-    /// Wi-Fi cells: what differs for this station, such as `{ distance = "20 m", walls = 1 }`.
+    /// Wi-Fi cells: values of this station that differ, such as `{ distance = "20 m", walls = 1 }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiSpec>,
     /// Which packets are lost before they reach the queue. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossSpec>,
-    /// One-way delay of packets besides what the medium takes. Default: none.
+    /// One-way delay of packets in addition to that of the medium. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
 }
@@ -82,11 +82,12 @@ impl SegmentSpec {
             (Some(ethernet), None) => ethernet.resolve().map(|_| None)?,
             (None, Some(wifi)) => Some(wifi.clone().resolve()?.air.map(|air| air.busy)),
             (None, None) => {
-                let refusal = Refusal::key("stations", "neither `ethernet` nor `wifi` beside them");
+                let refusal =
+                    Refusal::key("stations", "neither `ethernet` nor `wifi` together with them");
                 return Err(refusal.hint("add ethernet = {} or wifi = {}"));
             }
             (Some(_), Some(_)) => {
-                let refusal = Refusal::key("wifi", "`wifi` beside `ethernet`");
+                let refusal = Refusal::key("wifi", "`wifi` together with `ethernet`");
                 return Err(refusal.hint("remove one of the two"));
             }
         };

@@ -44,7 +44,7 @@ macro_rules! with_path_keys {
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<BitRate>,
             /// Depth of a token bucket: this much passes at once, the rest at the rate. A packet larger than
-            /// the bucket leaves when the rate has brought what it lacks. Default: none, packets leave bit by
+            /// the bucket leaves when the rate has filled the difference. Default: none, packets leave bit by
             /// bit. Needs `rate` or a trace of rates.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub burst: Option<Bytes>,
@@ -75,7 +75,7 @@ macro_rules! with_path_keys {
             /// Share of packets that get one flipped bit. Default: none.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub corrupt: Option<Ratio>,
-            /// What changes during a trial, in order of time. Default: nothing.
+            /// Changes during a trial, in order of time. Default: nothing.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub changes: Option<Vec<ChangeSpec>>,
         }
@@ -152,8 +152,12 @@ pub enum TraceSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceTable {
-    /// The file, relative to the scenario's. A name that ends in `.csv` is a table of time and
-    /// rate; any other is in Mahimahi's format, a line for each 1500 bytes with its millisecond.
+    /// The file, relative to the scenario's. A name that ends in `.csv` is a table: its first line is a header that
+    /// names both columns, each other line has a time and the rate from then on. The header is `time,rate` if the
+    /// values carry their units (`1.5 s,8 Mbit/s`). Otherwise it names the units: `time_s` or `time_ms`, and
+    /// `rate_bps`, `rate_kbps` or `rate_mbps`. The first time is 0, and times increase. Empty lines and lines that
+    /// begin with `#` are ignored. Any other file is in Mahimahi's format: a line for each 1500 bytes with its
+    /// millisecond.
     pub file: PathBuf,
     /// Whether the trace begins again at its end. Default: Mahimahi's does, CSV does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -396,8 +400,8 @@ bounds! { JitterSpec { sd: SPAN } }
 pub struct JitterSpec {
     /// Its shape.
     pub distribution: Distribution,
-    /// Its standard deviation. Mean and deviation are as asked at every packet
-    /// rate; only what would shorten the delay below zero is cut off.
+    /// Its standard deviation. Mean and deviation are correct at every packet rate; only what would
+    /// shorten the delay below zero is cut off.
     pub sd: Duration,
     /// Whether packets may overtake one another. Default: kept.
     #[serde(default)]
@@ -419,7 +423,7 @@ pub struct ReorderSpec {
 
 bounds! { ChangeSpec { at: CHANGE_AT, rate: RATE, delay: DELAY; tables: loss } }
 
-/// What changes at a given time; absent keys keep their values.
+/// Changes at a given time; absent keys keep their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<ChangeSpec>)]

@@ -1,4 +1,4 @@
-//! How many pictures per second the real-time codec encodes and decodes, each in one thread: what
+//! How many frames per second the real-time codec encodes and decodes, each in one thread: what
 //! 720p and 1080p at 30 leave of a core. The footage is the synthetic one, which is hard to encode:
 //! fine detail that moves, and noise.
 

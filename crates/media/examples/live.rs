@@ -62,7 +62,7 @@ fn main() -> Result<(), Failure> {
         };
         bytes += encoded.bytes.len();
         decoder.decode(&encoded.bytes, &mut picture)?;
-        let stamp = picture.read_stamp().ok_or("a picture without its stamp")?;
+        let stamp = picture.read_stamp().ok_or("a frame without its stamp")?;
         assert_eq!(u64::from(stamp.frame), frame.number, "the picture is another one");
         delays.push((clock() - frame.captured).as_millis_f64());
     }

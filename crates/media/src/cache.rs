@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sources/NAME      files as they were fetched, their checksums verified
-//! footage/HASH.yuv  pictures that are not encoded, for real-time sources
+//! footage/HASH.yuv  frames that are not encoded, for real-time sources
 //! packages/HASH/    packages; HASH is of everything that bears on the content
 //! packages/HASH.new a package that is being made; packages/HASH.lock whoever holds it, makes it
 //! ```

@@ -5,7 +5,7 @@
 //! A loop is a whole number of segments of pictures. Sound comes in frames of 1024 samples, which
 //! seldom divide it: 30 s at 48 kHz are 1406.25 frames. A loop therefore has the whole frames that
 //! fit, and the last of them is said to last up to 1023 samples (21 ms) longer, so that the times
-//! of the next loop's sound are exactly those of its pictures, for ever. What is heard at that
+//! of the next loop's sound are exactly those of its frames, for ever. What is heard at that
 //! place, once in a loop, is a gap of that length.
 
 use std::fs;
@@ -38,7 +38,7 @@ pub(crate) struct Sound {
     frames: Vec<Frame>,
 }
 
-/// Whole segments of pictures that every rung has, at most those asked for.
+/// Whole segments of frames that every rung has, at most those asked for.
 pub(crate) fn whole_segments(spec: &MediaSpec, from: &Path) -> Result<u64, MediaError> {
     let mut least = spec.segments();
     for (index, rung) in encode::rungs(spec).into_iter().enumerate() {
@@ -65,7 +65,7 @@ impl Cut<'_> {
         let mut stream = Stream::open(&path)?;
         let Entry::Audio(config) = stream.init.entry else { return Err(damaged("no sound")) };
         if config.sample_rate() != AUDIO_RATE || stream.init.timescale != AUDIO_RATE {
-            return Err(damaged("sound at another rate than was asked for"));
+            return Err(damaged("sound at another rate than requested"));
         }
         let length = encode::frames(self.loop_duration(), AUDIO_RATE);
         let count = length / aac::FRAME;
@@ -85,7 +85,7 @@ impl Cut<'_> {
             }
         }
         if (frames.len() as u64) < count {
-            return Err(damaged("less sound than pictures"));
+            return Err(damaged("less sound than frames"));
         }
         if let Some(last) = frames.last_mut() {
             last.duration = (length - last.decode) as u32;
@@ -94,7 +94,7 @@ impl Cut<'_> {
     }
 
     /// Writes the sound as fMP4, if that is asked for (in a transport stream it is with the
-    /// pictures), and indexes it.
+    /// frames), and indexes it.
     pub fn audio(&self, sound: &Sound, bitrate: BitRate) -> Result<Track, MediaError> {
         let folder = Folder::make(self.to, "a")?;
         let mut fmp4 = None;
@@ -173,7 +173,7 @@ impl Cut<'_> {
             }
         }
         let Entry::Video { width, height, sets } = &pictures.stream.init.entry else {
-            return Err(MediaError::damaged(&pictures.path, "no pictures"));
+            return Err(MediaError::damaged(&pictures.path, "no frames"));
         };
         let fps = self.spec.fps_of(rung);
         Ok(Track {
@@ -189,7 +189,7 @@ impl Cut<'_> {
     }
 }
 
-/// The pictures of a rung, as ffmpeg left them, taken segment by segment.
+/// The frames of a rung, as ffmpeg left them, taken segment by segment.
 struct Pictures {
     path: std::path::PathBuf,
     stream: Stream,
@@ -213,7 +213,7 @@ impl Pictures {
         let fps = spec.fps_of(rung);
         let timescale = encode::timescale(fps);
         if stream.init.timescale != timescale {
-            return Err(MediaError::damaged(path, "another timescale than was asked for"));
+            return Err(MediaError::damaged(path, "another timescale than requested"));
         }
         Ok(Self {
             path: path.to_owned(),

@@ -35,12 +35,12 @@ pub(crate) fn frames(span: Duration, fps: u32) -> u64 {
     (u128::from(span.as_nanos()) * u128::from(fps) / 1_000_000_000) as u64
 }
 
-/// Pictures per second of the source: those of the fastest rung.
+/// Frames per second of the source: those of the fastest rung.
 pub(crate) fn source_fps(spec: &MediaSpec) -> u32 {
     spec.ladder.iter().map(|rung| spec.fps_of(rung)).max().unwrap_or(1)
 }
 
-/// ffmpeg's arguments for the source's pictures alone, at the pace of the fastest rung and in the
+/// ffmpeg's arguments for the source's frames alone, at the pace of the fastest rung and in the
 /// size of the tallest.
 pub(crate) fn pictures(spec: &MediaSpec, input: &Kind) -> Vec<OsString> {
     let (fps, length) = (source_fps(spec), spec.segment * spec.segments());
@@ -56,7 +56,7 @@ pub(crate) fn pictures(spec: &MediaSpec, input: &Kind) -> Vec<OsString> {
     arguments
 }
 
-/// ffmpeg's arguments. If the pictures are stamped, they are input 0, which is not among these.
+/// ffmpeg's arguments. If the frames are stamped, they are input 0, which is not among these.
 /// `sound` is the rate of the sound, if it is wanted and there.
 pub(crate) fn arguments(spec: &MediaSpec, input: &Kind, sound: Option<BitRate>) -> Vec<OsString> {
     let mut arguments = Vec::new();
@@ -123,7 +123,7 @@ fn graph(spec: &MediaSpec, input: &Kind, with_sound: bool) -> String {
             }
             Kind::Made { audio, .. } => audio.clone(),
         };
-        // Half a second more than the pictures: the packager cuts it on the sample.
+        // Half a second more than the frames: the packager cuts it on the sample.
         let end = length.as_secs_f64() + 0.5;
         graph += &format!(
             ";{sound},aformat=sample_rates={AUDIO_RATE}:channel_layouts=stereo,apad,\
@@ -133,7 +133,7 @@ fn graph(spec: &MediaSpec, input: &Kind, with_sound: bool) -> String {
     graph
 }
 
-/// The source's pictures, from time 0.
+/// The source's frames, from time 0.
 fn prepared(input: &Kind) -> String {
     match input {
         Kind::File(_) => "[0:v:0]setpts=PTS-STARTPTS".to_owned(),
@@ -141,7 +141,7 @@ fn prepared(input: &Kind) -> String {
     }
 }
 
-/// The filters that make a rung's pictures.
+/// The filters that make a rung's frames.
 fn scaled(rung: &Rung, fps: u32, length: Duration) -> String {
     // -2: what keeps the shape, and is even.
     let width = rung.width.map_or_else(|| "-2".to_owned(), |width| width.to_string());

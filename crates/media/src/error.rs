@@ -48,17 +48,17 @@ pub enum MediaError {
         /// What to try.
         hint: String,
     },
-    /// A picture cannot be stamped.
+    /// A frame cannot be stamped.
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// The disk is full.
-    #[error("writing {}: no space left\nhint: free some; the records are whole", file.display())]
+    #[error("writing {}: no space left\nhint: free some space; the records are complete", file.display())]
     DiskFull {
         /// What was being written.
         file: PathBuf,
     },
     /// A screen on which nothing was to be seen.
-    #[error("nothing was shown: there is no picture to look at or to measure")]
+    #[error("nothing was shown: there is no frame to look at or to measure")]
     NothingShown,
     /// This ffmpeg cannot measure VMAF.
     #[error(

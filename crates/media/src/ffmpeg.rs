@@ -87,7 +87,7 @@ impl Ffmpeg {
         let output = output.map_err(|error| failed(format!("does not run: {error}")))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.strip_prefix("ffmpeg version ").and_then(|rest| rest.split(' ').next());
-        let version = version.ok_or_else(|| failed("tells no version".into()))?.to_owned();
+        let version = version.ok_or_else(|| failed("prints no version".into()))?.to_owned();
         Ok(Self { path: path.to_owned(), version })
     }
 
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn what_is_not_ffmpeg_is_refused() {
         let error = Ffmpeg::at(Path::new("/bin/true")).unwrap_err().to_string();
-        assert!(error.contains("/bin/true tells no version\nhint: "), "{error}");
+        assert!(error.contains("/bin/true prints no version\nhint: "), "{error}");
         let error = Ffmpeg::at(Path::new("/no/such")).unwrap_err().to_string();
         assert!(error.contains("/no/such does not run"), "{error}");
     }

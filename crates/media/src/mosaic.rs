@@ -38,17 +38,17 @@ pub struct Mosaic {
     pub width: u32,
     /// Pixels down; even.
     pub height: u32,
-    /// Pictures per second.
+    /// Frames per second.
     pub fps: u32,
-    /// How many pictures.
+    /// How many frames.
     pub pictures: u64,
-    /// The videos. One that ends early stands still.
+    /// The videos. One that ends early is frozen then.
     pub tiles: Vec<Tile>,
 }
 
 impl Mosaic {
     /// Writes the video (H.264, 4:2:0, in an MP4 whose index comes first) to `output`, which appears
-    /// when it is whole. `paint` draws the background of each picture: its planes in 4:2:0, one
+    /// when it is whole. `paint` draws the background of each frame: its planes in 4:2:0, one
     /// after the other.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ fn file(path: &Path) -> Result<OsString, MediaError> {
     Ok(argument)
 }
 
-/// Writes picture number `picture` of a video as a PNG.
+/// Writes frame number `picture` of a video as a PNG.
 ///
 /// # Errors
 /// [`MediaError`]: the video cannot be read, ffmpeg failed, or `output` cannot be written.

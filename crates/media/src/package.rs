@@ -29,7 +29,7 @@ const INDEX_BYTES_MAX: u64 = 64 << 20;
 pub struct Package {
     /// [`INDEX_VERSION`].
     pub version: u32,
-    /// Where the picture comes from.
+    /// Where the frame comes from.
     pub source: Origin,
     /// What was asked for.
     pub spec: MediaSpec,
@@ -48,7 +48,7 @@ pub struct Package {
     pub folder: PathBuf,
 }
 
-/// Where a package's picture comes from.
+/// Where a package's frame comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
@@ -87,7 +87,7 @@ pub struct Track {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Content {
-    /// Pictures.
+    /// Frames.
     Video {
         /// Pixels across.
         width: u32,
@@ -269,7 +269,7 @@ impl Package {
         let read = suiro_outside::file::read(&file, bytes)
             .map_err(|error| MediaError::damaged(&file, error))?;
         if read.len() as u64 != bytes {
-            let message = format!("{} bytes; the index says {bytes}", read.len());
+            let message = format!("{} bytes; expected {bytes} from the index", read.len());
             return Err(MediaError::damaged(&file, message));
         }
         Ok(read)
@@ -300,7 +300,8 @@ impl Package {
         for (name, found) in self.hashes()? {
             if self.sha256.get(&name) != Some(&found) {
                 let told = self.sha256.get(&name).map_or("none", String::as_str);
-                let message = format!("its content has the SHA-256 {found}; the index says {told}");
+                let message =
+                    format!("its content has the SHA-256 {found}; expected {told} from the index");
                 return Err(MediaError::damaged(&self.folder.join(name), message));
             }
         }
@@ -318,7 +319,7 @@ impl Package {
             let found =
                 std::fs::metadata(&file).map_err(|error| MediaError::damaged(&file, error))?;
             if found.len() != bytes {
-                let message = format!("{} bytes; the index says {bytes}", found.len());
+                let message = format!("{} bytes; expected {bytes} from the index", found.len());
                 return Err(MediaError::damaged(&file, message));
             }
         }
@@ -338,7 +339,8 @@ impl Package {
         }
         for track in self.tracks() {
             let ticks = track.ticks(self.loop_duration);
-            let ticks = ticks.ok_or_else(|| format!("{}: no whole ticks in a loop", track.id))?;
+            let ticks = ticks
+                .ok_or_else(|| format!("{}: a loop is not a whole number of ticks", track.id))?;
             for rendition in track.renditions() {
                 let mut next = 0;
                 for segment in &rendition.segments {
@@ -348,7 +350,7 @@ impl Package {
                     next = segment.start.saturating_add(segment.duration);
                 }
                 if next != ticks || count == 0 || rendition.segments.len() != count {
-                    return Err(format!("{}: no whole loop", track.id));
+                    return Err(format!("{}: not a whole number of loops", track.id));
                 }
             }
         }
@@ -403,7 +405,7 @@ mod tests {
     use super::*;
     use crate::spec::Source;
 
-    /// A package of one rung and two segments of 2 s, without pictures in them.
+    /// A package of one rung and two segments of 2 s, without frames in them.
     fn made(folder: &Path) -> Value {
         let segment = |index: u64| Segment {
             file: format!("v0-{index}.m4s"),
@@ -462,12 +464,12 @@ mod tests {
             ("/video", json!([]), "no video"),
             ("/loop_duration", json!("5000000 h"), "are no 2 segments"),
             ("/spec/segment", json!("0 s"), "segment"),
-            ("/video/0/timescale", json!(0), "no whole loop"),
-            ("/video/0/timescale", json!(999), "no whole loop"),
+            ("/video/0/timescale", json!(0), "not a whole number of loops"),
+            ("/video/0/timescale", json!(999), "not a whole number of loops"),
             ("/video/0/fmp4/segments", json!([]), "are no 0 segments"),
             ("/video/0/fmp4/segments/1/start", json!(1), "out of place"),
-            ("/video/0/fmp4/segments/1/duration", json!(u64::MAX), "no whole loop"),
-            ("/video/0/fmp4/segments/1/bytes", json!(4), "3 bytes; the index says 4"),
+            ("/video/0/fmp4/segments/1/duration", json!(u64::MAX), "not a whole number of loops"),
+            ("/video/0/fmp4/segments/1/bytes", json!(4), "3 bytes; expected 4 from the index"),
             ("/video/0/fmp4/segments/1/file", json!("../a"), "not below"),
             ("/video/0/fmp4/segments/1/file", json!("/etc/passwd"), "not below"),
         ] {

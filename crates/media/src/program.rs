@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where a command is: in PATH, or where the system's own programs are, which an ordinary user's
-/// PATH often lacks.
+/// PATH often does not have.
 pub fn find(command: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     among(&path, command).or_else(|| among(OsStr::new("/usr/sbin:/sbin"), command))

@@ -1,4 +1,4 @@
-//! Where the picture comes from: a file, or a graph of ffmpeg's own sources.
+//! Where the frame comes from: a file, or a graph of ffmpeg's own sources.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ pub(crate) struct Input {
 pub(crate) enum Kind {
     /// A file, as ffmpeg is told of it.
     File(OsString),
-    /// Filter graphs that make picture and sound.
+    /// Filter graphs that make frame and sound.
     Made { video: String, audio: String },
 }
 
@@ -169,7 +169,7 @@ fn fetch_bbb(folder: &Path, file: &Path) -> Result<(), MediaError> {
     let found = install(&work).map_err(failed)?;
     let sum = sha256(&found).map_err(|error| failed(format!("{}: {error}", found.display())))?;
     if sum != BBB_SHA256 {
-        return Err(failed(format!("what was fetched has the SHA-256 {sum}, not {BBB_SHA256}")));
+        return Err(failed(format!("the fetched file has the SHA-256 {sum}, not {BBB_SHA256}")));
     }
     fs::rename(&found, file).map_err(MediaError::io("keeping", file))?;
     cache::remove(&work)

@@ -2,7 +2,7 @@
 //!
 //! Whatever carries a picture, scales it or shows it, the picture still says which frame it is. The
 //! stamp is a strip of [`ROWS`] × [`COLUMNS`] luma blocks along the top edge, black
-//! ([`BLACK`]) for 0 and white ([`WHITE`]) for 1. Blocks are parts of the picture, not pixels, so
+//! ([`BLACK`]) for 0 and white ([`WHITE`]) for 1. Blocks are parts of the frame, not pixels, so
 //! that it can be read at any size: each is 1/40 of the width and 1/45 of the height, at 1280×720
 //! two macroblocks.
 //!
@@ -21,11 +21,11 @@
 //! have a right check, and of these one in 2^14 the zeros: a wrong number is accepted in less than
 //! one of 10^10.
 //!
-//! What it costs: the picture below the strip scored 1.5 VMAF less at 720 lines, of 69 at 500 kbit/s
+//! What it costs: the frame below the strip scored 1.5 VMAF less at 720 lines, of 69 at 500 kbit/s
 //! and of 13 at 100 kbit/s (Big Buck Bunny, x264 `veryfast`), where every frame was read.
 //!
-//! A number that an encoder left standing, because it coded the whole picture as a repeat, is that
-//! of the picture that is seen.
+//! A number that an encoder left standing, because it coded the whole frame as a repeat, is that
+//! of the frame that is seen.
 
 /// Version of the layout; packages stamped by another one are prepared anew.
 pub const VERSION: u32 = 1;
@@ -36,7 +36,7 @@ pub const COLUMNS: u32 = 40;
 /// Blocks down.
 pub const ROWS: u32 = 3;
 
-/// Rows of this height would fill the picture.
+/// Rows of this height would fill the frame.
 const ROWS_PER_PICTURE: u32 = 45;
 
 /// Luma of a 0: black in the video range of ITU-R BT.601 and BT.709.
@@ -45,13 +45,13 @@ pub const BLACK: u8 = 16;
 /// Luma of a 1: white in that range.
 pub const WHITE: u8 = 235;
 
-/// Narrowest picture that holds a stamp, in pixels: four for each block.
+/// Narrowest frame that holds a stamp, in pixels: four for each block.
 pub const WIDTH_MIN: u32 = 4 * COLUMNS;
 
-/// Lowest picture that holds a stamp, in pixels: two for each row.
+/// Lowest frame that holds a stamp, in pixels: two for each row.
 pub const HEIGHT_MIN: u32 = 2 * ROWS_PER_PICTURE;
 
-/// Largest side of a picture.
+/// Largest side of a frame.
 pub const SIDE_MAX: u32 = 1 << 15;
 
 /// Latest capture time: 2^44 ms are 557 years.
@@ -72,7 +72,7 @@ const DATA_BITS: usize = 32 + 44;
 /// Bits after the check, all 0.
 const ZEROS: usize = BITS - DATA_BITS - 24;
 
-/// What a picture says of itself.
+/// What a frame says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp {
     /// Number of the source frame. Prepared media count from the start of the loop; live sources
@@ -86,9 +86,9 @@ pub struct Stamp {
 /// Why no stamp can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// The picture is too small or too large.
+    /// The frame is too small or too large.
     #[error(
-        "a picture of {width}×{height} cannot be stamped\nhint: {WIDTH_MIN}×{HEIGHT_MIN} to \
+        "a frame of {width}×{height} cannot be stamped\nhint: {WIDTH_MIN}×{HEIGHT_MIN} to \
          {SIDE_MAX}×{SIDE_MAX} can"
     )]
     Size {
@@ -158,7 +158,7 @@ impl Layout {
     }
 }
 
-/// Lines at the top of a picture of this height that the stamp covers, rounded up to an even
+/// Lines at the top of a frame of this height that the stamp covers, rounded up to an even
 /// number: what measures of quality leave out.
 pub fn strip(height: u32) -> u32 {
     height.saturating_mul(ROWS).div_ceil(ROWS_PER_PICTURE).next_multiple_of(2)
@@ -190,7 +190,7 @@ pub fn write(luma: &mut [u8], layout: &Layout, stamp: Stamp) -> Result<(), Unfit
     Ok(())
 }
 
-/// Stamps a picture of three packed planes (4:2:0, 8 bits) and takes the colour out of the strip, so
+/// Stamps a frame of three packed planes (4:2:0, 8 bits) and takes the colour out of the strip, so
 /// that its levels survive the way to red, green and blue.
 ///
 /// # Errors
@@ -298,7 +298,7 @@ fn plain(gray: u64) -> u64 {
 }
 
 /// RFC 4880 §6.1, over the ten bytes of `data`, the highest first. It does not begin at 0, so that
-/// a picture without any white is no stamp.
+/// a frame without any white is no stamp.
 fn crc24(data: u128) -> u32 {
     let bytes = data.to_be_bytes();
     bytes[6..].iter().fold(0xB7_04CE, |crc: u32, byte| {

@@ -123,7 +123,7 @@ fn key_frames_come_first_and_on_request_only() {
             let key = encoded.is_some_and(|encoded| encoded.key);
             assert_eq!(key, wanted, "frame {number} of {kbps} kbit/s");
             if wanted {
-                // Parameter sets of the sequence and of pictures, and an IDR slice.
+                // Parameter sets of the sequence and of frames, and an IDR slice.
                 assert_eq!(types, Some(vec![7, 8, 5]));
             }
         }
@@ -183,7 +183,7 @@ fn damage_is_an_error_or_another_picture_and_never_worse() {
 fn what_is_out_of_range_is_refused() {
     let say = |config| Encoder::new(config).err().expect("it is refused").to_string();
     let odd = say(config(641, 360, 300));
-    assert!(odd.starts_with("pictures of 641×360"), "{odd}");
+    assert!(odd.starts_with("frames of 641×360"), "{odd}");
     assert_eq!(
         say(config(640, 360, 5)),
         "bitrate: 5 kbit/s is out of range\nexpected: 20 kbit/s to 100 Mbit/s"

@@ -115,7 +115,7 @@ fn the_picture_shown_is_the_one_the_transport_says_and_as_old() {
     for outcome in call.outcomes.iter().filter(|outcome| outcome.decodable()) {
         let encoded = call.sent[&outcome.frame].0.encoded.as_ref().unwrap();
         assert!(decoder.decode(&encoded.bytes, &mut picture).unwrap(), "frame {}", outcome.frame);
-        let stamp = picture.read_stamp().expect("every picture bears a stamp");
+        let stamp = picture.read_stamp().expect("every frame bears a stamp");
         assert_eq!(u64::from(stamp.frame), outcome.frame);
         if let Some(displayed) = outcome.displayed() {
             let by_transport = displayed - outcome.captured.unwrap();

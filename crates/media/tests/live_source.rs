@@ -73,7 +73,7 @@ fn footage_repeats_and_keeps_its_shape() {
     };
     assert_eq!(read(3), read(3 + 12 * 1_000_000));
     assert_ne!(read(3), read(4));
-    // 320×180 of picture, with 30 lines of black above and below.
+    // 320×180 of frame, with 30 lines of black above and below.
     let black = |line: usize| read(0).luma()[320 * line..][..320].iter().all(|&luma| luma == 16);
     assert_eq!([0, 29, 30, 209, 210, 239].map(black), [true, true, false, false, true, true]);
     let mut other = Picture::new(16, 16).unwrap();

@@ -89,7 +89,7 @@ fn a_loop_back_at_a_rate_that_loses_nothing() {
     }
 }
 
-/// A freeze of one second: the pictures stay good, the experience does not while it lasts.
+/// A freeze of one second: the frames stay good, the experience does not while it lasts.
 #[test]
 fn a_freeze_is_seen_by_the_experience_alone() {
     let Some(ffmpeg) = ffmpeg() else { return };
@@ -141,7 +141,7 @@ fn what_cannot_be_measured_says_why() {
     let cut = package.folder.join(&package.video[1].fmp4.as_ref().unwrap().segments[1].file);
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(reason(&package, &ticks).contains("bytes; the index says"));
+    assert!(reason(&package, &ticks).contains("bytes; expected"));
     // As long as before, but its second half is noise.
     let half = bytes.len() / 2;
     std::fs::write(&cut, [&bytes[..half], &vec![0xA5; bytes.len() - half]].concat()).unwrap();

@@ -85,10 +85,10 @@ fn a_damaged_set_is_refused() {
         ("/versions/0/file", json!("../q4.m2v"), "not in the set's folder"),
         ("/versions/0/file", json!("q31.m2v/x"), "not in the set's folder"),
         ("/versions/0/file", json!("none.m2v"), "No such file"),
-        (pictures, json!([]), "0 pictures are no whole groups"),
-        (&format!("{pictures}/1/kind"), json!("B"), "picture 1 is B-picture 1 of group 0"),
-        (&format!("{pictures}/1/offset"), json!(0), "picture 1 is out of place"),
-        (&format!("{pictures}/59/bytes"), json!(1), "bytes; the index says"),
+        (pictures, json!([]), "0 frames are not a whole number of groups"),
+        (&format!("{pictures}/1/kind"), json!("B"), "frame 1 is B-frame 1 of group 0"),
+        (&format!("{pictures}/1/offset"), json!(0), "frame 1 is out of place"),
+        (&format!("{pictures}/59/bytes"), json!(1), "bytes; expected"),
         (&format!("{pictures}/59/bytes"), json!(0), "out of place"),
         (&format!("{pictures}/59/bytes"), json!(-1), "invalid value"),
     ] {
@@ -125,7 +125,7 @@ fn a_screen_of_two_versions_is_filmed_and_scored() {
     assert!(frozen < psnr(34).unwrap(), "{frozen}");
 }
 
-/// What a viewer kept that shows damage: of the first group a picture lacks slices in the middle, another
+/// What a viewer kept that shows damage: of the first group a frame does not have slices in the middle, another
 /// did not come at all; the second group is of another version, and whole.
 fn damaged(set: &Set, folder: &Path) -> Stream {
     let (mut frames, mut bytes) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ fn damaged(set: &Set, folder: &Path) -> Stream {
     Stream { file, codec: screen::Codec::Mpeg2, frames, source, conceals: true }
 }
 
-/// A picture without the slices of those rows of macroblocks.
+/// A frame without the slices of those rows of macroblocks.
 fn without_slices(picture: &[u8], rows: std::ops::Range<u8>) -> Vec<u8> {
     let codes = picture.windows(4).enumerate().filter(|(_, code)| code[..3] == [0, 0, 1]);
     let starts: Vec<(usize, u8)> = codes.map(|(at, code)| (at, code[3])).collect();
@@ -173,7 +173,7 @@ fn what_a_loss_made_of_pictures_is_on_the_screen() {
     let said: Vec<_> =
         stamps.iter().map(|stamp| stamp.map(|stamp| u64::from(stamp.frame))).collect();
     let shown: Vec<_> = ticks.iter().map(|shown| shown.map(|shown| shown.frame)).collect();
-    // Before the damage and from the next group on each picture is what it says to be; in between, the
+    // Before the damage and from the next group on each frame is what it says to be; in between, the
     // changes of the stamp that did not come make it unreadable.
     assert_eq!(said[..13], shown[..13]);
     assert_eq!(said[30..], shown[30..]);

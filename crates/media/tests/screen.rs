@@ -104,7 +104,7 @@ fn the_screen_shows_what_the_list_says() {
     }
 }
 
-/// Two seconds in which the screen stands still are found in the video to the frame.
+/// Two seconds in which the screen is frozen are found in the video to the frame.
 #[test]
 fn a_freeze_is_as_long_as_it_was() {
     let Some(ffmpeg) = ffmpeg() else { return };
@@ -216,7 +216,7 @@ fn what_cannot_be_shown_says_why_and_leaves_nothing() {
     let no_rung = write(&[Some(Shown { frame: 1, rung: 2 })], &video).to_string();
     assert_eq!(no_rung, "frame 1 is of rung 2, but the package has 2");
     let beyond = write(&[Some(Shown { frame: u64::MAX, rung: 1 })], &video).to_string();
-    assert!(beyond.contains("has no picture"), "{beyond}");
+    assert!(beyond.contains("has no frame"), "{beyond}");
     let shown: Vec<_> = (0..9).map(|frame| Some(Shown { frame, rung: 1 })).collect();
     let nowhere = write(&shown, &out.path().join("no/such/screen.mp4")).to_string();
     assert!(nowhere.contains("No such file or directory"), "{nowhere}");
@@ -225,6 +225,6 @@ fn what_cannot_be_shown_says_why_and_leaves_nothing() {
     let size = std::fs::metadata(&segment).unwrap().len() as usize;
     std::fs::write(&segment, vec![0xFF; size - 1]).unwrap();
     let damaged = write(&shown, &video).to_string();
-    assert!(damaged.contains("bytes; the index says"), "{damaged}");
+    assert!(damaged.contains("bytes; expected"), "{damaged}");
     assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
 }

@@ -1,9 +1,9 @@
-//! Stamps in pictures of all sizes, scaled, noisy, and in pictures that have none.
+//! Stamps in frames of all sizes, scaled, noisy, and in frames that have none.
 
 use proptest::prelude::*;
 use suiro_media::stamp::{self, Layout, Stamp, Unfit};
 
-/// A picture: luma only.
+/// A frame: luma only.
 struct Picture {
     layout: Layout,
     luma: Vec<u8>,
@@ -123,7 +123,7 @@ fn noise_and_little_contrast() {
     assert_eq!(faint.read(), None, "13 levels of contrast are none");
 }
 
-/// Two pictures laid over each other say nothing, unless they are the same.
+/// Two frames laid over each other say nothing, unless they are the same.
 #[test]
 fn a_blend_of_two_frames_is_refused() {
     let other = Stamp { frame: STAMP.frame + 1, ..STAMP };
@@ -159,7 +159,7 @@ fn what_cannot_be_stamped_says_so() {
     };
     let small = Layout::packed(100, 100);
     let error = write(&small, 10_000, 0).unwrap_err();
-    assert!(error.to_string().starts_with("a picture of 100×100 cannot be stamped\nhint: "));
+    assert!(error.to_string().starts_with("a frame of 100×100 cannot be stamped\nhint: "));
     let layout = Layout::packed(320, 180);
     assert_eq!(write(&layout, 57_599, 0), Err(Unfit::Plane { bytes: 57_599, wanted: 57_600 }));
     assert_eq!(write(&layout, 57_600, 1 << 44), Err(Unfit::Time(1 << 44)));
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(Picture::stamped(width, height, gap, stamp).read(), Some(stamp));
     }
 
-    /// The corners right, all else random: a picture cut off, or another strip.
+    /// The corners right, all else random: a frame cut off, or another strip.
     #[test]
     fn any_blocks(flips in prop::collection::vec((0..120_u32, any::<u8>()), 1..60)) {
         let mut picture = Picture::stamped(400, 90, 0, STAMP);

@@ -119,7 +119,7 @@ fn a_stream_that_is_not_what_its_records_say_is_told() {
     let half = bytes.len() / 2;
     std::fs::write(&stream.file, &bytes[..half]).unwrap();
     let cut = why(&stream);
-    assert!(cut.contains("pictures can be decoded, 60 were expected"), "{cut}");
+    assert!(cut.contains("frames can be decoded, 60 were expected"), "{cut}");
     std::fs::write(&stream.file, []).unwrap();
     assert!(!why(&stream).is_empty());
     let noise: Vec<u8> =

@@ -44,11 +44,11 @@ const PEER: &str = "moq-relay";
 /// What one relay did with so many viewers.
 struct Run {
     lost: u64,
-    /// Processor time of the relay for each Gbit that viewers received, in seconds.
+    /// CPU time of the relay for each Gbit that viewers received, in seconds.
     cpu_per_gbit: f64,
     latency_ms: u64,
     memory_mb: f64,
-    /// How many processors the relay used, how many this process, and how many were idle.
+    /// How many CPUs the relay used, how many this process, and how many were idle.
     busy: [f64; 3],
 }
 
@@ -93,12 +93,12 @@ fn tell(viewers: u64, ours: &Run, other: Option<&Run>) {
         }
     };
     figure("objects lost", "", |run| run.lost as f64, Some(Target::AtMost(0.0)));
-    figure("processor time for each Gbit", "s", |run| run.cpu_per_gbit, None);
+    figure("CPU time for each Gbit", "s", |run| run.cpu_per_gbit, None);
     figure("latency, 99 %, at most", "ms", |run| run.latency_ms as f64, None);
     figure("memory", "MB", |run| run.memory_mb, None);
     for (name, run) in [("suiro", Some(ours)), (PEER, other)] {
         let Some(Run { busy: [relay, load, idle], .. }) = run else { continue };
-        println!("  {name}: processors: relay {relay:.2}, clients {load:.2}, unused {idle:.2}");
+        println!("  {name}: CPUs: relay {relay:.2}, clients {load:.2}, unused {idle:.2}");
     }
 }
 
@@ -190,7 +190,7 @@ async fn connect(
     all
 }
 
-/// Processor time until now, in seconds.
+/// CPU time until now, in seconds.
 struct Used {
     relay: f64,
     load: f64,

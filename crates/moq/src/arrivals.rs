@@ -1,14 +1,14 @@
-//! What the arrivals of pictures say of the path: how long they wait, and what it carries. Pure.
+//! What the arrivals of frames say of the path: how long they wait, and what it carries. Pure.
 //!
-//! Waiting is the time from a picture's departure to its arrival, less the least time that a picture took lately. It is the
+//! Waiting is the time from a frame's departure to its arrival, less the least time that a frame took lately. It is the
 //! time in queues, those of publisher and relay and those of the path.
 //!
-//! A camera sends a picture and then pauses, so the received rate says what the camera makes and not what the path carries.
-//! While a large picture is on its way the path is full, however: what arrived between the first moment at which it could
+//! A camera sends a frame and then pauses, so the received rate says what the camera makes and not what the path carries.
+//! While a large frame is on its way the path is full, however: what arrived between the first moment at which it could
 //! have and its arrival, divided by that time, is the path's capacity. Players of chunked HTTP measure likewise, without
-//! the pauses (Bentaleb et al., "Bandwidth prediction in low-latency chunked streaming", NOSSDAV 2019). A picture that was
+//! the pauses (Bentaleb et al., "Bandwidth prediction in low-latency chunked streaming", NOSSDAV 2019). A frame that was
 //! partly transmitted before that moment counts with the rest only. The least time includes the transmission of the small
-//! picture that took it, so the bytes of that do not count either.
+//! frame that took it, so the bytes of that do not count either.
 
 use std::collections::VecDeque;
 
@@ -19,17 +19,17 @@ const OVER: Duration = Duration::from_secs(1);
 const LATELY: Duration = Duration::from_millis(500);
 /// The least time is that of the last one to two of these intervals, because a route can change.
 const LEAST_OVER: Duration = Duration::from_secs(30);
-/// The capacity is measured with pictures of this size, a few packets, or larger.
+/// The capacity is measured with frames of this size, a few packets, or larger.
 const LARGE: usize = 5000;
 /// It is the median of the measurements that are younger than this, so many at most.
 const FRESH: Duration = Duration::from_secs(10);
 const MEASURED_MAX: usize = 9;
-/// Pictures before the first measurement: the least time is not known before.
+/// Frames before the first measurement: the least time is not known before.
 const FIRST: u64 = 6;
 /// Arrivals that are kept at most.
 const KEPT_MAX: usize = 512;
 
-/// A picture that has arrived.
+/// A frame that has arrived.
 #[derive(Debug, Clone, Copy)]
 struct Arrived {
     at: Time,
@@ -39,14 +39,14 @@ struct Arrived {
     waited: Duration,
 }
 
-/// The picture that took the least time.
+/// The frame that took the least time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Least {
     took: Duration,
     bytes: usize,
 }
 
-/// The pictures of all tracks of a viewer.
+/// The frames of all tracks of a viewer.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     kept: VecDeque<Arrived>,
@@ -57,7 +57,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// A picture has arrived that took so long.
+    /// A frame has arrived that took so long.
     pub fn on_picture(&mut self, now: Time, took: Duration, bytes: usize) {
         let least = self.least(now, Least { took, bytes });
         let waited = took.saturating_sub(least.took);
@@ -87,7 +87,7 @@ impl Arrivals {
         before.map_or(this, |before| before.min(this))
     }
 
-    /// Measures the capacity with a large picture of so many bytes; the one that took the least time had so few.
+    /// Measures the capacity with a large frame of so many bytes; the one that took the least time had so few.
     fn measure(&mut self, now: Time, first: Time, (bytes, least): (usize, usize)) {
         let others = || self.kept.iter().rev().take_while(|other| other.at > first);
         let within = |other: &Arrived| {
@@ -118,17 +118,17 @@ impl Arrivals {
         lately.map(|one| one.waited).min()
     }
 
-    /// How long the newest picture waited.
+    /// How long the newest frame waited.
     pub fn newest_waited(&self) -> Option<Duration> {
         self.kept.back().map(|newest| newest.waited)
     }
 
-    /// When the newest picture arrived.
+    /// When the newest frame arrived.
     pub fn heard(&self) -> Option<Time> {
         self.kept.back().map(|newest| newest.at)
     }
 
-    /// What has arrived lately: what the path carries while pictures wait.
+    /// What has arrived lately: what the path carries while frames wait.
     pub fn received(&self, now: Time) -> BitRate {
         let lately = self.kept.iter().rev();
         let lately = lately.take_while(|one| now.saturating_since(one.at) <= LATELY);
@@ -156,7 +156,7 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(20);
 
-    /// Pictures of these sizes, one in each 40 ms, over a path of so many kbit/s; what was measured, in kbit/s, and the waiting.
+    /// Frames of these sizes, one in each 40 ms, over a path of so many kbit/s; what was measured, in kbit/s, and the waiting.
     fn over(kbps: u64, sizes: &[usize]) -> (Option<f64>, Duration, Arrivals) {
         let (mut arrivals, mut free) = (Arrivals::default(), Time::ZERO);
         for (number, &bytes) in (0..).zip(sizes) {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_capacity_is_measured_where_pictures_wait() {
-        // 1 Mbit/s, of pictures that are all large, on half of it.
+        // 1 Mbit/s, of frames that are all large, on half of it.
         let (measured, waited, arrivals) = over(500, &[5000; 50]);
         assert!((475.0..525.0).contains(&measured.unwrap()), "{measured:?} kbit/s");
         assert!(waited > Duration::from_millis(1900), "{waited} at the end");

@@ -45,7 +45,7 @@ pub struct DataTrack {
 pub struct Quality {
     /// The name of its track.
     pub name: String,
-    /// Width and height of its pictures.
+    /// Width and height of its frames.
     pub size: (u32, u32),
     /// Frames per second.
     pub fps: u32,
@@ -80,10 +80,10 @@ pub struct Rendition {
     /// The decoder's configuration record in hexadecimal digits; without it, parameter sets are in the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Width of the pictures in pixels.
+    /// Width of the frames in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coded_width: Option<u32>,
-    /// Height of the pictures in pixels.
+    /// Height of the frames in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coded_height: Option<u32>,
     /// Frames per second.
@@ -98,7 +98,7 @@ pub struct Rendition {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Container {
-    /// A time and a coded picture.
+    /// A time and a coded frame.
     #[default]
     Legacy,
     /// Something else.
@@ -150,7 +150,7 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// The catalog of one video track in H.264, whose pictures have that size.
+    /// The catalog of one video track in H.264, whose frames have that size.
     pub fn of_camera(size: (u32, u32), fps: u32, rate_bps: u64) -> Self {
         let rate = BitRate::from_bps(rate_bps);
         Self::of(&[Quality { name: video(0), size, fps, rate }], None)
@@ -225,9 +225,9 @@ impl Catalog {
     }
 }
 
-/// Constrained Baseline with parameter sets in the stream, and the least level for the pictures (ITU-T H.264 table A-1).
+/// Constrained Baseline with parameter sets in the stream, and the least level for the frames (ITU-T H.264 table A-1).
 fn codec((width, height): (u32, u32), fps: u32) -> String {
-    // Level, and the macroblocks that it has in a picture and in a second at most.
+    // Level, and the macroblocks that it has in a frame and in a second at most.
     const LEVELS: [(u8, u32, u32); 7] = [
         (30, 1620, 40_500),
         (31, 3600, 108_000),

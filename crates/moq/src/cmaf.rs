@@ -105,7 +105,7 @@ impl Unpacker {
         Ok(Self { sets: sets.clone(), init })
     }
 
-    /// The pictures of an object, in decoding order.
+    /// The frames of an object, in decoding order.
     ///
     /// # Errors
     /// [`ParseError`]: the object is no fragment of the track.

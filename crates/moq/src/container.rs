@@ -12,7 +12,7 @@ const HEAD: [u8; 7] = [0, 0, 0, 1, 6, 5, (UUID.len() + FrameMark::BYTES) as u8];
 const STOP: u8 = 0x80;
 /// Largest value of a variable-length integer (RFC 9000 §16).
 const VARINT_MAX: u64 = (1 << 62) - 1;
-/// NAL unit type of a picture that refers to no other (ITU-T H.264 table 7-1).
+/// NAL unit type of a frame that refers to no other (ITU-T H.264 table 7-1).
 const IDR: u8 = 5;
 
 /// Why an object cannot be read.
@@ -26,7 +26,7 @@ pub enum ContainerError {
     NoPicture,
 }
 
-/// A coded picture.
+/// A coded frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     /// Its time in microseconds: ours count from 1970.

@@ -56,7 +56,7 @@ impl EndpointError {
 fn hint(cause: &moq_net::Error) -> &'static str {
     match cause.session() {
         Some(moq_net::SessionError::Unauthorized) => {
-            "\nhint: give it the `token` that the relay asks for"
+            "\nhint: give it the `token` that the relay requires"
         }
         _ => "",
     }

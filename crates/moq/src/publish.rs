@@ -83,7 +83,7 @@ impl PublisherJob {
     }
 }
 
-/// The size of pictures at a share of the highest bit rate: the largest of the usual heights that has at most this share of
+/// The size of frames at a share of the highest bit rate: the largest of the usual heights that has at most this share of
 /// the pixels.
 fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
     let height = f64::from(camera.1) * share.sqrt();

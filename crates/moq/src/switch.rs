@@ -1,12 +1,12 @@
 //! How a viewer changes between the qualities of a video. Pure.
 //!
-//! [`Arrivals`] measures how long pictures wait in queues, and what the path carries. **Down**: if every picture of a second
+//! [`Arrivals`] measures how long frames wait in queues, and what the path carries. **Down**: if every frame of a second
 //! waits too long, or one much too long, or none arrives, the best quality below the received rate is asked for; the longer
-//! pictures wait, the lower, so that queues drain. The old one is unsubscribed at once, so that what is not sent of it does
+//! frames wait, the lower, so that queues drain. The old one is unsubscribed at once, so that what is not sent of it does
 //! not delay the new one. What still arrives of it is played until the new one is there. A change to a lower quality is never
 //! taken back: where it comes late, the path is full of the old one, and to return to that is to stay with it. **Up**: if
-//! pictures have not waited for a while, the best quality that the measured capacity carries is asked for. No other is tried,
-//! because one that the path does not carry fills a queue of seconds before anybody can know; only where all pictures are too
+//! frames have not waited for a while, the best quality that the measured capacity carries is asked for. No other is tried,
+//! because one that the path does not carry fills a queue of seconds before anybody can know; only where all frames are too
 //! small to measure the capacity, the next higher one is. The old quality is played on if the new one does not come in time.
 //! One that fails is not tried again for a time that doubles with each failure. The allocator of layers in LiveKit's SFU
 //! (`pkg/sfu/streamallocator`) has the same asymmetry: down at once, up after a time without congestion that grows with
@@ -23,13 +23,13 @@ use suiro_units::{BitRate, Duration, Time};
 
 use crate::arrivals::Arrivals;
 
-/// Waiting longer is too long, if all pictures of a second do.
+/// Waiting longer is too long, if all frames of a second do.
 const LONG: Duration = Duration::from_millis(250);
 /// Waiting longer is much too long for any picture. More than a key frame needs where its quality fits.
 const URGENT: Duration = Duration::from_millis(500);
 /// Waiting no longer is short.
 const SHORT: Duration = Duration::from_millis(80);
-/// Without a picture for this time, something waits that does not arrive.
+/// Without a frame for this time, something waits that does not arrive.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How long the effect of a change is waited for: to a higher quality, and to a lower one, after which queues must drain.
 /// The last is for the case that waiting grows: the old quality is still sent until an order has arrived.
@@ -38,9 +38,9 @@ const SETTLE_DOWN: Duration = Duration::from_secs(4);
 const SETTLE_GROWTH: Duration = Duration::from_millis(500);
 /// Share of the received rate that a lower quality may have: headers take a tenth.
 const SHARE: f64 = 0.85;
-/// In this time, what waits must be received beside the lower quality.
+/// In this time, what waits must be received next to the lower quality.
 const DRAINED: Duration = Duration::from_secs(2);
-/// Share of the measured capacity that a higher quality may have. Both count bytes of pictures, without headers. The
+/// Share of the measured capacity that a higher quality may have. Both count bytes of frames, without headers. The
 /// measured capacity is a little low, because each link of the path receives a packet before it sends it: with a
 /// publisher's and a viewer's link of 1 Mbit/s each, key frames of 6 kB show 0.7 to 0.8 Mbit/s, those of 20 kB 0.9 Mbit/s.
 const MARGIN: f64 = 1.25;
@@ -75,7 +75,7 @@ pub enum Order {
     End(usize),
 }
 
-/// A picture that has arrived.
+/// A frame that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     /// The quality of its track; 0 is the lowest.
@@ -90,25 +90,25 @@ pub struct Arrival {
     pub bytes: usize,
 }
 
-/// The changes of one viewer. `T` is a picture.
+/// The changes of one viewer. `T` is a frame.
 #[derive(Debug)]
 pub struct Switch<T> {
     /// The bit rates of the qualities, from the lowest to the highest.
     rates: Vec<BitRate>,
-    /// What is played; `None` before the first picture.
+    /// What is played; `None` before the first frame.
     playing: Option<usize>,
     /// What is to be played.
     wanted: usize,
     /// When it was asked for, or has come.
     asked: Time,
-    /// How long the first picture of what is played waited, and how long the effect of it is waited for.
+    /// How long the first frame of what is played waited, and how long the effect of it is waited for.
     at_first: Duration,
     settle: Duration,
     /// The newest number that was played, the newest key frame, and the frames from one key frame to the next.
     last: Option<u64>,
     key: Option<u64>,
     period: Option<u64>,
-    /// From this number on, pictures of the old quality are held back, since that time.
+    /// From this number on, frames of the old quality are held back, since that time.
     until: Option<u64>,
     held: Vec<(u64, bool, T)>,
     held_since: Option<Time>,
@@ -161,7 +161,7 @@ impl<T> Switch<T> {
         self.orders.pop_front()
     }
 
-    /// A picture has arrived. Returns what is to be played because of it.
+    /// A frame has arrived. Returns what is to be played because of it.
     pub fn on_picture(&mut self, now: Time, arrival: Arrival, picture: T) -> Vec<T> {
         let Arrival { quality, number, key, took, bytes } = arrival;
         if self.playing != Some(quality) && self.wanted != quality {
@@ -190,7 +190,7 @@ impl<T> Switch<T> {
         pictures
     }
 
-    /// A picture of the quality that is played.
+    /// A frame of the quality that is played.
     fn on_old(&mut self, now: Time, (number, key): (u64, bool), picture: T) -> Vec<T> {
         if self.until.is_some_and(|until| number >= until) {
             let since = *self.held_since.get_or_insert(now);
@@ -235,7 +235,7 @@ impl<T> Switch<T> {
 
     fn played(&mut self, number: u64, key: bool) {
         self.last = self.last.max(Some(number));
-        // Those in turn are at multiples; one that begins a quality or another size of pictures is not.
+        // Those in turn are at multiples; one that begins a quality or another size of frames is not.
         if key && self.period.is_none_or(|period| number.is_multiple_of(period)) {
             let before = self.key.replace(number);
             let period = before.and_then(|before| number.checked_sub(before));

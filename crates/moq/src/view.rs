@@ -175,7 +175,7 @@ impl Qualities {
         }
     }
 
-    /// What is to be played because this picture has arrived, sent so long before.
+    /// What is to be played because this frame has arrived, sent so long before.
     fn on_picture(
         &mut self,
         (now, took): (Time, Duration),
@@ -184,7 +184,7 @@ impl Qualities {
     ) -> Vec<Picture> {
         let Some(switch) = &mut self.switch else { return vec![picture] };
         let Some(mark) = picture.mark else {
-            // Without numbers, no one knows at which picture to change.
+            // Without numbers, no one knows at which frame to change.
             self.switch = None;
             self.order(Order::End(quality));
             self.order(Order::Begin(self.highest));

@@ -59,7 +59,7 @@ fn screen(dir: &Path, port: u16) -> ViewerJob {
     viewer(client("viewer", dir, port, None, 18))
 }
 
-/// Pictures that ffmpeg decodes of a file, every error being the end.
+/// Frames that ffmpeg decodes of a file, every error being the end.
 async fn decoded(ffmpeg: &Ffmpeg, file: PathBuf) -> usize {
     let mut command = Command::new(ffmpeg.path());
     command.args(["-v", "error", "-xerror", "-err_detect", "explode", "-f", "h264", "-i"]);
@@ -91,7 +91,7 @@ async fn we_view(dir: &Path, ffmpeg: &Ffmpeg, format: &str, other: impl FnOnce(u
     let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
     assert!(shown >= 20, "{shown} of {} frames were shown", frames.len());
     let pictures = decoded(ffmpeg, dir.join("received.viewer.h264")).await;
-    assert!(pictures >= shown, "{pictures} pictures, {shown} shown");
+    assert!(pictures >= shown, "{pictures} frames, {shown} shown");
 }
 
 /// The drafts of the sessions that the relay had, sorted.

@@ -1,4 +1,4 @@
-//! Over loopback: a data track beside the video, datagrams, and a viewer that changes between qualities. Where there is no
+//! Over loopback: a data track next to the video, datagrams, and a viewer that changes between qualities. Where there is no
 //! ffmpeg for the camera, these say so and pass.
 
 mod common;
@@ -119,7 +119,7 @@ async fn a_viewer_changes_to_a_higher_quality_where_nothing_waits() {
     assert!(low >= 6 && high >= 12, "{low} of the lower quality, {high} of the higher");
     let received = frames.iter().filter(|row| row.received_ns.is_some());
     let lost = received.filter(|row| !row.decodable).count();
-    assert_eq!(lost, 0, "every picture has what it refers to");
+    assert_eq!(lost, 0, "every frame has what it refers to");
     assert!(session(dir.path(), "viewer").switches >= Some(1));
     // In a higher number comes what was captured later, whichever quality it is of.
     let mut captured: Vec<(i64, i64)> =

@@ -167,7 +167,7 @@ mod tests {
     use super::system::step_by_step;
     use super::*;
 
-    /// A folder `in` with files and links, and a file beside it.
+    /// A folder `in` with files and links, and a file next to it.
     fn room() -> tempfile::TempDir {
         let room = tempfile::tempdir().unwrap();
         let inside = room.path().join("in");

@@ -1,5 +1,5 @@
-//! A file is written beside its place and renamed into it: no reader sees half of it, a full disk leaves
-//! the old one, and a symbolic link at its place or beside it is replaced, not followed.
+//! A file is written next to its place and renamed into it: no reader sees half of it, a full disk leaves
+//! the old one, and a symbolic link at its place or next to it is replaced, not followed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ impl Beside {
     /// Puts the file in its place.
     ///
     /// # Errors
-    /// What the system says; the file beside is gone then too.
+    /// What the system says; the file next to is gone then too.
     pub fn keep(mut self) -> io::Result<()> {
         self.file().flush()?;
         std::fs::rename(&self.part, &self.place)?;
@@ -95,7 +95,11 @@ mod tests {
         begun.write_all(b"ne").unwrap();
         assert_eq!(std::fs::read(&place).unwrap(), b"old");
         drop(begun);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left next to it"
+        );
         write(&place, b"new").unwrap();
         assert_eq!(std::fs::read(&place).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

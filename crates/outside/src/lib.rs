@@ -3,7 +3,7 @@
 //!
 //! - [`file`]: regular files only, read up to a bound.
 //! - [`beneath`]: files of a folder, reached without following a link or leaving the folder.
-//! - [`beside`]: a file is written beside its place and renamed into it.
+//! - [`beside`]: a file is written next to its place and renamed into it.
 //! - [`text`]: text without terminal escapes.
 //! - [`tree`]: a folder is copied, up to a bound.
 

@@ -46,7 +46,7 @@ pub struct Assembled {
     pub key: bool,
     /// False if some payload was malformed, or bytes are missing.
     pub whole: bool,
-    /// Whether a decoder can make a picture of it, if need be by concealing what is missing.
+    /// Whether a decoder can make a frame of it, if need be by concealing what is missing.
     pub usable: bool,
 }
 

@@ -9,9 +9,9 @@ const FU_A: u8 = 28;
 /// Types of NAL units that packets carry as they are.
 const SINGLE: std::ops::RangeInclusive<u8> = 1..=23;
 const IDR: u8 = 5;
-/// A slice that is not of an IDR picture, whole or its first partition.
+/// A slice that is not of an IDR frame, whole or its first partition.
 const SLICES: [u8; 2] = [1, 2];
-/// SEI, parameter sets, access unit delimiter: they precede a picture's first slice
+/// SEI, parameter sets, access unit delimiter: they precede a frame's first slice
 /// (ITU-T H.264 §7.4.1.2.3).
 const BEFORE_PICTURE: std::ops::RangeInclusive<u8> = 6..=9;
 
@@ -108,7 +108,7 @@ pub(crate) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
         assembly.drop_fragment();
     }
     let whole = !assembly.damaged && assembly.slices > 0;
-    // Without its first slice a picture's others may be taken for parts of the picture before.
+    // Without its first slice a frame's others may be taken for parts of the frame before.
     let usable = start_codes(&assembly.bytes).any(|(at, head)| {
         let kind = head & TYPE;
         let slice = kind == IDR || SLICES.contains(&kind);
@@ -259,7 +259,7 @@ mod tests {
         assemble(payloads.iter().map(|payload| (true, payload.as_slice())))
     }
 
-    /// A picture: parameter sets and an IDR slice of so many bytes.
+    /// A frame: parameter sets and an IDR slice of so many bytes.
     fn key_frame(size: usize) -> Vec<u8> {
         let mut frame = vec![0, 0, 0, 1, 0x67, 1, 2, 3, 0, 0, 0, 1, 0x68, 4, 0, 0, 1, 0x65, 0x88];
         frame.extend((0..size).map(|n| (n % 250 + 1) as u8));

@@ -30,7 +30,7 @@ const P: u8 = 0x07;
 const INTRA: u8 = 1;
 const PREDICTED: u8 = 2;
 
-/// What each packet repeats of its picture's header.
+/// What each packet repeats of its frame's header.
 #[derive(Debug, Clone, Copy, Default)]
 struct Picture {
     temporal_reference: u16,
@@ -40,7 +40,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// From what follows the picture's start code (ISO/IEC 13818-2 §6.2.3): 10 bits of temporal
+    /// From what follows the frame's start code (ISO/IEC 13818-2 §6.2.3): 10 bits of temporal
     /// reference, 3 of type, 16 of delay, then of P and B pictures a flag and 3 bits, of B pictures
     /// twice.
     fn parse(header: &[u8]) -> Option<Self> {
@@ -70,7 +70,7 @@ struct Piece<'f> {
     bytes: &'f [u8],
     slice: bool,
     sequence: bool,
-    /// Of headers, the picture that they announce.
+    /// Of headers, the frame that they announce.
     picture: Option<Picture>,
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
             continue;
         };
         if flags & P == 0 {
-            // No picture type: the header says nothing, as GStreamer writes it. What is whole is
+            // No frame type: the header says nothing, as GStreamer writes it. What is whole is
             // known from the caller alone.
             damaged |= !follows;
             ended = true;
@@ -258,14 +258,14 @@ pub(crate) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
         bytes.truncate(start);
     }
     let key = kind == INTRA || kind == 0 && kind_of(&bytes) == Some(INTRA);
-    // Slices without the header of their picture would be taken for parts of the picture before.
+    // Slices without the header of their frame would be taken for parts of the frame before.
     let codes = || start_codes(&bytes).map(|(_, code)| code);
     let headed = codes().find(|code| *code == PICTURE || SLICES.contains(code)) == Some(PICTURE);
     let usable = headed && codes().any(|code| SLICES.contains(&code));
     Assembled { whole: !damaged && ended && !bytes.is_empty(), usable, key, bytes }
 }
 
-/// The type of the first picture in a stream.
+/// The type of the first frame in a stream.
 fn kind_of(stream: &[u8]) -> Option<u8> {
     let (at, _) = start_codes(stream).find(|(_, code)| *code == PICTURE)?;
     Picture::parse(&stream[at + 4..]).map(|picture| picture.kind)
@@ -276,7 +276,7 @@ fn starts_with_header(stream: &[u8]) -> bool {
 }
 
 /// Whether it begins with the header of a sequence, group or picture. (The second field of a frame in
-/// two pictures has one too.)
+/// two frames has one too.)
 pub(crate) fn begins_frame(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(_, rest)| starts_with_header(rest))
 }
@@ -296,7 +296,7 @@ mod tests {
         assemble(payloads.iter().map(|payload| (true, payload.as_slice())))
     }
 
-    /// A picture with slices of these sizes, start codes included.
+    /// A frame with slices of these sizes, start codes included.
     fn picture(kind: u8, slices: &[usize]) -> Vec<u8> {
         let mut frame = Vec::new();
         if kind == INTRA {

@@ -6,7 +6,7 @@
 //! does not tell is null. [`ladder`] knows the manifest, so that a URL in a player's report leads to
 //! its rung and its place in media time.
 //!
-//! | player | how it is heard | requests | rung shown | buffer | stalls | dropped pictures | latency |
+//! | player | how it is heard | requests | rung shown | buffer | stalls | dropped frames | latency |
 //! |---|---|---|---|---|---|---|---|
 //! | VLC | its messages (`-vv`), `stats` of its control | without their ends | by segment and playhead | – | by its buffering | yes | within half a second |
 //! | GStreamer | bus messages and debug log of `gst-launch-1.0` | without their size | by segment and time played | – | by its buffering | yes | by time played |
@@ -102,7 +102,7 @@ pub enum PlayError {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// The program ended, or broke off, without a single picture.
+    /// The program ended, or broke off, without a single frame.
     #[error("{player} played nothing: {reason}")]
     Unplayable {
         /// The program and its version.
@@ -125,13 +125,13 @@ impl PlayError {
 /// What became of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Whether a picture was shown.
+    /// Whether a frame was shown.
     pub played: bool,
     /// Why playback broke off; `None` if it did not.
     pub failure: Option<String>,
     /// Interruptions after playback began.
     pub stalls: u64,
-    /// Pictures dropped, if the player tells.
+    /// Frames dropped, if the player tells.
     pub dropped: Option<u64>,
     /// Requests that the player reported.
     pub requests: u64,
@@ -159,7 +159,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
 /// reported in [`Summary::failure`].
 ///
 /// # Errors
-/// [`PlayError`], if the player is not installed, not a single picture could be played, or a file
+/// [`PlayError`], if the player is not installed, not a single frame could be played, or a file
 /// not be written.
 pub async fn run(
     job: &PlayJob,

@@ -87,7 +87,7 @@ pub(crate) struct Recorder {
     last: Option<(Time, View)>,
     /// Requests written.
     pub count: u64,
-    /// Whether a picture was shown.
+    /// Whether a frame was shown.
     pub played: bool,
 }
 

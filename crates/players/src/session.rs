@@ -1,4 +1,4 @@
-//! What all players have in common while they play: clock, ladder, records, and the pictures' rung.
+//! What all players have in common while they play: clock, ladder, records, and the frames' rung.
 
 use std::collections::VecDeque;
 
@@ -128,12 +128,12 @@ impl<'j> Session<'j> {
         Ok(self.recorder.request(request, &self.ladder)?)
     }
 
-    /// The rung of the picture at a media time, as far as segments told.
+    /// The rung of the frame at a media time, as far as segments told.
     pub fn rung_at(&self, position_s: f64) -> Option<u64> {
         self.fetched.rung_at(position_s)
     }
 
-    /// The age of the picture at a media time.
+    /// The age of the frame at a media time.
     pub fn latency_ms(&self, at: Time, position_s: f64) -> Option<f64> {
         let zero_ns = self.ladder.zero_unix_ns?;
         let since_zero_ns = i128::from(self.clock.unix_ns(at)) - i128::from(zero_ns);

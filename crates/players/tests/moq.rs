@@ -108,7 +108,7 @@ fn check(dir: &Path, viewer: &str, browser: &str) {
     assert!(shown.len() >= 20, "{} of {} frames", shown.len(), frames.len());
     for row in &shown {
         let (captured, sent, received) = (row.captured_ns, row.sent_ns, row.received_ns);
-        // A browser says when a picture was due, and that it waited for 0 ms if it left earlier.
+        // A browser says when a frame was due, and that it waited for 0 ms if it left earlier.
         assert!(captured <= sent && sent <= received && received <= row.displayed_ns, "{row:?}");
         assert!(received.unwrap() - captured.unwrap() < 3_000_000_000, "{row:?}");
     }

@@ -37,7 +37,7 @@ bounds! {
 
 /// The study's: 32 round-trip times.
 const INTERVAL: u32 = 32;
-/// The study's: 30 pictures at 30000/1001 per second.
+/// The study's: 30 frames at 30000/1001 per second.
 const GOP: Duration = Duration::from_millis(1001);
 const PACKET: Bytes = Bytes::new(1500);
 const INITIAL: BitRate = BitRate::from_mbps(1);
@@ -54,10 +54,10 @@ pub struct RateSpec {
     /// `fixed`: the rate. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// `tfrcp`: what follows an interval without loss. Default: additive.
+    /// `tfrcp`: the change of the rate after an interval without loss. Default: additive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub increase: Option<Increase>,
-    /// `tfrcp`: what follows an interval with loss. Default: halve.
+    /// `tfrcp`: the change of the rate after an interval with loss. Default: halve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decrease: Option<Decrease>,
     /// `tfrcp`: the control interval in round-trip times, rounded to whole GoP times.

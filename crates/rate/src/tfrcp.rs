@@ -55,7 +55,7 @@ pub enum Increase {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Decrease {
-    /// Rule (1): the throughput of TCP, by [`crate::equation::padhye`], as originally proposed.
+    /// Rule (1): the throughput of TCP from the equation of Padhye et al., as originally proposed.
     Equation,
     /// Rule (4): half of the rate.
     #[default]

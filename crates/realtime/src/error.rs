@@ -12,7 +12,7 @@ pub enum LogError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// What was received could not be saved.
-    #[error("saving what was received to {path}: {cause}")]
+    #[error("saving the received video to {path}: {cause}")]
     Save {
         /// The file.
         path: PathBuf,

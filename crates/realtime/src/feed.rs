@@ -51,11 +51,11 @@ pub struct Frame {
     /// Whether it is a key frame (IDR), which begins with the parameter sets.
     pub key: bool,
     /// Its NAL units, in the byte stream format (ITU-T H.264 annex B): Constrained Baseline, one
-    /// reference, no picture out of order.
+    /// reference, no frame out of order.
     pub data: Vec<u8>,
     /// The bit rate that the encoder was set to.
     pub rate: BitRate,
-    /// Width and height of the picture.
+    /// Width and height of the frame.
     pub size: (u32, u32),
 }
 
@@ -93,7 +93,7 @@ impl Camera {
 
     /// Starts it; the first frame is captured at `start`, and encoded at a bit rate within [`RATES`].
     /// Times are those of `clock`, whose zero is `epoch_unix_ns` nanoseconds after 1970, for the stamps
-    /// in the pictures.
+    /// in the frames.
     ///
     /// # Errors
     /// [`FeedError`]: no such encoder, [more](Self::beginning_at) than the camera has, or no thread.
@@ -176,7 +176,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Width and height of what the camera sees: the largest pictures that it gives.
+    /// Width and height of what the camera sees: the largest frames that it gives.
     pub fn camera_size(&self) -> (u32, u32) {
         self.camera_size
     }

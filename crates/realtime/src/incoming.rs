@@ -7,7 +7,7 @@ use suiro_viewer::{Parts, Policy};
 
 use crate::{Delivered, Seen, Viewer};
 
-/// The size of a picture that nothing was decoded into yet.
+/// The size of a frame that nothing was decoded into yet.
 const SMALLEST: (u32, u32) = (16, 16);
 
 /// Packets of one stream, on their way to a viewer.

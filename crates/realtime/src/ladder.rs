@@ -7,10 +7,10 @@
 
 use suiro_units::{BitRate, Duration, Time};
 
-/// Bits for each pixel that an H.264 picture of ordinary motion should have at least: half of what
+/// Bits for each pixel that an H.264 frame of ordinary motion should have at least: half of what
 /// libwebrtc's defaults come to (2.5 Mbit/s for 1920×1080 at 30 per second are 0.04).
 const BITS_PER_PIXEL: f64 = 0.02;
-/// Heights of pictures, of a camera of 1080 lines or less.
+/// Heights of frames, of a camera of 1080 lines or less.
 pub const HEIGHTS: [u32; 6] = [1080, 720, 540, 360, 270, 180];
 /// Frame rates, as shares of the camera's: all frames, two of three.
 const FRAMES: [(u32, u32); 2] = [(1, 1), (2, 3)];
@@ -66,7 +66,7 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// Of a camera with pictures of that size and so many of them per second, at a bit rate of the
+    /// Of a camera with frames of that size and so many of them per second, at a bit rate of the
     /// start.
     pub fn new(camera: (u32, u32), fps: u32, start: BitRate, hysteresis: Hysteresis) -> Self {
         let rungs = rungs(camera, fps);
@@ -106,7 +106,7 @@ impl Ladder {
     }
 }
 
-/// The sizes of pictures for a camera, from the largest to the smallest: its own, and the usual heights below it in the
+/// The sizes of frames for a camera, from the largest to the smallest: its own, and the usual heights below it in the
 /// same shape.
 pub fn sizes(camera: (u32, u32)) -> impl Iterator<Item = (u32, u32)> {
     let even = |pixels: u32| (pixels & !1).max(16);

@@ -1,4 +1,4 @@
-//! The record of a viewing: the table `frames`, and what is saved beside it.
+//! The record of a viewing: the table `frames`, and what is saved next to it.
 
 use std::path::Path;
 
@@ -185,7 +185,7 @@ mod tests {
         let refused = Saver::create(&missing, "viewer", Codec::Mpeg2);
         let text = refused.unwrap_err().to_string();
         assert!(
-            text.contains("saving what was received to") && text.contains("received.viewer.m2v"),
+            text.contains("saving the received video to") && text.contains("received.viewer.m2v"),
             "{text}"
         );
     }

@@ -18,7 +18,7 @@ pub fn received(dir: &Path, name: &str, codec: Codec) -> PathBuf {
     dir.join(format!("received.{name}.{extension}"))
 }
 
-/// Writes the coded pictures that a viewer could decode, one after the other: an elementary stream, of
+/// Writes the coded frames that a viewer could decode, one after the other: an elementary stream, of
 /// which a decoder shows what the viewer's showed. Which source frames they are, the rows `decodable` of
 /// the table `frames` say, in the same order.
 #[derive(Debug)]

@@ -55,7 +55,7 @@ struct Known {
     data: Vec<u8>,
 }
 
-/// A viewer of one stream: its playout, and what is known of each frame beside.
+/// A viewer of one stream: its playout, and what is known of each frame next to.
 ///
 /// Call [`Self::advance`] at [`Self::next_event`] and after each arrival, then fetch what was decided
 /// with [`Self::take_seen`].

@@ -92,7 +92,7 @@ pub struct Machine {
     pub kernel: String,
     /// Distribution.
     pub system: String,
-    /// Processor model.
+    /// CPU model.
     pub cpu: String,
     /// Logical cores.
     pub cores: u32,
@@ -167,7 +167,7 @@ pub struct Trial {
     /// Why it is not valid.
     pub invalid_because: Option<String>,
     /// True if it is not valid only because the machine was busy: packets left an emulated link too late, or an endpoint
-    /// waited for a processor.
+    /// waited for a CPU.
     #[serde(default)]
     pub only_late: bool,
     /// Earlier attempts of the same trial, each of which was invalid for that reason only.
@@ -193,7 +193,7 @@ pub struct Trial {
     pub self_checks: Vec<SelfCheck>,
     /// The links during the run.
     pub links: Vec<LinkTotals>,
-    /// When processors stood still, in all; null if the trial was not watched.
+    /// When CPUs stalled, in all; null if the trial was not watched.
     #[serde(default)]
     pub standstills: Option<Standstills>,
     /// What rate each direction of a link was to have; those without a limit are left out.
@@ -243,7 +243,7 @@ pub struct Capture {
     pub dropped: u64,
     /// Packets that are not in the file because it had reached its greatest length.
     pub beyond_limit: u64,
-    /// Processor time of its thread in seconds, without the kernel's copying.
+    /// CPU time of its thread in seconds, without the kernel's copying.
     pub cpu_s: f64,
 }
 
@@ -365,7 +365,7 @@ pub struct TcpSampling {
     pub acks: u64,
     /// ACKs that arrived but were not traced because the machine was too busy.
     pub acks_lost: u64,
-    /// Processor time that it took, without the kernel's share at each ACK.
+    /// CPU time that it took, without the kernel's share at each ACK.
     pub cpu_s: f64,
 }
 
@@ -454,14 +454,14 @@ pub struct EndpointLateness {
     pub times_over: u64,
 }
 
-/// How the machine's processors stood still during a trial with uncompressed video: a summary of table `standstills`.
+/// How the machine's CPUs stalled during a trial with uncompressed video: a summary of table `standstills`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standstills {
-    /// Processors that were watched.
+    /// CPUs that were watched.
     pub processors: u64,
-    /// How often a watcher looked, of all processors.
+    /// How often a watcher looked, of all CPUs.
     pub looks: u64,
-    /// Standstills, of all processors.
+    /// Standstills, of all CPUs.
     pub count: u64,
     /// Their lengths, added up.
     pub total_s: f64,
@@ -469,7 +469,7 @@ pub struct Standstills {
     pub longest_s: f64,
     /// The shortest that counts.
     pub least_s: f64,
-    /// What watching cost: processors kept busy by it, on average.
+    /// What watching cost: CPUs kept busy by it, on average.
     pub watcher_cores: f64,
 }
 
@@ -490,17 +490,17 @@ pub struct ScreenOutcome {
     pub video: Option<String>,
     /// Its pixels across and down; null without a video.
     pub size: Option<(u32, u32)>,
-    /// Pictures per second: those of the source.
+    /// Frames per second: those of the source.
     pub fps: f64,
-    /// When its first picture was on the screen, in nanoseconds since the trial began.
+    /// When its first frame was on the screen, in nanoseconds since the trial began.
     pub from_ns: i64,
-    /// Its pictures.
+    /// Its frames.
     pub ticks: u64,
-    /// Pictures whose stamp has the number in the records.
+    /// Frames whose stamp has the number in the records.
     pub stamps_agree: u64,
-    /// Pictures whose stamp has another number. Must be 0.
+    /// Frames whose stamp has another number. Must be 0.
     pub stamps_differ: u64,
-    /// Pictures whose stamp cannot be read.
+    /// Frames whose stamp cannot be read.
     pub stamps_unread: u64,
     /// Scores by ITU-T P.1203; null without the program `p1203-standalone` or if it failed.
     #[serde(default)]
@@ -517,7 +517,7 @@ pub struct ScreenOutcome {
 pub struct P1203 {
     /// The overall opinion, `O.46`.
     pub o46: f64,
-    /// That of picture and sound without stalls, `O.35`; null if the program does not report it.
+    /// That of frame and sound without stalls, `O.35`; null if the program does not report it.
     pub o35: Option<f64>,
     /// That of start-up and stalls alone, `O.23`; null if the program does not report it.
     pub o23: Option<f64>,
@@ -607,7 +607,7 @@ pub struct TrialSummary {
     pub metrics: BTreeMap<String, Option<f64>>,
 }
 
-/// `findings.json`: published claims and tables beside measured figures.
+/// `findings.json`: published claims and tables next to measured figures.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// The study, such as `S0`; null if the scenario repeats none.
@@ -630,7 +630,7 @@ pub struct Finding {
     pub published: Option<String>,
     /// The measured figure, in words.
     pub measured: Option<String>,
-    /// Whether it holds over the means of the valid repetitions; null if that is not shown, or cannot be judged.
+    /// Whether it holds over the means of the valid repetitions; null if that is inconclusive, or cannot be judged.
     pub holds: Option<bool>,
     /// The same in words; null if it cannot be judged.
     #[serde(default)]

@@ -128,7 +128,7 @@ pub fn write_screens(dir: &Path, screens: &Screens) -> Result<(), FolderError> {
 }
 
 /// The video of several trials side by side, where no other name is asked for; its poster is the
-/// `.png` beside it.
+/// `.png` next to it.
 pub const COMPARISON: &str = "compare.mp4";
 
 /// Reads a trial's `screens.json`; `None` if nothing was made of its screens.

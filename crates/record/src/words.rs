@@ -1,6 +1,5 @@
-//! The closed lists of words in tables and documents. A file with a word that is not in its list is
-//! refused, as one with another column is: what a later version means by a word of its own, this
-//! version cannot count.
+//! The closed lists of words in tables and documents. A file with a word that is not in its list is refused, like one
+//! with an unknown column: this version cannot count a word of a later version.
 
 pub use suiro_units::Direction;
 use suiro_units::words;
@@ -8,7 +7,7 @@ use suiro_units::words;
 words! {
     /// What became of a packet on a link.
     pub enum Verdict {
-        /// It was handed to the receiving host.
+        /// It was delivered to the receiving host.
         Delivered = "delivered",
         /// The link dropped it.
         Dropped = "dropped",
@@ -84,11 +83,11 @@ words! {
 }
 
 words! {
-    /// How a TCP socket was looked at.
+    /// How a TCP socket was sampled.
     pub enum TcpSource {
-        /// Every so often, by netlink.
+        /// At regular intervals, over netlink.
         SockDiag = "sock_diag",
-        /// Just before an ACK is taken in, by a BPF program.
+        /// Just before an ACK is processed, by a BPF program.
         TcpProbe = "tcp_probe",
     }
 }
@@ -114,13 +113,13 @@ words! {
 words! {
     /// A service access point, in the order in which a packet passes them.
     pub enum Point {
-        /// The application hands over data: the system call begins.
+        /// The application passes data to the kernel: the system call begins.
         SendCall = "send_call",
-        /// The socket hands over to UDP: the datagram has room in the socket's buffer. TCP is not watched here.
+        /// From the socket to UDP: the datagram has room in the socket's buffer. TCP is not watched here.
         SendTransport = "send_transport",
-        /// TCP or UDP hands over to IP: netfilter LOCAL_OUT, before all rules.
+        /// From TCP or UDP to IP: netfilter LOCAL_OUT, before all rules.
         SendIp = "send_ip",
-        /// IP hands over to the link: netfilter POST_ROUTING, after all rules.
+        /// From IP to the link: netfilter POST_ROUTING, after all rules.
         SendLink = "send_link",
         /// Into the queue discipline: tracepoint `net_dev_queue`.
         SendQdisc = "send_qdisc",
@@ -128,21 +127,22 @@ words! {
         SendDriver = "send_driver",
         /// From the driver: tracepoint `netif_receive_skb`.
         ReceiveDevice = "receive_device",
-        /// The link hands over to IP: netfilter PRE_ROUTING, before all rules.
+        /// From the link to IP: netfilter PRE_ROUTING, before all rules.
         ReceiveIp = "receive_ip",
-        /// IP hands over to TCP or UDP: netfilter LOCAL_IN, after all rules.
+        /// From IP to TCP or UDP: netfilter LOCAL_IN, after all rules.
         ReceiveLocal = "receive_local",
         /// The socket is found and its queue comes next: `cgroup_skb/ingress`.
         ReceiveSocket = "receive_socket",
         /// The application has the data: the receiving system call's work is done.
         ReceiveCall = "receive_call",
-        /// The kernel gave it up: tracepoint `kfree_skb`. A datagram whose send call fails is given up with the error's name.
+        /// The kernel dropped it: tracepoint `kfree_skb`. A datagram whose send call fails is dropped with the error's
+        /// name.
         Dropped = "dropped",
     }
 }
 
 words! {
-    /// Which way a packet of a flow goes, as one host sees it.
+    /// The direction of a packet of a flow, as one host sees it.
     pub enum Heading {
         /// Out of the host.
         Sent = "sent",
@@ -156,7 +156,7 @@ words! {
     pub enum KeyKind {
         /// SSRC × 65536 + sequence number.
         Rtp = "rtp",
-        /// IPv4 identification + 65536 × a check of the payload's first 12 bytes.
+        /// IPv4 identification + 65536 × a checksum of the payload's first 12 bytes.
         IpId = "ip_id",
         /// A hash of the payload.
         Hash = "hash",
@@ -174,13 +174,13 @@ words! {
         Transport = "transport",
         /// IP: routing, firewall, fragments.
         Network = "network",
-        /// All that is below IP: queue discipline, driver, network, device.
+        /// Everything below IP: queue discipline, driver, network, device.
         Link = "link",
     }
 }
 
 words! {
-    /// What a player asks an origin for.
+    /// What a player requests from an origin.
     pub enum RequestKind {
         /// An MPD or a playlist.
         Manifest = "manifest",
@@ -194,7 +194,7 @@ words! {
 words! {
     /// A track of segmented media.
     pub enum Track {
-        /// Pictures.
+        /// The video.
         Video = "video",
         /// Sound.
         Audio = "audio",
@@ -202,13 +202,13 @@ words! {
 }
 
 words! {
-    /// What a player does.
+    /// The state of a player.
     pub enum PlayerState {
         /// Nothing was shown yet.
         Starting = "starting",
-        /// Pictures move.
+        /// The video plays.
         Playing = "playing",
-        /// A picture stands still because media is missing.
+        /// The video has stopped because media is missing.
         Stalled = "stalled",
         /// All media was played.
         Ended = "ended",
@@ -218,26 +218,26 @@ words! {
 }
 
 impl PlayerState {
-    /// A player writes its state at least this often: a state stands no longer without a row.
+    /// A player writes its state at least this often.
     pub const WRITTEN_EVERY: suiro_units::Duration = suiro_units::Duration::from_millis(100);
 }
 
 words! {
-    /// Who cuts a burst of uncompressed video into packets.
+    /// Where a burst of uncompressed video is cut into packets.
     pub enum Segmentation {
-        /// UDP_SEGMENT; the interface's offloads say whether the kernel or the card does.
+        /// UDP_SEGMENT: in the kernel or the card, depending on the interface's offloads.
         Kernel = "kernel",
-        /// The sender: one call for each packet.
+        /// In the sender: one call for each packet.
         None = "none",
     }
 }
 
 words! {
-    /// What a tick brought to the output of a converter.
+    /// The outcome of a tick at the output of a converter.
     pub enum Shown {
-        /// The next frame, with another picture than the one before.
+        /// The next frame, with other content than the one before.
         New = "new",
-        /// The next frame, but its sender repeated the picture of the one before.
+        /// The next frame, but its sender repeated the content of the one before.
         Repeat = "repeat",
         /// No new frame was complete in time: the old one stayed.
         Underrun = "underrun",
@@ -269,7 +269,7 @@ words! {
 }
 
 words! {
-    /// By which protocol a WebRTC session is agreed on.
+    /// The signalling protocol of a WebRTC session.
     pub enum Signalling {
         /// The sender of the video makes the offer: WHIP (RFC 9725).
         Whip = "whip",
@@ -313,39 +313,39 @@ words! {
         Load = "load",
         /// Messages that control something else.
         Control = "control",
-        /// What a program of others carries and the scenario does not say.
+        /// A flow of another program, for which the scenario does not state it.
         Unknown = "unknown",
     }
 }
 
 words! {
-    /// How it was found out whether an endpoint ran.
+    /// How suiro measured whether an endpoint ran.
     pub enum LatenessSource {
-        /// By a heartbeat of the endpoint itself, every 10 ms.
+        /// With a heartbeat of the endpoint itself, every 10 ms.
         Heartbeat = "heartbeat",
-        /// By what the kernel's scheduler says about its processes, at each look from outside.
+        /// From the kernel's scheduler statistics of its processes, read from outside.
         Scheduler = "scheduler",
     }
 }
 
 words! {
-    /// What a run says of a study's finding. In this order, "and" takes the least and "or" the greatest.
+    /// The verdict of a run on a study's finding. In this order, "and" takes the least and "or" the greatest.
     pub enum FindingVerdict {
         /// It does not hold.
         DoesNotHold = "does not hold",
         /// It holds or fails by less than the repetitions vary.
-        NotShown = "not shown",
+        Inconclusive = "inconclusive",
         /// It holds.
         Holds = "holds",
     }
 }
 
 impl FindingVerdict {
-    /// Whether it holds; `None` if that is not shown.
+    /// Whether it holds; `None` if that is inconclusive.
     pub const fn truth(self) -> Option<bool> {
         match self {
             Self::Holds => Some(true),
-            Self::NotShown => None,
+            Self::Inconclusive => None,
             Self::DoesNotHold => Some(false),
         }
     }
@@ -356,7 +356,7 @@ words! {
     pub enum Container {
         /// Fragmented MP4.
         Fmp4 = "fmp4",
-        /// MPEG transport stream, with sound and pictures together.
+        /// MPEG transport stream, with sound and video together.
         MpegTs = "mpeg_ts",
     }
 }
@@ -364,13 +364,13 @@ words! {
 words! {
     /// What a row of table `causes` explains.
     pub enum Effect {
-        /// A stretch of time of a flow: what limited it.
+        /// A period of a flow: what limited it.
         Limit = "limit",
         /// The trial as a whole: the share of a flow's time that each cause limited.
         Trial = "trial",
         /// Playback stalled because media was missing.
         Stall = "stall",
-        /// The screen of real-time video stood still.
+        /// The screen of real-time video froze.
         Freeze = "freeze",
         /// Frames of real-time video were shown late.
         Late = "late",
@@ -386,21 +386,21 @@ words! {
 }
 
 words! {
-    /// What limited a transfer, or what an interruption came from.
+    /// What limited a transfer, or caused an interruption.
     pub enum Cause {
-        /// The player asked for nothing: its buffer was full, or the next segment did not exist yet.
+        /// The player requested nothing: its buffer was full, or the next segment did not exist yet.
         NoRequest = "no_request",
         /// The application had nothing to send.
         Application = "application",
-        /// A request or the last bytes of an answer were on their way.
+        /// A request or the last bytes of an answer were in transit.
         RoundTrip = "round_trip",
-        /// The player opened a connection, for a request that it had.
+        /// The player opened a connection for its next request.
         Handshake = "handshake",
-        /// The player waited for a manifest before it could ask for media.
+        /// The player waited for a manifest before it could request media.
         Manifest = "manifest",
         /// The sender's socket buffer was full, and all of it was in flight.
         SendBuffer = "send_buffer",
-        /// The congestion window, while no queue was on the way.
+        /// The congestion window, while there was no queue on the path.
         CongestionWindow = "congestion_window",
         /// The receive window, because the receiver's buffer is small.
         ReceiveWindow = "receive_window",
@@ -412,13 +412,13 @@ words! {
         LinkRate = "link_rate",
         /// The link's rate, after it had fallen.
         RateStep = "rate_step",
-        /// The link's rate, which other flows had a share of.
+        /// The link's rate, of which other flows used a share.
         Competing = "competing",
         /// A queue of more than 200 ms that other flows had filled.
         Bufferbloat = "bufferbloat",
         /// The link carried nothing at all.
         Outage = "outage",
-        /// A limit on the rate without room to wait: packets above it were dropped at once.
+        /// A limit on the rate without a queue: packets above it were dropped at once.
         Policer = "policer",
         /// Packets that the link lost, their repair, and the congestion window that they cost.
         Loss = "loss",
@@ -430,17 +430,17 @@ words! {
         Delay = "delay",
         /// The link's delay, apart from its queue, which changed from packet to packet.
         Jitter = "jitter",
-        /// Acknowledgements and requests that the link lost or delayed on their way back to the sender.
+        /// Acknowledgements and requests that the link lost or delayed on the path back to the sender.
         AckPath = "ack_path",
         /// A retransmission timeout that no packet of the link explains.
         Timeout = "timeout",
         /// The player had chosen a rung above what the link carries.
         OversizedRung = "oversized_rung",
-        /// The encoder made more than it was set to.
+        /// The encoder exceeded its bit rate.
         Encoder = "encoder",
-        /// The encoder was set to fewer frames per second than the camera has, or to smaller ones.
+        /// The encoder was set to fewer frames per second than the camera has, or to smaller frames.
         EncoderChoice = "encoder_choice",
-        /// The viewer held frames that had arrived, for the smoothness that its jitter buffer is for.
+        /// The viewer's jitter buffer held frames that had arrived, for smooth display.
         JitterBuffer = "jitter_buffer",
         /// A key frame came late: until then nothing could be decoded.
         KeyFrame = "key_frame",
@@ -448,7 +448,7 @@ words! {
         ServerProcessor = "server_processor",
         /// The receiving endpoint did not get a CPU, or was stopped.
         ClientProcessor = "client_processor",
-        /// The emulator handed packets over too late.
+        /// The emulator delivered packets too late.
         Emulator = "emulator",
         /// The records do not show it.
         Unknown = "unknown",

@@ -199,7 +199,7 @@ pub struct PagePanel {
     pub direction: Option<Direction>,
     /// Its height in pixels.
     pub height_px: u32,
-    /// True if the times at which the viewer's picture stood still are shaded.
+    /// True if the times at which the viewer's video froze are shaded.
     pub stalls: bool,
     /// True if its vertical axis need not begin at zero.
     pub floating: bool,

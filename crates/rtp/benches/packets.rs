@@ -1,4 +1,4 @@
-//! What packets of video cost: a picture into packets and back, and a report read.
+//! What packets of video cost: a frame into packets and back, and a report read.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use suiro_payload::Codec;
@@ -26,7 +26,7 @@ fn picture(codec: Codec) -> Vec<u8> {
 }
 
 fn packets(codec: Codec) -> Vec<Vec<u8>> {
-    let payloads = codec.packetise(&picture(codec), ROOM, ROOM).expect("it is a picture");
+    let payloads = codec.packetise(&picture(codec), ROOM, ROOM).expect("it is a frame");
     let packet = |(number, payload)| {
         let (ssrc, payload_type, timestamp) = (7, 96, 9000);
         let sequence = number as u16;

@@ -31,7 +31,7 @@ pub struct Packet {
     pub payload_type: u8,
     /// Its number, which wraps.
     pub sequence: u16,
-    /// When its picture is shown, at 90 kHz, from a random start; it wraps.
+    /// When its frame is shown, at 90 kHz, from a random start; it wraps.
     pub timestamp: u32,
     /// True of a frame's last packet.
     pub marker: bool,

@@ -48,7 +48,7 @@ pub struct ReceiverJob {
     pub save: bool,
     /// Folder for records.
     pub dir: PathBuf,
-    /// Where its chance starts from.
+    /// The seed of its random numbers.
     pub seed: Seed,
 }
 

@@ -30,8 +30,8 @@ pub const H264_TYPE: u8 = 96;
 /// That of retransmissions.
 pub const AGAIN_TYPE: u8 = 97;
 
-/// Time within which pictures of prepared video are sent: about three picture times. The size of a group is fixed when
-/// it begins; if the rate control slows down within the group, its pictures must not pile up.
+/// Time within which frames of prepared video are sent: about three frame times. The size of a group is fixed when
+/// it begins; if the rate control slows down within the group, its frames must not pile up.
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// What a sender needs to know.
@@ -55,7 +55,7 @@ pub struct SenderJob {
     pub reports: ReportTimes,
     /// What it does when its circuit breaker is triggered.
     pub on_break: OnBreak,
-    /// How the packets of a picture follow one another.
+    /// How the packets of a frame follow one another.
     pub pace: Pace,
     /// Between which moments the round-trip time is measured.
     pub rtt: RoundTrip,
@@ -63,7 +63,7 @@ pub struct SenderJob {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
-    /// Where its chance starts from.
+    /// The seed of its random numbers.
     pub seed: Seed,
 }
 

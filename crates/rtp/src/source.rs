@@ -116,7 +116,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The versions of a set, the first picture due at `start`, in IP packets of up to that size,
+    /// The versions of a set, the first frame due at `start`, in IP packets of up to that size,
     /// chosen by that rate.
     ///
     /// # Errors

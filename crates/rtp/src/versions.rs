@@ -11,7 +11,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::packet::{HEADER_BYTES, IP_UDP_BYTES};
 
-/// Where a picture lies in its version's elementary stream.
+/// Where a frame lies in its version's elementary stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Picture {
     /// First byte: of the headers that precede it.
@@ -20,14 +20,14 @@ pub struct Picture {
     pub size: u64,
 }
 
-/// One version: all pictures of the footage, in the order of coding, which is that of display.
+/// One version: all frames of the footage, in the order of coding, which is that of display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// The quantiser scale.
     pub quantiser: i64,
     /// Mean bit rate of the elementary stream.
     pub rate: BitRate,
-    /// Its pictures.
+    /// Its frames.
     pub pictures: Vec<Picture>,
 }
 
@@ -35,24 +35,24 @@ pub struct Version {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VersionsError {
     /// There is nothing to send.
-    #[error("no version has a picture")]
+    #[error("no version has a frame")]
     Empty,
-    /// A version has not as many pictures as the others.
-    #[error("version {quantiser} has {found} pictures, others {wanted}")]
+    /// A version has not as many frames as the others.
+    #[error("version {quantiser} has {found} frames, others {wanted}")]
     Lengths {
         /// Its quantiser scale.
         quantiser: i64,
-        /// Its pictures.
+        /// Its frames.
         found: usize,
         /// Those of the first.
         wanted: usize,
     },
     /// The footage is not whole groups.
-    #[error("{pictures} pictures are no whole groups of {group}")]
+    #[error("{pictures} frames are not a whole number of groups of {group}")]
     Groups {
-        /// Pictures of each version.
+        /// Frames of each version.
         pictures: usize,
-        /// Pictures of a group.
+        /// Frames of a group.
         group: usize,
     },
     /// A frame rate of nothing.
@@ -65,12 +65,12 @@ pub enum VersionsError {
 pub struct Versions {
     /// By rate, the lowest first.
     versions: Vec<Version>,
-    /// Pictures of a group.
+    /// Frames of a group.
     group: usize,
     /// Frames per second, as numerator and denominator.
     fps: (u32, u32),
     start: Time,
-    /// Number of the next picture; looped footage counts on.
+    /// Number of the next frame; looped footage counts on.
     next: u64,
     /// What the group at hand takes.
     choice: Choice,
@@ -86,7 +86,7 @@ struct Choice {
     budget: Option<Bytes>,
 }
 
-/// The next picture to send.
+/// The next frame to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     /// Number of the source frame.
@@ -104,7 +104,7 @@ pub struct Due {
 }
 
 impl Versions {
-    /// Versions of footage in groups of so many pictures, whose first is sent at `start`; sent in IP
+    /// Versions of footage in groups of so many frames, whose first is sent at `start`; sent in IP
     /// packets of up to that size. Of each, the rate of the coming group is held against the target.
     ///
     /// # Errors
@@ -159,12 +159,12 @@ impl Versions {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// When the next picture is due.
+    /// When the next frame is due.
     pub fn next(&self) -> Time {
         self.start + self.time_of(self.next)
     }
 
-    /// The next picture if it is due, under a target that bounds the rate of IP packets.
+    /// The next frame if it is due, under a target that bounds the rate of IP packets.
     pub fn poll(&mut self, now: Time, target: BitRate) -> Option<Due> {
         let at = self.next();
         if at > now {
@@ -202,7 +202,7 @@ impl Versions {
         }
     }
 
-    /// Bytes of the IP packets that a picture takes, about.
+    /// Bytes of the IP packets that a frame takes, about.
     fn on_the_wire(&self, picture: Picture) -> Bytes {
         // RTP's and the payload format's own.
         let headers = IP_UDP_BYTES + HEADER_BYTES as u64 + 4;
@@ -215,7 +215,7 @@ impl Versions {
 mod tests {
     use super::*;
 
-    /// Three versions of two groups of 3 pictures at 3 per second; of the second group all are twice
+    /// Three versions of two groups of 3 frames at 3 per second; of the second group all are twice
     /// as large.
     fn versions() -> Versions {
         let version = |quantiser: i64, size: u64| {
@@ -306,12 +306,12 @@ mod tests {
         assert_eq!(make(Vec::new(), 3, (3, 1)), VersionsError::Empty);
         assert_eq!(
             make(whole.versions.clone(), 4, (3, 1)).to_string(),
-            "6 pictures are no whole groups of 4"
+            "6 frames are not a whole number of groups of 4"
         );
         assert_eq!(make(whole.versions.clone(), 3, (0, 1)), VersionsError::FrameRate(0, 1));
         let mut short = whole.versions.clone();
         short[1].pictures.pop();
         let error = make(short, 3, (3, 1));
-        assert_eq!(error.to_string(), "version 8 has 5 pictures, others 6");
+        assert_eq!(error.to_string(), "version 8 has 5 frames, others 6");
     }
 }

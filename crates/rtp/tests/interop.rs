@@ -1,4 +1,4 @@
-//! Our RTP and that of ffmpeg and GStreamer, each received by the other: every picture comes out of the
+//! Our RTP and that of ffmpeg and GStreamer, each received by the other: every frame comes out of the
 //! decoder as it went in. Over loopback. Where a program is missing, these say so and pass.
 
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ fn gstreamer() -> bool {
     there
 }
 
-/// Two seconds of video, whole and picture by picture, in a folder of its own.
+/// Two seconds of video, whole and frame by frame, in a folder of its own.
 struct Film {
     ffmpeg: Ffmpeg,
     dir: TempDir,
@@ -45,7 +45,7 @@ struct Film {
     /// The elementary stream.
     file: PathBuf,
     pictures: Vec<Vec<u8>>,
-    /// What a decoder makes of each picture.
+    /// What a decoder makes of each frame.
     decoded: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl Film {
     }
 }
 
-/// Cuts a stream before each access unit delimiter, or before the headers of each picture.
+/// Cuts a stream before each access unit delimiter, or before the headers of each frame.
 fn split(codec: Codec, stream: &[u8]) -> Vec<Vec<u8>> {
     let begins = |code: u8, after_slice: bool| match codec {
         Codec::H264 => code & 0x1f == 9,
@@ -115,7 +115,7 @@ fn split(codec: Codec, stream: &[u8]) -> Vec<Vec<u8>> {
     cuts.iter().zip(ends).map(|(&from, to)| stream[from..to].to_vec()).collect()
 }
 
-/// The checksum of every picture that a decoder makes of a file; no error is passed over.
+/// The checksum of every frame that a decoder makes of a file; no error is passed over.
 fn decode(ffmpeg: &Ffmpeg, file: &Path) -> Vec<String> {
     let out = Command::new(ffmpeg.path())
         .args(["-v", "error", "-xerror", "-i"])
@@ -361,7 +361,7 @@ async fn gstreamer_takes_our_mpeg2() {
     gstreamer_takes(Codec::Mpeg2).await;
 }
 
-/// What our receiver makes of what comes to its port while `sends` lasts, and the pictures of that.
+/// What our receiver makes of what comes to its port while `sends` lasts, and the frames of that.
 async fn receive(
     film: &Film,
     (port, retransmission): (u16, bool),
@@ -393,7 +393,7 @@ async fn receive(
     (counters, decode(&film.ffmpeg, &dir.join(format!("received.viewer.{extension}"))))
 }
 
-/// Our receiver takes what `program` sends to its port; all pictures come out as they went in.
+/// Our receiver takes what `program` sends to its port; all frames come out as they went in.
 async fn we_take(film: &Film, program: impl Fn(u16) -> Command) {
     let port = free_port().await;
     let sends = async {
@@ -506,5 +506,5 @@ async fn what_is_lost_on_the_way_is_sent_again_in_time() {
     let whole = FRAMES - 1;
     let differ: Vec<usize> =
         (0..whole).filter(|n| decoded.get(*n) != film.decoded.get(*n)).collect();
-    assert!(differ.is_empty(), "pictures {differ:?} of {}: {counters:?}", decoded.len());
+    assert!(differ.is_empty(), "frames {differ:?} of {}: {counters:?}", decoded.len());
 }

@@ -91,7 +91,7 @@ impl Reader<'_, '_> {
         result.map_err(|refusal| self.refusals.push(refusal)).ok()
     }
 
-    /// Tells that the root lacks a key.
+    /// Reports that a key of the root is missing.
     fn missing(&mut self, key: &str, expected: &str) {
         let message = format!("the key `{key}` is missing in the scenario");
         self.refusals.push(Refusal::new(None, message).expected(expected));
@@ -157,7 +157,7 @@ impl Reader<'_, '_> {
             segment::join(self.body, segments, &mut wiring, self.refusals);
         } else if !segments.is_empty() {
             let place = document::place(self.body, &["segments"]);
-            let refusal = Refusal::new(place, "[segments] beside a shape that has none".to_owned());
+            let refusal = Refusal::new(place, "[segments] with a shape that has none".to_owned());
             self.refusals.push(refusal.expected("shape = \"explicit\" below [topology]"));
         }
         wiring.check_reach(node, self.refusals);

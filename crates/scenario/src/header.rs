@@ -44,7 +44,7 @@ pub(crate) struct Header {
     /// What it is for, what to look at in the results, where its numbers come from.
     #[serde(default)]
     pub description: Option<String>,
-    /// The study that it repeats, such as `S0`.
+    /// The study that it reproduces, such as `S0`.
     #[serde(default)]
     pub study: Option<String>,
     /// Repetitions of each cell. Default: 1.

@@ -25,7 +25,7 @@ pub struct Job {
     pub media: Option<PathBuf>,
     /// Every endpoint of the trial, by name.
     pub peers: BTreeMap<String, Peer>,
-    /// Where this endpoint's chance starts from: its own in each trial.
+    /// The seed of this endpoint's random numbers: its own in each trial.
     pub seed: Seed,
     /// Whether RTP and RTCP are recorded as they are without encryption ([`crate::RecordOptions::rtp`]).
     #[serde(default)]

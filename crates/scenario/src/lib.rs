@@ -13,7 +13,7 @@
 //! | section | what it holds |
 //! |---|---|
 //! | `name`, `title`, `description`, `study` | What it is. `study` names the published study that it repeats. |
-//! | `duration`, `repetitions`, `seed`, `jobs` | How long each trial measures, how often, from which chance, how many at once. |
+//! | `duration`, `repetitions`, `seed`, `jobs` | How long each trial measures, how often, from which seed, how many at once. |
 //! | `[parameters]` | Named values. `"$name"` below stands for the value, `"${name}"` inside a longer text for its text, `"$name.key"` for what a table has under a key, `"$$name"` for itself. |
 //! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. |
 //! | `[quick]` | What `--quick` changes: `duration`, `repetitions`, `parameters`, `matrix`. |
@@ -32,7 +32,7 @@
 //! # Chance
 //!
 //! A trial's seed derives from the run's seed and the repetition only. All cells of a repetition
-//! meet the same chance, so that their differences come from what the axes change (a comparison in
+//! meet the same random numbers, so that their differences come from what the axes change (a comparison in
 //! pairs); repetitions are independent.
 //!
 //! # How errors keep their place

@@ -13,20 +13,20 @@ use crate::topology::{Wiring, no_host};
 
 bounds! { Multicast { routers: Bounds::new(1, 32), igmp: Multicast::IGMP } }
 
-/// Cables carry IPv4 multicast, and hosts route it: by PIM sparse mode (RFC 7761) between them, and by IGMP towards those
-/// that join. The routers are FRR's `zebra` and `pimd`, which must be installed, a pair of processes in each such host. A
-/// tree of a group leads from the rendezvous point to its receivers, and stays there: routers do not switch to the
-/// shortest path.
+/// Cables carry IPv4 multicast, and hosts route it: with PIM sparse mode (RFC 7761) between them, and with IGMP towards
+/// hosts that join. The routers are FRR's `zebra` and `pimd`, which must be installed, a pair of processes in each such
+/// host. A tree of a group leads from the rendezvous point to its receivers, and stays there: routers do not switch to
+/// the shortest path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Multicast>)]
 pub struct Multicast {
     /// The hosts that route multicast.
     pub routers: Vec<String>,
-    /// The one of them that is the rendezvous point of all groups.
+    /// The router that is the rendezvous point of all groups.
     pub rendezvous: String,
-    /// The version of IGMP: 2, or 3, in which receivers can name the sources that they want. A router that hears of the
-    /// last receiver's leaving asks once whether there are others, and waits 0.1 s. Default: 3.
+    /// The version of IGMP: 2, or 3, in which receivers can name the sources that they want. When the last known
+    /// receiver leaves, a router asks once whether there are others, and waits 0.1 s. Default: 3.
     #[serde(default = "igmp")]
     pub igmp: u8,
 }
@@ -81,7 +81,7 @@ pub(crate) fn check_endpoints(
     let Some(wiring) = wiring else { return };
     if !wiring.hubs.is_empty() && (multicast.is_some() || !wiring.switches.is_empty()) {
         let place = document::place(body, &["segments"]);
-        let message = "[segments] beside multicast or switches".to_owned();
+        let message = "[segments] together with multicast or switches".to_owned();
         let hint = "remove [multicast] and `switches`: the medium of a segment carries only IP, between known hosts";
         refusals.push(Refusal::new(place, message).hint(hint));
     }

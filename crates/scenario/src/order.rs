@@ -8,7 +8,7 @@ use suiro_record::{Machine, PlannedTrial, VirtualTime};
 
 use crate::Setup;
 
-/// What a trial's process is told: a file `order.json` in the trial's folder, so that a trial can
+/// The orders of a trial's process: a file `order.json` in the trial's folder, so that a trial can
 /// also be run by hand.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {

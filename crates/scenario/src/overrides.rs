@@ -43,7 +43,7 @@ struct Change {
 }
 
 impl Overrides {
-    /// Puts every change into the text; tells those that cannot be.
+    /// Puts every change into the text; returns those that are impossible.
     pub(crate) fn apply(&self, source: &mut Source) -> Vec<Refusal<Place>> {
         let mut refusals = Vec::new();
         let mut try_to = |change: &dyn Fn(&mut Source) -> Result<(), ScenarioError>| {

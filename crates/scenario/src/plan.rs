@@ -27,7 +27,7 @@ pub struct Plan {
     pub name: String,
     /// One line on what it shows.
     pub title: String,
-    /// The study that it repeats, such as `S0`.
+    /// The study that it reproduces, such as `S0`.
     pub study: Option<String>,
     /// The scenario's text as run: with every override put in. It gives this plan again.
     pub text: String,
@@ -54,7 +54,7 @@ pub struct Trial {
     /// Its cell, repetition, seed and folder, as they stand in records.
     ///
     /// The seed hangs on the run's seed and the repetition only: all cells of one repetition meet
-    /// the same chance on the link, so that cells are compared in pairs.
+    /// the same random numbers on the link, so that cells are compared in pairs.
     pub planned: PlannedTrial,
     /// What to set up and run; shared by the repetitions of a cell.
     pub setup: Arc<Setup>,
@@ -247,7 +247,7 @@ fn setups(
     setups
 }
 
-/// A refusal with a value that came from elsewhere: tells from where.
+/// A refusal with a value that came from elsewhere: names where from.
 fn explained(refusal: Refusal<Span>, uses: &[Use], source: &Source) -> Refusal<Span> {
     let Some(span) = refusal.place.bytes.clone() else { return refusal };
     uses.iter().filter(|used| used.at == span).fold(refusal, |refusal, used| {

@@ -41,7 +41,7 @@ const BUILT_IN: &[(&str, &str)] = &[
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// One line on what it shows; empty if the text lacks it.
+    /// One line on what it shows; empty if the text has none.
     pub title: String,
     file: String,
     text: String,
@@ -90,7 +90,7 @@ impl Scenario {
 
     /// Expands the scenario, with these changes, into trials, and checks every cell.
     ///
-    /// Files that it names are looked for on disk, relative ones beside the scenario's file.
+    /// Files that it names are looked for on disk, relative ones next to the scenario's file.
     ///
     /// # Errors
     /// Everything that is wrong with the scenario or the overrides, up to a bound.

@@ -154,7 +154,7 @@ fn cells() -> Map<String, Value> {
     let mut repetitions = json!({ "type": "integer" });
     REPETITIONS.describe_value(repetitions.as_object_mut().expect("it was made an object"));
     let quick = json!({
-        "description": "What `--quick` changes.",
+        "description": "The changes that `--quick` makes.",
         "type": "object",
         "properties": {
             "duration": { "type": "string" },

@@ -130,7 +130,7 @@ pub struct Link {
     /// True if the ends of this plain cable do what network cards do.
     #[serde(default)]
     pub cards: bool,
-    /// What a plain cable carries each way; `None` if as much as the machine can.
+    /// The rate of a plain cable in each direction; `None` if as much as the machine can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<BitRate>,
     /// Largest IP packet in bytes, 1280 (the least of IPv6, RFC 8200 §5) to 9000.
@@ -146,7 +146,7 @@ bounds! {
     }
 }
 
-/// What is recorded in addition to the endpoints' own records.
+/// Records in addition to the endpoints' own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(transform = bounds_of::<RecordOptions>)]
@@ -160,7 +160,7 @@ pub struct RecordOptions {
     /// What the `tcp` table contains in addition to these samples. Default: `auto`.
     pub tcp_trace: TcpTrace,
     /// The `layers` table: each packet at each layer of every host, and `layers.HOST.json`, which
-    /// records what the kernel made visible. Needs root. Default: false.
+    /// records which points the kernel made visible. Needs root. Default: false.
     pub layers: bool,
     /// The ports whose flows, of UDP and TCP, the `layers` table contains: flows with one of them at either end. At most
     /// 4. Default: all flows.

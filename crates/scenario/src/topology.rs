@@ -73,7 +73,7 @@ pub(crate) struct Chain {
     pub mtu: u16,
 }
 
-/// Clients behind one `bridge`, which a link connects to a `router`. What one client sends to another goes through the
+/// Clients behind one `bridge`, which a link connects to a `router`. Packets from one client to another go through the
 /// link to the router and back through it, so both directions of the link carry both directions of a connection.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +85,7 @@ pub(crate) struct Bridge {
     /// Hosts beyond the router, each on a cable of its own, such as a relay. Default: none.
     #[serde(default)]
     pub beyond: Vec<String>,
-    /// What the cables of hosts beyond the router do to packets: `HOST = "LINK"`, a name below `[links]`. Down is towards
+    /// The links of the cables to hosts beyond the router: `HOST = "LINK"`, a name below `[links]`. Down is towards
     /// the router. Default: nothing, plain cables.
     #[serde(default)]
     pub beyond_links: BTreeMap<String, String>,
@@ -106,7 +106,7 @@ pub(crate) struct Explicit {
     /// The cables between them. Default: none, where `[segments]` connect them.
     #[serde(default)]
     pub cables: Vec<Cable>,
-    /// Those of the hosts that are Ethernet switches, which join the hosts at their cables into one segment: they have no
+    /// The hosts that are Ethernet switches, which join the hosts at their cables into one segment. They have no
     /// address and run no endpoint, and pass multicast to all cables. Their cables are plain. Default: none.
     #[serde(default)]
     pub switches: Vec<String>,
@@ -123,18 +123,18 @@ pub(crate) struct Cable {
     pub from: String,
     /// The host at the lower end. Down is from `from` to `to`.
     pub to: String,
-    /// What the cable does to packets: a name below `[links]`. Default: nothing, a plain cable.
+    /// The link that the cable emulates: a name below `[links]`. Default: nothing, a plain cable.
     #[serde(default)]
     pub link: Option<String>,
     /// Plain cables only: whether its ends offload work as network cards do, for rates that are too
-    /// high for a processor: checksums, gathering packets from pieces, receiving packets together.
+    /// high for a CPU: checksums, gathering packets from pieces, receiving packets together.
     /// Segmentation offload is always off: every packet crosses on its own, with or without cards.
     /// Default: false.
     #[serde(default)]
     pub cards: bool,
-    /// Plain cables only: what it carries each way, at least 10 Mbit/s. What exceeds it waits for up to 10 ms, and is
-    /// dropped then. The kernel limits it, not the emulator, so that it may be many Gbit/s. Default: as much as the machine
-    /// can.
+    /// Plain cables only: its rate in each direction, at least 10 Mbit/s. Packets above it wait for up to 10 ms, and
+    /// are dropped then. The kernel limits it, not the emulator, so that it may be many Gbit/s. Default: as much as the
+    /// machine can.
     #[serde(default)]
     pub capacity: Option<BitRate>,
 }

@@ -81,7 +81,9 @@ fn conforms(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
             "enum" => check(list(rule).any(|one| one == value), || format!(": not in {rule}"))?,
             "required" => {
                 let lacks = list(rule).find(|key| value.get(key.as_str().unwrap()).is_none());
-                check(lacks.is_none() || !value.is_object(), || format!(": lacks {lacks:?}"))?;
+                check(lacks.is_none() || !value.is_object(), || {
+                    format!(": does not have {lacks:?}")
+                })?;
             }
             "pattern" => check(value.as_str().is_none_or(|text| fits(rule, text)), || {
                 format!(": does not match {rule}")

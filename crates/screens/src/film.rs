@@ -1,4 +1,4 @@
-//! After the trials: what each viewer saw is made again as a video, and measured. Never beside a
+//! After the trials: what each viewer saw is made again as a video, and measured. Never next to a
 //! trial, which would be disturbed; nothing that goes wrong here touches what was recorded.
 
 use std::collections::BTreeMap;
@@ -182,10 +182,10 @@ fn of_viewer(
     outcome.size = served.picture_size();
     (outcome.from_ns, outcome.ticks) = (seen[0].t_ns, seen.len() as u64);
     check(served.frames(), &seen, &stamps, outcome);
-    // Start-up is a measure of its own: quality begins with the first picture.
+    // Start-up is a measure of its own: quality begins with the first frame.
     let first = shown.iter().position(Option::is_some).unwrap_or(0);
     let watched = Screen { ticks: &shown[first..], ..screen };
-    let delay = quality::usual_delay(watched.ticks).context("no picture was shown")?;
+    let delay = quality::usual_delay(watched.ticks).context("no frame was shown")?;
     let quality = quality::measure(&watched, delay, &cache::folder(), progress)?;
     write_quality(&order.dir, &outcome.endpoint, &seen[first..], &quality)?;
     outcome.scored_by = scored_by(ffmpeg, &quality);
@@ -322,7 +322,7 @@ impl Served {
             Self::Set(set) => set,
             Self::Stream(_) => return Ok(0),
         };
-        let rate = rate.context("the table `frames` does not tell the version")?;
+        let rate = rate.context("table `frames` does not have the version")?;
         let found = set.of_rate(BitRate::from_bps(rate));
         found.with_context(|| format!("the media has no version of {rate} bit/s"))
     }
@@ -362,7 +362,7 @@ fn shown(served: &Served, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
 /// # Errors
 /// If there is no rate, or no such rung.
 pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
-    let Some(rate) = rate else { bail!("the table `frames` does not tell the rung") };
+    let Some(rate) = rate else { bail!("table `frames` does not have the rung") };
     let largest = |track: &Track, container| Some(track.rendition(container)?.bitrate_max);
     let sound = package.audio.as_ref().and_then(|audio| largest(audio, Container::Fmp4));
     let sound_bps = sound.map_or(0, BitRate::as_bps);
@@ -377,7 +377,7 @@ pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
 }
 
 /// Compares what pictures say of themselves, counting from the start of a loop of `frames`, with what
-/// the records say of them. Of damaged ones the stamp may be of the picture before, or made up.
+/// the records say of them. Of damaged ones the stamp may be of the frame before, or made up.
 fn check(frames: u64, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut ScreenOutcome) {
     let mut first = None;
     for (tick, stamp) in ticks.iter().zip(stamps) {

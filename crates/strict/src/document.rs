@@ -78,7 +78,7 @@ pub fn split<'t>(mut node: Node<'t>, keys: &[&str]) -> (Node<'t>, Node<'t>) {
     (Spanned::new(node.span(), DeValue::Table(named)), node)
 }
 
-/// Where the value at `path` stands; of what is missing, the table that lacks it. `None` for what
+/// Where the value at `path` stands; of what is missing, the table that does not have it. `None` for what
 /// has no place: the root.
 pub fn place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
     let mut node = root;
@@ -117,7 +117,7 @@ pub fn words(value: &DeValue<'_>) -> String {
 }
 
 /// Reads a value as a `T`. `what` names the value in messages, such as `[links.access]`;
-/// `also` are keys that it may have besides those of `T`, for suggestions.
+/// `also` are keys that it may have in addition to those of `T`, for suggestions.
 pub fn read<T: DeserializeOwned>(
     node: Node<'_>,
     what: &str,

@@ -28,7 +28,9 @@ pub fn warning(plan: &Plan, jobs: usize) -> Option<String> {
     }
     match inside::capacity() {
         Ok(carried) => compare(asked, carried),
-        Err(error) => Some(format!("what this machine carries is not known: {error:#}")),
+        Err(error) => {
+            Some(format!("the rate of an emulated link on this machine is not known: {error:#}"))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Cli {
 
 const FIRST_STEPS: &str = "First steps:
   suiro doctor               can this host do it?
-  suiro list                 what there is to run
+  suiro list                 the built-in scenarios
   suiro run ping             a run of 12 seconds, without media
   suiro run quick            real video over a link whose rate falls and rises";
 
@@ -93,7 +93,7 @@ pub enum Command {
     /// Run the trials of a plan on many machines, or search for the best values of parameters.
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(SweepArgs),
-    /// Print a study's published claims beside the measured figures.
+    /// Print a study's published claims next to the measured values.
     Findings(FindingsArgs),
     /// Show several trials side by side in one synchronised video.
     #[command(after_help = COMPARE_EXAMPLES)]
@@ -109,7 +109,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Print the JSON Schema of scenarios.
     Schema,
-    /// Check what this host can do, and print how to fix what it cannot.
+    /// Check what this host can do, and print how to fix what is missing.
     Doctor(DoctorArgs),
     /// Run any command behind an emulated link.
     #[command(after_help = LINK_EXAMPLES)]
@@ -117,7 +117,7 @@ pub enum Command {
     /// Serve a package of media over HTTP, as DASH and HLS; or a live camera over WebRTC.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(crate::endpoint::ServeArgs),
-    /// Publish a live camera over WebRTC to a server, by WHIP.
+    /// Publish a live camera over WebRTC to a server, with WHIP.
     #[command(after_help = crate::webrtc::PUBLISH_EXAMPLES)]
     Publish(crate::webrtc::PublishArgs),
     /// Play a DASH, HLS or WebRTC stream without a screen, and record how it went.
@@ -242,7 +242,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's; in virtual time, one per CPU]"))]
     pub jobs: Option<u32>,
     /// How often to run a trial again that is invalid only because this machine was busy: packets left its links too
-    /// late, or an endpoint waited for a processor. Every attempt is recorded.
+    /// late, or an endpoint waited for a CPU. Every attempt is recorded.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=2), default_value_t = 2)]
     pub retries: u32,
     /// Continue an interrupted run: run only the trials that are missing in --out.
@@ -255,7 +255,7 @@ pub struct RunArgs {
 pub struct VerifyArgs {
     /// The results folder of a run in virtual time; nothing in it is changed.
     pub dir: PathBuf,
-    /// Verify only so many trials, spread evenly over the plan [default: all].
+    /// Verify only this many trials, spread evenly over the plan [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sample: Option<u32>,
     /// Trials to run in parallel.
@@ -327,7 +327,7 @@ pub struct CompareArgs {
     /// The player whose screen is shown, where a trial has several [default: the first].
     #[arg(long, value_name = "NAME")]
     pub player: Option<String>,
-    /// The video; a poster is written beside it [default: compare.mp4 in DIR].
+    /// The video; a poster is written next to it [default: compare.mp4 in DIR].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace the files of --out if they are there already.
@@ -346,7 +346,7 @@ pub struct WhyArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print what differs between two cells, and from when on.
+    /// Print the differences between two cells, and the time when they begin.
     #[arg(long, value_name = "CELL", num_args = 2, conflicts_with = "cell")]
     pub between: Vec<String>,
 }
@@ -393,21 +393,20 @@ pub struct DoctorArgs {
     /// The scenario whose trials are run; one without a matrix.
     #[arg(long, value_name = "NAME", requires = "capacity", default_value = "ping")]
     pub scenario: String,
-    /// Check what sending and receiving uncompressed video needs: socket memory, interfaces,
-    /// processors.
+    /// Check the requirements of uncompressed video: socket memory, interfaces, CPUs.
     #[arg(long)]
     pub uncompressed: bool,
     /// Apply the fixes that are possible, until --undo or a restart; interfaces only if --interface
     /// names them. Needs root.
     #[arg(long, requires = "uncompressed", conflicts_with = "json")]
     pub apply: bool,
-    /// Revert what --apply changed.
+    /// Revert the changes of --apply.
     #[arg(long, requires = "uncompressed", conflicts_with_all = ["json", "apply"])]
     pub undo: bool,
     /// An interface to check; may be repeated [default: those with a device that are up].
     #[arg(long, value_name = "NAME", requires = "uncompressed")]
     pub interface: Vec<String>,
-    /// The file that records what --apply changed.
+    /// The file with the changes of --apply.
     #[arg(long, value_name = "FILE", requires = "uncompressed", default_value = crate::doctor::tuning::STATE)]
     pub state: PathBuf,
 }
@@ -435,7 +434,7 @@ pub enum TcpCommand {
         /// Which.
         name: Loadable,
     },
-    /// Unload what `load` loaded. Needs root.
+    /// Unload what `load` has loaded. Needs root.
     Unload {
         /// Which.
         name: Loadable,

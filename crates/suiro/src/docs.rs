@@ -1,6 +1,8 @@
 //! The reference in `docs/`, generated from the code that it describes. The tests fail when it is
 //! stale; `make generate` writes it again.
 
+mod keys;
+
 use std::fmt::Write;
 
 use clap::CommandFactory;
@@ -103,6 +105,11 @@ fn records_are_documented() {
 #[test]
 fn commands_are_documented() {
     check("docs/commands.md", &commands());
+}
+
+#[test]
+fn keys_of_scenarios_are_documented() {
+    check("docs/scenarios.md", &keys::keys(&suiro_scenario::schema()));
 }
 
 #[test]

@@ -34,7 +34,7 @@ const PER_ADDRESS: usize = 64;
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// What to serve: `bbb`, `synthetic`, a video file, or the folder of a prepared package.
+    /// The media: `bbb`, `synthetic`, a video file, or the folder of a prepared package.
     #[arg(default_value = "bbb")]
     media: String,
     /// TCP port to listen at.
@@ -95,13 +95,13 @@ pub struct PlayArgs {
     /// Stop after this long [default: at the end, or on Ctrl-C].
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
-    /// WHEP: the bearer token that the server asks for. Other users of this machine see it in the list of processes.
+    /// WHEP: the bearer token that the server requires. Other users of this machine see it in the list of processes.
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Also save what was played, as files in the folder of --out.
+    /// Also save the played media, as files in the folder of --out.
     #[arg(long)]
     save: bool,
-    /// Replace what --save finds of an earlier play.
+    /// Replace the files of an earlier --save.
     #[arg(long, requires = "save")]
     replace: bool,
     /// Folder for the records: requests, player, frames and lateness, each
@@ -258,7 +258,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         bail!("{}: there was no manifest: {why}", job.url);
     }
     if summary.totals.is_none_or(|totals| totals.playing == Duration::ZERO) {
-        bail!("{}: not a single picture was shown", job.url);
+        bail!("{}: not a single frame was shown", job.url);
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }
@@ -293,7 +293,7 @@ fn make_room(folder: &Path, replace: bool) -> Result<()> {
 /// The same by a player that is not ours.
 fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outcome> {
     if args.save {
-        bail!(Usage("--save: only suiro's own player saves what it played".to_owned()));
+        bail!(Usage("--save: only suiro's own player saves the played media".to_owned()));
     }
     let job = PlayJob {
         name: "player".to_owned(),
@@ -317,13 +317,13 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
     let mut out = crate::say::results();
     writeln!(out, "{} stalls; {} requests", summary.stalls, summary.requests)?;
     if let Some(dropped) = summary.dropped {
-        writeln!(out, "{dropped} pictures dropped")?;
+        writeln!(out, "{dropped} frames dropped")?;
     }
     if let Some(failure) = &summary.failure {
         writeln!(out, "broke off: {failure}")?;
     }
     if !summary.played {
-        bail!("{}: not a single picture was shown", job.url);
+        bail!("{}: not a single frame was shown", job.url);
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }

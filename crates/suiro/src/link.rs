@@ -63,12 +63,13 @@ pub struct LinkArgs {
     /// Queue discipline: droptail, codel, pie or fq-codel [default: droptail].
     #[arg(long, value_name = "NAME")]
     aqm: Option<String>,
-    /// Rate towards `client` by a trace: Mahimahi's format, or CSV of time and rate.
+    /// Rate towards `client` from a trace: Mahimahi's format, or a .csv file with the header `time,rate` and lines such
+    /// as `1.5 s,8 Mbit/s`.
     #[arg(long, value_name = "FILE", conflicts_with = "down")]
     trace_down: Option<PathBuf>,
     /// A predefined link, which the other options change: measured (nepal, mexico-cellular,
-    /// brazil-colombia, india, korea-china, california-mexico) or of round figures (dsl, cable,
-    /// fibre, 3g, 4g, slow-4g, satellite).
+    /// brazil-colombia, india, korea-china, california-mexico) or illustrative (dsl, cable, fibre,
+    /// 3g, 4g, slow-4g, satellite).
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// A link as a TOML file: the keys below [links.NAME] in a scenario.
@@ -90,8 +91,8 @@ pub struct LinkArgs {
     /// Do not measure the link before the command starts.
     #[arg(long)]
     no_check: bool,
-    /// Print the summary as JSON on standard output; what COMMAND prints there goes to standard
-    /// error instead.
+    /// Print the summary as JSON on standard output; the output of COMMAND goes to standard error
+    /// instead.
     #[arg(long)]
     json: bool,
     /// Command for the shell of host `server`, started before COMMAND.

@@ -36,7 +36,7 @@ pub fn prepare(
 
 /// Puts what a camera sees into the cache, where the endpoint finds it.
 pub fn prepare_footage(spec: &FootageSpec, versions: &mut BTreeMap<String, String>) -> Result<()> {
-    let doing = || format!("preparing what a camera sees, {}", spec.source);
+    let doing = || format!("preparing a camera's footage, {}", spec.source);
     let ffmpeg = Ffmpeg::locate().with_context(doing)?;
     versions.insert("ffmpeg".to_owned(), ffmpeg.version().to_owned());
     let mut work = Work::new(&format!("camera {}", spec.source));

@@ -322,7 +322,7 @@ fn command(part: &[String], out: &Path) -> Vec<String> {
     words
 }
 
-/// Copies a trial's folder beside its place and renames it, so that no reader sees half of it.
+/// Copies a trial's folder next to its place and renames it, so that no reader sees half of it.
 fn copy(part: &Part, planned: &PlannedTrial, whole: &Folder) -> Result<()> {
     let place = whole.trial(planned);
     let cell =

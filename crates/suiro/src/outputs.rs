@@ -56,7 +56,7 @@ pub fn check(outputs: &[PathBuf], inputs: &[PathBuf], existing: Existing) -> Res
 
 /// A file that appears when it is whole; a device or FIFO is written to at once.
 pub enum Output {
-    /// Beside its place until it is kept.
+    /// Next to its place until it is kept.
     Beside(Beside),
     /// Not a regular file.
     Direct(File),
@@ -109,7 +109,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     written.with_context(|| format!("writing {}", path.display()))
 }
 
-/// Several files that are written in a folder beside their places, and renamed together.
+/// Several files that are written in a folder next to their places, and renamed together.
 pub struct Batch {
     folder: PathBuf,
     places: Vec<PathBuf>,

@@ -16,7 +16,7 @@ use crate::scenarios::count;
 /// How often a plain log repeats the progress of one piece of long work: every so many percent.
 const PLAIN_STEP_PERCENT: u64 = 20;
 
-/// What a trial takes beside its measuring, about: hosts, the self-check, the end of its endpoints.
+/// What a trial takes next to its measuring, about: hosts, the self-check, the end of its endpoints.
 const SETUP_S: f64 = 3.0;
 
 /// A bar of some long work that knows its fraction done.

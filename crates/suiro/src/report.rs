@@ -19,7 +19,7 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
     let folder = results(&args.dir)?;
     let run = if is_being_written(&args.dir)? { Run::UnderWay } else { Run::Over };
     if run == Run::UnderWay {
-        say!("{}: a run is in progress; this is what it has measured so far", args.dir.display());
+        say!("{}: a run is in progress; this is its measurement so far", args.dir.display());
     }
     make_of(&folder, run)
 }

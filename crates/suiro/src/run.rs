@@ -359,7 +359,7 @@ fn run_trials(
     ended.map(drop)
 }
 
-/// Films what each viewer saw. Never beside a trial, which would be disturbed; nothing that goes wrong
+/// Films what each viewer saw. Never next to a trial, which would be disturbed; nothing that goes wrong
 /// here touches what was recorded.
 fn film(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
     let mut progress = Screens::default();

@@ -126,7 +126,7 @@ fn not_virtual(plan: &Plan) -> Option<String> {
     because.lines().next().map(str::to_owned)
 }
 
-/// The files beside a scenario, and which of them it names.
+/// The files next to a scenario, and which of them it names.
 struct Named {
     disk: Disk,
     names: RefCell<BTreeSet<PathBuf>>,

@@ -1,4 +1,4 @@
-//! What `make install` puts beside the program: man pages and shell completions, generated from the definitions in
+//! What `make install` puts next to the program: man pages and shell completions, generated from the definitions in
 //! [`crate::cli`] at installation, so that they cannot differ from the program.
 
 use std::io::Write;

@@ -12,7 +12,7 @@ use suiro_lab::clock;
 use crate::cli::{Changes, SweepArgs};
 use crate::{Outcome, Usage};
 
-/// Another Python than that beside the program.
+/// Another Python than that next to the program.
 const PYTHON: &str = "SUIRO_PYTHON";
 
 /// `suiro sweep SCENARIO --on …`.
@@ -96,8 +96,8 @@ fn python(program: &Path) -> Result<PathBuf> {
         }
     }
     bail!(Usage(format!(
-        "suiro sweep needs its Python package: {}\nhint: pip install suiro, or suiro[ray] for a cluster, or set {PYTHON} to \
-         the Python that has it",
+        "suiro sweep needs its Python package: {}\nhint: install suiro's wheel, with the extra `ray` for a cluster, or set {PYTHON} \
+         to the Python that has it",
         reasons.join("; ")
     )))
 }

@@ -81,7 +81,7 @@ fn unload() -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Loads Vegas for as long as the value lives, if a trial of `plan` asks for it, the kernel lacks it and
+/// Loads Vegas for as long as the value lives, if a trial of `plan` asks for it, the kernel does not have it and
 /// this is root. If loading fails, the reason is printed and the trials are skipped.
 pub fn vegas_for(plan: &Plan) -> Option<vegas::Loaded> {
     let root = rustix::process::geteuid().is_root();

@@ -30,7 +30,7 @@ pub const PUBLISH_EXAMPLES: &str = "Examples:
 /// What the camera sees, and what of it is sent.
 #[derive(Debug, Args)]
 pub struct CameraArgs {
-    /// Width and height of the camera's pictures, even.
+    /// Width and height of the camera's frames, even.
     #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = size)]
     size: (u32, u32),
     /// Frames per second of the camera.
@@ -46,12 +46,12 @@ pub struct CameraArgs {
 pub struct PublishArgs {
     /// The resource that takes offers: http://HOST[:PORT]/PATH.
     url: String,
-    /// What the camera sees: `bbb`, `synthetic` or a video file, which is repeated.
+    /// The camera's video: `bbb`, `synthetic` or a video file, which is repeated.
     #[arg(long, value_name = "SOURCE", default_value = "bbb")]
     source: String,
     #[command(flatten)]
     camera: CameraArgs,
-    /// The bearer token that the server asks for. Other users of this machine see it in the list of processes.
+    /// The bearer token that the server requires. Other users of this machine see it in the list of processes.
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Stop after this long [default: on Ctrl-C].
@@ -165,7 +165,7 @@ fn server(url: &Url, signalling: Signalling, token: Option<String>) -> Server {
 
 async fn towards(url: &Url) -> Result<IpAddr> {
     let found = suiro_webrtc::net::towards(url.host(), url.port()).await;
-    found.with_context(|| format!("finding the way to {}", url.host()))
+    found.with_context(|| format!("finding the route to {}", url.host()))
 }
 
 fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) -> Result<Common> {

@@ -1,4 +1,4 @@
-//! `suiro layers record` as an ordinary user: what it says when it may not, and that the command it names mends it.
+//! `suiro layers record` as an ordinary user: what it says when it may not, and that the command it names fixes it.
 //! Needs root to become such a user, and to type that command.
 #![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 }
 
 const TESTS: &[Test<Fixture>] = &[
-    ("it says what is missing, and what mends it", Fixture::the_command_mends_it),
+    ("it says what is missing, and what fixes it", Fixture::the_command_mends_it),
     ("another namespace is refused", Fixture::another_namespace_is_refused),
 ];
 

@@ -62,7 +62,7 @@ fn main() {
             Figure::new(format!("{name}: {what}"), value, unit).tell();
         };
         tell("processor", cpu_us / 1e4 / SECONDS as f64, "% of a core");
-        tell("processor, each sample", cpu_us / counts.samples as f64, "µs");
+        tell("CPU, each sample", cpu_us / counts.samples as f64, "µs");
         tell("late samples", counts.late as f64, "");
         tell("lost samples", counts.lost as f64, "");
     }

@@ -3,7 +3,7 @@
 //! One thread per host. To list all sockets, the kernel walks its whole table of connections, including those of other
 //! namespaces. So the list is made only when the number of sockets has changed, and at least every [`LIST_EVERY`]; in
 //! between, each known socket is requested by its identity. Measured with 20 busy sockets every 10 ms and 262,144
-//! buckets: 1.25 % of a core, against 3.9 % with a list each time. The processor time that a thread actually used is in
+//! buckets: 1.25 % of a core, against 3.9 % with a list each time. The CPU time that a thread actually used is in
 //! [`Counts::cpu`].
 //!
 //! A row that differs from the socket's last one only in its time is left out, for at most [`REPEAT_EVERY`]: a row
@@ -75,7 +75,7 @@ pub struct Counts {
     pub unanswered: u64,
     /// Samples of a socket beyond [`SOCKETS_MAX`], which was not followed.
     pub over_limit: u64,
-    /// Processor time that the thread used.
+    /// CPU time that the thread used.
     pub cpu: Duration,
 }
 

@@ -124,7 +124,7 @@ fn each_ack_is_seen_by_the_probe() {
         assert!(acks.iter().all(|ack| ack.id == first.id && ack.info.unacked > 0), "{acks:?}");
         assert!(last.info.bytes_acked > 0 && last.info.rtt_us > 0, "{last:?}");
         assert!(last.info.snd_cwnd > 0 && last.info.snd_mss > 500, "{last:?}");
-        // Even loopback loses packets, and swaps them, where the receiver gets no processor.
+        // Even loopback loses packets, and swaps them, where the receiver gets no CPU.
         if last.info.total_retrans == 0 {
             let state = last.info.congestion_state();
             assert!(matches!(state, TcpState::Open | TcpState::Disorder), "{last:?}");

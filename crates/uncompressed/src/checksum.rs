@@ -37,7 +37,7 @@ pub fn of_piece(offset: usize, piece: &[u8]) -> u64 {
     sum.wrapping_add(of_words(first + words.len() as u64, &[word]))
 }
 
-/// What the words from number `first` on add, with the widest vectors of this processor: with AVX2 it is twice as fast
+/// What the words from number `first` on add, with the widest vectors of this CPU: with AVX2 it is twice as fast
 /// as without.
 fn of_words(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -47,7 +47,7 @@ fn of_words(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
             sum(first, words)
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has the features that the function needs.
+            // SAFETY: the CPU has the features that the function needs.
             return unsafe { wide(first, words) };
         }
     }

@@ -20,12 +20,12 @@ pub fn monotonic() -> Time {
     Time::from_nanos(kernel::monotonic_ns())
 }
 
-/// Processor time that the calling thread has used.
+/// CPU time that the calling thread has used.
 pub fn thread_time() -> Duration {
     Duration::from_nanos(kernel::thread_cpu_ns())
 }
 
-/// Processor time that all threads of this process have used.
+/// CPU time that all threads of this process have used.
 pub fn process_time() -> Duration {
     Duration::from_nanos(kernel::process_cpu_ns())
 }
@@ -75,7 +75,7 @@ pub fn realtime_lead_ns() -> i64 {
     kernel::realtime().lead_ns()
 }
 
-/// The processor with number `nth` among those that this process may use, counted from 0 and
+/// The CPU with number `nth` among those that this process may use, counted from 0 and
 /// wrapping around; `None` if the system does not report which they are.
 pub fn processor(nth: u8) -> Option<usize> {
     let allowed = rustix::thread::sched_getaffinity(None).ok()?;
@@ -85,18 +85,18 @@ pub fn processor(nth: u8) -> Option<usize> {
 }
 
 /// Makes the calling thread wake from sleep without the kernel's usual slack of 50 µs, and pins it
-/// to processor `cpu`.
+/// to CPU `cpu`.
 pub fn prepare_thread(cpu: Option<usize>) -> std::io::Result<()> {
     // Failing only costs precision.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = rustix::thread::CpuSet::new();
     if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(std::io::Error::other(format!("processor {cpu} does not exist")));
+        return Err(std::io::Error::other(format!("CPU {cpu} does not exist")));
     }
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|e| std::io::Error::other(format!("pinning a thread to processor {cpu}: {e}")))
+        .map_err(|e| std::io::Error::other(format!("pinning a thread to CPU {cpu}: {e}")))
 }
 
 /// Waits until `time` on the monotonic clock and returns the time at which the wait ended.
@@ -176,6 +176,6 @@ mod tests {
         .join()
         .unwrap();
         let error = prepare_thread(Some(100_000)).unwrap_err();
-        assert_eq!(error.to_string(), "processor 100000 does not exist");
+        assert_eq!(error.to_string(), "CPU 100000 does not exist");
     }
 }

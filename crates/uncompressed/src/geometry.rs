@@ -1,4 +1,4 @@
-//! The format of a picture: its size, its samples, its rate, and its layout in bytes.
+//! The format of an image: its size, its samples, its rate, and its layout in bytes.
 //!
 //! A frame is stored and sent as rows of *pgroups*, the smallest groups of samples that fill whole
 //! bytes (RFC 4175 §4.3; ST 2110-20 §6.2), most significant bit first.
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use suiro_units::Duration;
 
-/// Largest width and height of a picture in pixels: the range of RFC 4175's 15-bit row number and
+/// Largest width and height of an image in pixels: the range of RFC 4175's 15-bit row number and
 /// offset.
 pub const SIDE_MAX: u32 = 32_767;
 /// Largest frame in bytes: 8K in 4:4:4 with 12 bits. It bounds the memory that is reserved.
@@ -264,7 +264,7 @@ impl Pgroup {
     }
 }
 
-/// A progressive picture sequence.
+/// A progressive image sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     width: u32,
@@ -275,7 +275,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// 1920×1080, 59.94 per second, 4:2:2 with 10 bits: the active picture of 3G-SDI, 2.486 Gbit/s.
+    /// 1920×1080, 59.94 per second, 4:2:2 with 10 bits: the active image of 3G-SDI, 2.486 Gbit/s.
     pub const HD: Self = Self {
         width: 1920,
         height: 1080,

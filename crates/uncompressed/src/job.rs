@@ -212,7 +212,7 @@ pub fn store(path: &Path, geometry: &Geometry, frames: u32, stream: u16) -> Resu
     Ok(())
 }
 
-/// The format of packets, and of full pictures.
+/// The format of packets, and of full images.
 pub const fn what(format: UncompressedFormat) -> (Format, Geometry) {
     match format {
         UncompressedFormat::Raster => (Format::Raster, Geometry::HD_RASTER),
@@ -220,12 +220,12 @@ pub const fn what(format: UncompressedFormat) -> (Format, Geometry) {
     }
 }
 
-/// The pictures that a scenario names; `full` for the full ones.
+/// The images that a scenario names; `full` for the full ones.
 pub fn picture(picture: UncompressedPicture, full: Geometry) -> Geometry {
     match picture {
         UncompressedPicture::Full => full,
         other => Geometry::new(other.size(), full.sampling(), full.depth(), full.rate())
-            .expect("the sizes of scenarios are pictures"),
+            .expect("the sizes of scenarios are images"),
     }
 }
 

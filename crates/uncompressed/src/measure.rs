@@ -21,7 +21,7 @@ pub struct Limits {
     pub buffer_wide: u32,
 }
 
-/// Share of the frame time in which a picture with 1080 of 1125 lines is active: R.
+/// Share of the frame time in which an image with 1080 of 1125 lines is active: R.
 const ACTIVE: f64 = 1080.0 / 1125.0;
 
 impl Limits {

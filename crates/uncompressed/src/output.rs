@@ -68,7 +68,7 @@ pub struct Tally {
     pub ticks: u64,
     /// Those without a new frame.
     pub underruns: u64,
-    /// Those with a new frame whose sender had repeated the picture.
+    /// Those with a new frame whose sender had repeated the image.
     pub repeats: u64,
     /// Frames that were never shown although later ones were.
     pub skipped: u64,
@@ -265,7 +265,7 @@ mod tests {
         output.ready(ready(100, 5));
         output.tick(104, due(104), due(104));
         assert_eq!(output.shown(Some(due(104))).unwrap().late, Duration::ZERO);
-        // The receiving thread stands still: whether frame 101 came in time is not known yet.
+        // The receiving thread is stalled: whether frame 101 came in time is not known yet.
         output.tick(105, due(105), due(105));
         assert_eq!(output.shown(Some(due(105))), None);
         output.tick(106, due(106), due(106) + PERIOD);

@@ -1,4 +1,4 @@
-//! The frame stores of a whole picture sequence: one for each stream, side by side in a folder.
+//! The frame stores of a whole image sequence: one for each stream, side by side in a folder.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ pub enum Error {
     /// A store cannot be read or written.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The picture cannot be split.
+    /// The image cannot be split.
     #[error(transparent)]
     Split(#[from] split::Error),
     /// A geometry is out of bounds.
     #[error(transparent)]
     Geometry(#[from] geometry::Error),
     /// The SDI raster for the parts is unknown.
-    #[error("the SDI raster is unknown for pictures of {0}\nhint: use {hd}", hd = Geometry::HD)]
+    #[error("the SDI raster is unknown for images of {0}\nhint: use {hd}", hd = Geometry::HD)]
     Raster(Geometry),
     /// A store does not belong to this sequence, or not to this part.
     #[error("{}: {because}", path.display())]
@@ -142,7 +142,7 @@ impl Reader {
         let stores = stores.collect::<Result<Vec<_>, _>>()?;
         if stores.len() != PARTS {
             let path = paths.first().map_or(Path::new("."), |path| path);
-            return Err(foreign(path, "a picture needs eight stores"));
+            return Err(foreign(path, "an image needs eight stores"));
         }
         let first = *stores[0].header();
         for (part, store) in stores.iter().enumerate() {
@@ -237,11 +237,11 @@ fn common(stores: &[Store]) -> Result<Range<u64>, Error> {
 fn contradiction(first: &Header, header: &Header, part: usize) -> Option<&'static str> {
     let same = (header.geometry, header.content, header.split);
     if same != (first.geometry, first.content, first.split) {
-        return Some("its pictures differ from those of the first part");
+        return Some("its images differ from those of the first part");
     }
     let known = header.split.is_some();
     let wrong = header.part as usize != part || header.parts as usize != PARTS;
-    (known && wrong).then_some("it is a different part of the picture from the one expected here")
+    (known && wrong).then_some("it is a different part of the image from the one expected here")
 }
 
 #[cfg(test)]
@@ -299,7 +299,7 @@ mod tests {
         let splitter = splitter(Split::Dg, (64, 16));
         let error = Writer::create(folder.path(), splitter, Content::Raster).unwrap_err();
         assert!(
-            error.to_string().contains("the SDI raster is unknown for pictures of 16x4"),
+            error.to_string().contains("the SDI raster is unknown for images of 16x4"),
             "{error}"
         );
     }
@@ -316,12 +316,12 @@ mod tests {
         let error = Reader::open(&paths, None).unwrap_err().to_string();
         assert!(
             error.ends_with(
-                "node-4.frames: it is a different part of the picture from the one expected here"
+                "node-4.frames: it is a different part of the image from the one expected here"
             ),
             "{error}"
         );
         let error = Reader::open(&paths[..7], None).unwrap_err().to_string();
-        assert!(error.contains("a picture needs eight stores"), "{error}");
+        assert!(error.contains("an image needs eight stores"), "{error}");
         // A recording by a receiver has no split, and may begin later.
         paths.swap(2, 3);
         let header = Header { first: 5, ..Header::new(*splitter.part(), Content::Picture) };
@@ -329,7 +329,7 @@ mod tests {
         recorder.write(&vec![0; splitter.part().frame_bytes()]).unwrap();
         recorder.finish().unwrap();
         let error = Reader::open(&paths, None).unwrap_err().to_string();
-        assert!(error.ends_with("its pictures differ from those of the first part"), "{error}");
+        assert!(error.ends_with("its images differ from those of the first part"), "{error}");
     }
 
     /// Recordings by receivers that did not begin together and lost different frames.

@@ -1,5 +1,5 @@
 //! Samples and how they are packed into bytes: rows of pgroups, most significant bit first (ST
-//! 2110-20 §6.2). Also the position of a picture in an SDI raster.
+//! 2110-20 §6.2). Also the position of an image in an SDI raster.
 
 use crate::geometry::{Depth, Geometry};
 
@@ -73,15 +73,15 @@ fn unpack_ten(bytes: [u8; 5]) -> [u16; 4] {
     [30, 20, 10, 0].map(|shift| ((bits >> shift) & 0x3ff) as u16)
 }
 
-/// A raster around a picture.
+/// A raster around an image.
 ///
-/// For 1080-line pictures it is that of ST 274 and ST 425-1 level A: 2200 samples per line, of
+/// For 1080-line images it is that of ST 274 and ST 425-1 level A: 2200 samples per line, of
 /// which the last 1920 are active, and 1125 lines, of which 42 to 1121 are active. The blanking is
 /// black, without timing reference codes, ancillary data or line CRCs: the rate is that of SDI, the
 /// signal is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Raster {
-    /// The picture.
+    /// The image.
     pub active: Geometry,
     /// The whole raster.
     pub total: Geometry,
@@ -98,7 +98,7 @@ impl Raster {
         left_bytes: (2200 - 1920) * 5 / 2,
     };
 
-    /// The raster around pictures of `active`, if suiro knows it.
+    /// The raster around images of `active`, if suiro knows it.
     pub fn around(active: &Geometry) -> Option<Self> {
         (*active == Geometry::HD).then_some(Self::HD)
     }
@@ -108,7 +108,7 @@ impl Raster {
         (*total == Geometry::HD_RASTER).then_some(Self::HD)
     }
 
-    /// Writes the picture into a raster, with black around it.
+    /// Writes the image into a raster, with black around it.
     ///
     /// # Panics
     /// If either does not have the size of its geometry.
@@ -123,7 +123,7 @@ impl Raster {
         }
     }
 
-    /// Extracts the picture from a raster.
+    /// Extracts the image from a raster.
     ///
     /// # Panics
     /// If either does not have the size of its geometry.
@@ -142,7 +142,7 @@ impl Raster {
 
     fn check(&self, picture: usize, raster: usize) {
         let expected = (self.active.frame_bytes(), self.total.frame_bytes());
-        assert_eq!((picture, raster), expected, "the picture and its raster");
+        assert_eq!((picture, raster), expected, "the image and its raster");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A picture of 8K split into eight streams, and joined again, bit for bit.
+//! An image of 8K split into eight streams, and joined again, bit for bit.
 //!
 //! **8K-DG** ([`Split::Dg`]). Dual green, as in 8K cameras with four sensors: each 2×2 pixels have two greens on a
 //! diagonal, one red, one blue. A frame is four planes of half the width and height: G1 (even row, even column), G2
@@ -7,7 +7,7 @@
 //! the places of Cb Y Cr Y. For 7680×4320 the planes have 3840×2160 samples, and a stream has the 1920×1080 pixels of
 //! 3G-SDI in 4:2:2. The assignment of planes to streams is suiro's own; ARIB and ST 2036 map them to SDI differently.
 //!
-//! **Tiles** ([`Split::Tiles`]). The picture is cut into four columns and two rows; stream 4·row + column.
+//! **Tiles** ([`Split::Tiles`]). The image is cut into four columns and two rows; stream 4·row + column.
 //!
 //! A raw frame is planes one after the other. Samples of 8 bits are bytes, larger ones 16-bit words, little-endian. For
 //! 8K-DG they are the four planes; for tiles they are in the order of ffmpeg's `yuv422p10le` and similar formats: Y Cb
@@ -16,12 +16,12 @@
 use crate::geometry::{self, Depth, Geometry, Sampling};
 use crate::picture::{pack, unpack};
 
-/// Streams of a whole picture.
+/// Streams of a whole image.
 pub const PARTS: usize = 8;
 const TILE_COLUMNS: u32 = 4;
 const TILE_ROWS: u32 = 2;
 
-/// How a picture is split.
+/// How an image is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
     /// 8K-DG.
@@ -30,14 +30,14 @@ pub enum Split {
     Tiles,
 }
 
-/// Why a picture cannot be split.
+/// Why an image cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The whole picture cannot be divided.
-    #[error("picture size: expected a multiple of {2}×{3} pixels, found {0}×{1}")]
+    /// The whole image cannot be divided.
+    #[error("image size: expected a multiple of {2}×{3} pixels, found {0}×{1}")]
     Indivisible(u32, u32, u32, u32),
-    /// A part would not be a valid picture.
-    #[error("a part of the picture: {0}")]
+    /// A part would not be a valid image.
+    #[error("a part of the image: {0}")]
     Part(geometry::Error),
 }
 
@@ -47,7 +47,7 @@ impl From<geometry::Error> for Error {
     }
 }
 
-/// A whole picture and its parts.
+/// A whole image and its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Splitter {
     split: Split,
@@ -56,7 +56,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Splits pictures of `whole`; for 8K-DG only its size, depth and rate matter.
+    /// Splits images of `whole`; for 8K-DG only its size, depth and rate matter.
     pub fn new(split: Split, whole: &Geometry) -> Result<Self, Error> {
         let (width, height) = (whole.width(), whole.height());
         let (across, down) = match split {
@@ -76,7 +76,7 @@ impl Splitter {
         Ok(Self { split, whole: *whole, part })
     }
 
-    /// The whole picture whose parts are `part`.
+    /// The whole image whose parts are `part`.
     pub fn of_parts(split: Split, part: &Geometry) -> Result<Self, Error> {
         let (across, down) = match split {
             Split::Dg => (4, 4),
@@ -96,7 +96,7 @@ impl Splitter {
         self.split
     }
 
-    /// The whole picture.
+    /// The whole image.
     pub const fn whole(&self) -> &Geometry {
         &self.whole
     }
@@ -152,7 +152,7 @@ impl Splitter {
 
     fn check(&self, raw: usize, part: usize, frame: usize) {
         let found = (raw, frame, part < PARTS);
-        assert_eq!(found, (self.raw_bytes(), self.part.frame_bytes(), true), "a picture's parts");
+        assert_eq!(found, (self.raw_bytes(), self.part.frame_bytes(), true), "an image's parts");
     }
 
     /// The position of the samples of row `y` of a part in the raw frame.

@@ -1,4 +1,4 @@
-//! The synthetic source: moving pictures, each containing its number, its part and a checksum, so that a received frame
+//! The synthetic source: moving images, each containing its number, its part and a checksum, so that a received frame
 //! can be verified without the original, whatever carried it.
 //!
 //! The first 64 samples of a frame are the stamp: each holds four bits v of it, as the value (v + 1) · 2^(depth − 5),
@@ -22,7 +22,7 @@ const PATTERN: usize = 512;
 pub struct Stamp {
     /// Number of the frame.
     pub number: u64,
-    /// Which part of the whole picture it is.
+    /// Which part of the whole image it is.
     pub part: u16,
     /// True if the rest of the frame is unchanged.
     pub sound: bool,

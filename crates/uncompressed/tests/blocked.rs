@@ -75,7 +75,7 @@ fn job(to: &[SocketAddrV4], segmentation: Segmentation) -> SenderJob {
     }
 }
 
-/// A stream into a queue of `limit` bytes, beside one to this host.
+/// A stream into a queue of `limit` bytes, next to one to this host.
 fn sent(limit: u32, segmentation: Segmentation) -> Option<Vec<SentTotal>> {
     alone(limit, || {
         let inlet = Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1 << 20).unwrap();

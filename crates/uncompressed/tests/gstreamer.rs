@@ -21,7 +21,7 @@ use suiro_uncompressed::{
 use suiro_units::Bytes;
 
 const FRAMES: u64 = 6;
-/// A pipeline, with GStreamer's description of pictures with this geometry.
+/// A pipeline, with GStreamer's description of images with this geometry.
 const PICTURES: &str = "format=uyvp width=1920 height=1080 framerate=4/1";
 const CAPS: &str = "application/x-rtp,media=video,clock-rate=90000,encoding-name=RAW,\
     sampling=YCbCr-4:2:2,depth=(string)10,width=(string)1920,height=(string)1080,\

@@ -22,7 +22,7 @@ pub struct Seed(pub u64);
 
 impl Seed {
     /// An independent seed for the part of the system named `label`, so that adding a part does
-    /// not change the chance of another (FNV-1a over the label, then a SplitMix64 step).
+    /// not change the random numbers of another (FNV-1a over the label, then a SplitMix64 step).
     pub fn derive(self, label: &str) -> Self {
         Self(split_mix(self.0.wrapping_add(fnv1a(label.bytes()))))
     }

@@ -21,9 +21,9 @@ pub struct Frame {
 pub enum Parts {
     /// All.
     All,
-    /// Not all, but a decoder can make a picture of it that conceals what is missing.
+    /// Not all, but a decoder can make a frame of it that conceals what is missing.
     Some,
-    /// Too little for a picture.
+    /// Too little for a frame.
     TooFew,
 }
 

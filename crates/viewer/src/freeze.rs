@@ -1,4 +1,4 @@
-//! When the picture stood still.
+//! When the video froze.
 //!
 //! W3C "Identifiers for WebRTC's Statistics API", `freezeCount` and `totalFreezesDuration`: a
 //! freeze is an interval between two displayed frames that is at least three times the average
@@ -16,10 +16,10 @@ const INTERVALS: usize = 30;
 /// What an interval must exceed the average by.
 const EXCESS: Duration = Duration::from_millis(150);
 
-/// The picture stood still.
+/// The video froze.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freeze {
-    /// When the picture that stood was displayed.
+    /// When the frame that stood was displayed.
     pub from: Time,
     /// When another one was displayed, or the viewing ended.
     pub to: Time,

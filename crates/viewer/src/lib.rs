@@ -2,7 +2,7 @@
 //!
 //! An endpoint hands each frame that its transport delivers to a [`Playout`], and polls it for the
 //! [`Outcome`] of every frame: displayed, skipped, undecodable or missing. [`Freezes`] finds in the
-//! display times when the picture stood still. All are state machines that are handed the time;
+//! display times when the video froze. All are state machines that are handed the time;
 //! none knows a transport or a codec. [`Policy`] is what a scenario says of them.
 //!
 //! ```

@@ -20,7 +20,7 @@ const REFERENCES_MAX: usize = 32;
 /// A viewer's playout of real-time video.
 ///
 /// A frame's display time is fixed when it is received ([`crate::Delay`]). Then, if it can be
-/// decoded, it is shown; what comes before it and was not shown is given up. A frame that lacks its
+/// decoded, it is shown; what comes before it and was not shown is given up. A frame that does not have its
 /// reference is waited for, for as long as the policy says or until a later one can be shown. Then,
 /// after [`Loss::Show`], it is decoded without; after [`Loss::Freeze`] it is given up.
 ///
@@ -241,7 +241,7 @@ impl Playout {
         if let Ok(place) = found.binary_search_by_key(&other, |ready| ready.number) {
             return Some(found[place]);
         }
-        // A decoder that has a picture takes that in place of the one that is missing.
+        // A decoder that has a frame takes that in place of the one that is missing.
         let nothing = self.decoded.is_empty() && found.is_empty();
         if self.policy.loss == Loss::Freeze || nothing {
             return None;

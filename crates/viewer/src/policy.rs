@@ -84,12 +84,12 @@ pub enum Late {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// The last complete picture, until one arrives that can be decoded without the lost data.
+    /// The last complete frame, until one arrives that can be decoded without the lost data.
     #[default]
     Freeze,
-    /// What a decoder makes of the rest: it conceals missing parts with previous pictures, and the
-    /// damage remains until a picture arrives that does not refer to damaged ones. It freezes only
-    /// if nothing of a picture arrived.
+    /// What a decoder makes of the rest: it conceals missing parts with previous frames, and the
+    /// damage remains until a frame arrives that does not refer to damaged ones. It freezes only
+    /// if nothing of a frame arrived.
     Show,
 }
 

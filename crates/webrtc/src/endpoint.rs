@@ -59,7 +59,7 @@ pub struct Common {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
-    /// Where its chance starts from.
+    /// The seed of its random numbers.
     pub seed: Seed,
     /// Whether RTP and RTCP are recorded as they are without encryption.
     pub plain: bool,
@@ -250,7 +250,7 @@ impl Endpoint {
             Command::Offer(_)
                 if self.way == Way::Receives && !self.sessions.connected().is_empty() =>
             {
-                Reply::problem(409, "conflict", "somebody publishes already")
+                Reply::problem(409, "conflict", "another publisher is already connected")
             }
             Command::Offer(offer) => match self.sessions.answer(now, &offer) {
                 Ok((number, answer)) => match self.sessions.get(number) {

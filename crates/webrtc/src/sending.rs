@@ -41,7 +41,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Of a camera with pictures of that size and so many of them per second. `start` is sent at first, and never more
+    /// Of a camera with frames of that size and so many of them per second. `start` is sent at first, and never more
     /// than `max`, whatever the estimate.
     pub fn new(
         (size, fps): ((u32, u32), u32),
@@ -136,7 +136,7 @@ impl Sending {
         }
         let Some((rate, later)) = rates else { return };
         self.target.rate = self.fill.ask(now, rate);
-        // A smaller picture is for a lower estimate: a queue that drains is over before it would help.
+        // A smaller frame is for a lower estimate: a queue that drains is over before it would help.
         if let Some(rung) = self.ladder.on_rate(now, later) {
             self.target.rung = rung;
         }

@@ -256,7 +256,7 @@ fn load(from: &LinkEnd, to: &LinkEnd, per_second: u64) {
         }
         match sender.send(&packet) {
             Ok(_) => sent += 1,
-            // A receiver that got no processor for so long has given up.
+            // A receiver that got no CPU for so long has given up.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => sent += 1,
             Err(error) => panic!("sending: {error}"),
         }
@@ -282,7 +282,7 @@ fn tell(per_second: u64, lateness_us: f64, unaccounted: u64, cores: f64) {
     };
     figure("lateness, 99 %", lateness_us, "µs", 500.0);
     figure("packets not accounted for", unaccounted as f64, "", 0.0);
-    Figure::new(format!("{name}: processor"), cores, "cores").tell();
+    Figure::new(format!("{name}: CPU"), cores, "cores").tell();
 }
 
 fn row(per_second: u64, runs: &[Outcome]) {

@@ -9,7 +9,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 
 /// Never less: the resolution of emulators that count in milliseconds.
 const LEAST: Duration = Duration::from_millis(1);
-/// Never more, however long the queue: a third of the time that a picture of 60 a second is shown.
+/// Never more, however long the queue: a third of the time that a frame of 60 a second is shown.
 const MOST: Duration = Duration::from_millis(5);
 /// The share of a packet's stay in the link that lateness may add.
 const SHARE: u64 = 10;

@@ -1,8 +1,8 @@
-//! The threads that carry one link: its *hands*, each on a processor of its own. One of them is on duty; the other takes
+//! The threads that carry one link: its *hands*, each on a CPU of its own. One of them is on duty; the other takes
 //! the turn when that one is late.
 //!
-//! A thread waits for whatever its processor does inside the kernel, in the real-time class too, and a hypervisor stops
-//! processors one by one. That takes milliseconds, but seldom on two processors at the same time: of two threads that slept
+//! A thread waits for whatever its CPU does inside the kernel, in the real-time class too, and a hypervisor stops
+//! CPUs one by one. That takes milliseconds, but seldom on two CPUs at the same time: of two threads that slept
 //! until the same moment for 40 s, each woke more than 2 ms late in 0.13 % of times, the first of both in 0.025 %.
 
 use std::io::{self, PipeReader, PipeWriter};
@@ -21,7 +21,7 @@ use crate::priority::{Class, Priority};
 /// Most hands of one link.
 const HANDS_MAX: usize = 2;
 /// The hand on duty may be late by this share of the link's bound before another one takes the turn. With less, the other
-/// one would wake more often for nothing, which costs some 20 µs on a busy processor.
+/// one would wake more often for nothing, which costs some 20 µs on a busy CPU.
 const GRACE_SHARE: u64 = 10;
 /// How long to stay away while another hand is in the middle of its turn.
 const AWAY: Duration = Duration::from_micros(200);
@@ -39,7 +39,7 @@ pub(crate) struct Ended {
     pub carried: Carried,
     /// The best priority that the hands were allowed.
     pub priority: Priority,
-    /// Processor time of all hands, in cores.
+    /// CPU time of all hands, in cores.
     pub cpu_cores: f64,
     /// The share of the time in which a hand was of the real-time class.
     pub real_time: f64,
@@ -163,7 +163,7 @@ impl Hands {
             carried: all
                 .into_iter()
                 .find_map(|hand| hand.carried)
-                .ok_or_else(|| io::Error::other("no hand ended the link"))?,
+                .ok_or_else(|| io::Error::other("no thread ended the link"))?,
         })
     }
 }
@@ -300,8 +300,8 @@ impl<'s> Hand<'s> {
     }
 }
 
-/// The processors of a link's hands, a different first one for each link; one hand that is bound to none where there is
-/// only one processor.
+/// The CPUs of a link's hands, a different first one for each link; one hand that is bound to none where there is
+/// only one CPU.
 fn places() -> Vec<Option<usize>> {
     static LINKS: AtomicUsize = AtomicUsize::new(0);
     let usable = processors();
@@ -312,7 +312,7 @@ fn places() -> Vec<Option<usize>> {
     (0..HANDS_MAX).map(|hand| Some(usable[(first + hand) % usable.len()])).collect()
 }
 
-/// The processors that this thread may use.
+/// The CPUs that this thread may use.
 fn processors() -> Vec<usize> {
     // SAFETY: plain bits, read with their own size.
     unsafe {
@@ -324,7 +324,7 @@ fn processors() -> Vec<usize> {
     }
 }
 
-/// Binds the calling thread to a processor. If that fails it works wherever it is.
+/// Binds the calling thread to a CPU. If that fails it works wherever it is.
 fn stay_on(processor: usize) {
     // SAFETY: plain bits, written with their own size; `processor` is below CPU_SETSIZE.
     unsafe {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Carrier`] carries a [`Medium`]: both directions of a link, or a hub or Wi-Fi cell with all its stations. One
-//! thread at a time does the work: there is one on each of two processors, and the first that wakes takes it. Every
+//! thread at a time does the work: there is one on each of two CPUs, and the first that wakes takes it. Every
 //! packet is recorded, every loss that was not configured is counted, and every departure's lateness is measured:
 //! [`Outcome`] says whether measurements over the medium may be used. Before a run, [`check`] loads it and compares it
 //! with its configuration.

@@ -1,7 +1,7 @@
-//! How the threads that carry packets are scheduled: in the real-time class while that leaves the processor idle for
+//! How the threads that carry packets are scheduled: in the real-time class while that leaves the CPU idle for
 //! part of the time, in short slices before almost all others otherwise.
 //!
-//! The kernel stops real-time threads that fill a processor for `sched_rt_runtime_us` of each `sched_rt_period_us`
+//! The kernel stops real-time threads that fill a CPU for `sched_rt_runtime_us` of each `sched_rt_period_us`
 //! (sched(7): 0.95 s of 1 s), for the rest of the period: 50 ms in which no packet is carried. So a thread leaves the
 //! class before, and comes back when it has less to do.
 
@@ -25,20 +25,20 @@ pub enum Priority {
     RealTime,
 }
 
-/// The nice value with which a thread gets 87 times as much of a processor as one with 0.
+/// The nice value with which a thread gets 87 times as much of a CPU as one with 0.
 const NICE_MIN: i32 = -20;
 /// Length of a turn that the carrier asks for; the kernel's minimum is 0.1 ms.
 const SLICE_NS: u64 = 100_000;
 /// From one look at what the thread used to the next.
 const LOOK: Duration = Duration::from_millis(10);
-/// The looks are averaged over this time: short beside the kernel's period of a second.
+/// The looks are averaged over this time: short next to the kernel's period of a second.
 const MEMORY: Duration = Duration::from_millis(50);
-/// The thread leaves the real-time class above this share of a processor …
+/// The thread leaves the real-time class above this share of a CPU …
 const LEAVE: f64 = 0.85;
 /// … and comes back below this one, but not at once.
 const COME_BACK: f64 = 0.6;
 const AWAY_MIN: Duration = Duration::from_millis(100);
-/// Above this share of a processor the thread rests between two turns, so that each carries more …
+/// Above this share of a CPU the thread rests between two turns, so that each carries more …
 const REST_ABOVE: f64 = 0.5;
 /// … and below this one it rests for less time.
 const REST_BELOW: f64 = 0.25;
@@ -66,7 +66,7 @@ pub(crate) struct Class {
     now: Priority,
     budget: Budget,
     began: Time,
-    /// /proc/thread-self/schedstat; without it, waits for a processor count as idle time.
+    /// /proc/thread-self/schedstat; without it, waits for a CPU count as idle time.
     schedstat: Option<File>,
     last: (Time, Used),
     next_look: Time,
@@ -77,9 +77,9 @@ pub(crate) struct Class {
 /// What the kernel counted for a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Used {
-    /// Processor time.
+    /// CPU time.
     ran: Duration,
-    /// Time on a run queue without a processor.
+    /// Time on a run queue without a CPU.
     waited: Duration,
 }
 
@@ -121,7 +121,7 @@ impl Class {
         let span = now.saturating_since(then);
         let ran = self.last.1.ran.saturating_sub(before.ran);
         let waited = self.last.1.waited.saturating_sub(before.waited);
-        // In the real-time class, a thread waits for threads of that class only: together they fill the processor.
+        // In the real-time class, a thread waits for threads of that class only: together they fill the CPU.
         let in_class = self.now == Priority::RealTime;
         self.budget.note(span, ran, if in_class { waited } else { Duration::ZERO });
         self.in_real_time += if in_class { span } else { Duration::ZERO };
@@ -158,13 +158,13 @@ impl Class {
         ratio(self.in_real_time, span).unwrap_or(0.0)
     }
 
-    /// Processor time of the thread.
+    /// CPU time of the thread.
     pub(crate) fn ran(&self) -> Duration {
         used(self.schedstat.as_ref()).ran
     }
 }
 
-/// How much of its processor a thread uses, and how long it rests for that reason.
+/// How much of its CPU a thread uses, and how long it rests for that reason.
 #[derive(Debug, Default)]
 struct Budget {
     /// Running mean of the share of time in which it ran or waited to run.
@@ -242,7 +242,7 @@ fn parse_schedstat(text: &str) -> Option<Used> {
     Some(Used { ran: next()?, waited: next()? })
 }
 
-/// Processor time of the calling thread.
+/// CPU time of the calling thread.
 fn processor_time() -> Duration {
     // SAFETY: plain numbers; the call fills them in.
     let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
@@ -276,7 +276,7 @@ mod tests {
             budget.busy > LEAVE
         });
         assert!(looks.unwrap() <= 10, "{looks:?} looks of 10 ms");
-        // Two threads of the class on one processor: each waits while the other runs.
+        // Two threads of the class on one CPU: each waits while the other runs.
         let mut budget = Budget::default();
         (0..20).for_each(|_| budget.note(MS * 10, MS * 5, MS * 5));
         assert!(budget.busy > LEAVE && budget.ran < 0.6, "{budget:?}");

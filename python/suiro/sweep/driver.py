@@ -27,7 +27,7 @@ from .words import Refused, say
 LOST_MAX = 3
 #: From so many failures in a row on, a machine is avoided.
 BAD = 3
-#: Bytes of disk that must be free, besides those of the largest trial so far.
+#: Bytes of disk that must be free, in addition to those of the largest trial so far.
 SPACE_BYTES = 64 << 20
 #: Outcomes that say nothing against a machine.
 GOOD = ("valid", "invalid", "late")

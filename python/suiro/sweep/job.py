@@ -217,7 +217,7 @@ def run_here(scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
 
 def _run_in(room: Path, scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
     part, working = room / "part", scenario.write_working(room / "working")
-    # Not beside the part: a file of the scenario must not pass for a record.
+    # Not next to the part: a file of the scenario must not pass for a record.
     path = scenario.write(room / "scenario")
     done = subprocess.run(
         command(os.path.abspath(binary), path, trial, part),

@@ -2,7 +2,7 @@
 
 Each hand-out is a batch in `OUT/sweep/jobs/BATCH`: `tasks` has a line `TRIAL ATTEMPT` per task of the array, and the job's name
 is that of the batch, so that a driver finds the jobs of one that was killed, whenever that was. A task writes to a room of its
-own each time that Slurm starts it; the first that ends says so in `TASK.done`.
+own each time that Slurm starts it; the first that ends reports it in `TASK.done`.
 """
 
 from __future__ import annotations

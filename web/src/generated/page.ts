@@ -59,7 +59,7 @@ export interface Machine {
   kernel: string;
   /** Distribution. */
   system: string;
-  /** Processor model. */
+  /** CPU model. */
   cpu: string;
   /** Logical cores. */
   cores: number;
@@ -134,7 +134,7 @@ export interface PagePanel {
   direction: "down" | "up" | null;
   /** Its height in pixels. */
   height_px: number;
-  /** True if the times at which the viewer's picture stood still are shaded. */
+  /** True if the times at which the viewer's video froze are shaded. */
   stalls: boolean;
   /** True if its vertical axis need not begin at zero. */
   floating: boolean;
@@ -458,17 +458,17 @@ export interface ScreenOutcome {
   video: string | null;
   /** Its pixels across and down; null without a video. */
   size: [number, number] | null;
-  /** Pictures per second: those of the source. */
+  /** Frames per second: those of the source. */
   fps: number;
-  /** When its first picture was on the screen, in nanoseconds since the trial began. */
+  /** When its first frame was on the screen, in nanoseconds since the trial began. */
   from_ns: number;
-  /** Its pictures. */
+  /** Its frames. */
   ticks: number;
-  /** Pictures whose stamp has the number in the records. */
+  /** Frames whose stamp has the number in the records. */
   stamps_agree: number;
-  /** Pictures whose stamp has another number. Must be 0. */
+  /** Frames whose stamp has another number. Must be 0. */
   stamps_differ: number;
-  /** Pictures whose stamp cannot be read. */
+  /** Frames whose stamp cannot be read. */
   stamps_unread: number;
   /** Scores by ITU-T P.1203; null without the program `p1203-standalone` or if it failed. */
   p1203?: P1203 | null;
@@ -485,7 +485,7 @@ export interface ScreenOutcome {
 export interface P1203 {
   /** The overall opinion, `O.46`. */
   o46: number;
-  /** That of picture and sound without stalls, `O.35`; null if the program does not report it. */
+  /** That of frame and sound without stalls, `O.35`; null if the program does not report it. */
   o35: number | null;
   /** That of start-up and stalls alone, `O.23`; null if the program does not report it. */
   o23: number | null;
@@ -576,10 +576,10 @@ export interface Finding {
   published: string | null;
   /** The measured figure, in words. */
   measured: string | null;
-  /** Whether it holds over the means of the valid repetitions; null if that is not shown, or cannot be judged. */
+  /** Whether it holds over the means of the valid repetitions; null if that is inconclusive, or cannot be judged. */
   holds: boolean | null;
   /** The same in words; null if it cannot be judged. */
-  verdict: "does not hold" | "not shown" | "holds" | null;
+  verdict: "does not hold" | "inconclusive" | "holds" | null;
   /** Why. */
   because: string;
   /** The formula that is judged, as in the study's file. */

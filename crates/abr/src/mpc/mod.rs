@@ -44,7 +44,7 @@ pub const PAST: usize = 5;
 pub const SWITCH_WEIGHT: i128 = 1;
 /// Beginnings of plans that are kept for each rung.
 pub const FRONT_MAX: usize = 128;
-/// Rungs that are looked at, beside the one that is played; all of a ladder that has no more.
+/// Rungs that are looked at, next to the one that is played; all of a ladder that has no more.
 pub const RUNGS_MAX: usize = 16;
 
 /// The last downloads and how wrong the predictions of them were.

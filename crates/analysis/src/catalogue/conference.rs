@@ -24,20 +24,20 @@ impl Subject for Calls {
 pub(super) static FAMILY: Family<Calls> = Family { metrics: METRICS, series: &[] };
 
 static METRICS: &[Measure<Calls>] = metrics! {
-    conference.pictures_sent ["", Higher, 3] "Pictures sent",
-        "Pictures that this end captured, encoded and handed to the socket, over the whole call.",
+    conference.pictures_sent ["", Higher, 3] "Frames sent",
+        "Frames that this end captured, encoded and passed to the socket, over the whole call.",
         |e| Some(e.sum(|row| row.captured_pictures));
-    conference.pictures_skipped ["", Lower, 3] "Pictures skipped",
-        "Pictures that the camera had and the thread captured too late, so that they were left out.",
+    conference.pictures_skipped ["", Lower, 3] "Frames skipped",
+        "Frames that the camera had and the thread captured too late, so that they were left out.",
         |e| Some(e.sum(|row| row.skipped_pictures));
-    conference.pictures_shown ["", Higher, 3] "Pictures shown",
-        "Pictures of the other end of which something was shown within the trial.",
+    conference.pictures_shown ["", Higher, 3] "Frames shown",
+        "Frames of the other end of which something was shown within the trial.",
         |e| Some(e.pictures_shown());
-    conference.pictures_damaged ["", Lower, 3] "Pictures damaged",
-        "Of the pictures shown, those of which a part was missing.",
+    conference.pictures_damaged ["", Lower, 3] "Frames damaged",
+        "Of the frames shown, those of which a part was missing.",
         |e| Some(e.pictures_damaged());
-    conference.pictures_lost ["", Lower, 3] "Pictures lost",
-        "Pictures of the other end of which nothing came within the trial.",
+    conference.pictures_lost ["", Lower, 3] "Frames lost",
+        "Frames of the other end of which nothing came within the trial.",
         |e| Some(e.pictures_lost());
     conference.packets_sent ["", Neither, 3] "Packets sent",
         "Packets that the kernel took from this end, over the whole call.",
@@ -46,7 +46,7 @@ static METRICS: &[Measure<Calls>] = metrics! {
         "Packets of the other end that came, over the whole call.",
         |e| Some(e.sum(|row| row.received_packets));
     conference.packets_late ["", Lower, 3] "Packets late",
-        "Of the packets received, those of a picture that was over.",
+        "Of the packets received, those of a frame that was over.",
         |e| Some(e.sum(|row| row.late_packets));
     #[main] conference.loss_ratio ["ratio", Lower, 3] "Call: loss",
         "Of the packets that the kernel took from the other end, the share that did not come, over the whole call.",
@@ -55,7 +55,7 @@ static METRICS: &[Measure<Calls>] = metrics! {
         "Of the packets that this end was to send, the share that a failed send call dropped.",
         |e| e.send_loss();
     #[main] conference.delay_mean_ms ["ms", Lower, 3] "Call: delay",
-        "From the capture of a picture at the other end to its display, mean over the pictures shown.",
+        "From the capture of a frame at the other end to its display, mean over the frames shown.",
         |e| e.delay_ms().mean();
     conference.delay_p95_ms ["ms", Lower, 3] "Call: delay, 95 %",
         "The same, 95th percentile.",

@@ -33,8 +33,8 @@ static METRICS: &[Measure<AllConverters>] = metrics! {
         "Output ticks at which the stream's next frame was not complete, so that the converter \
         showed the one before once more, all streams together.",
         |c| Some(c.count(Shown::Underrun));
-    converter.repeats ["", Lower, 6] "Pictures repeated by senders",
-        "Output ticks at which a new frame had the picture of the one before, because its sender \
+    converter.repeats ["", Lower, 6] "Frames repeated by senders",
+        "Output ticks at which a new frame had the content of the one before, because its sender \
         had repeated it, all streams together.",
         |c| Some(c.count(Shown::Repeat));
     converter.skipped_frames ["", Lower, 6] "Frames never shown",
@@ -44,10 +44,10 @@ static METRICS: &[Measure<AllConverters>] = metrics! {
         "Output ticks at which the streams did not all show a frame of the same number; null for a \
         single stream.",
         |c| c.apart();
-    converter.mixed_ticks ["", Lower, 6] "Ticks of mixed pictures",
-        "Output ticks at which the parts shown were not all of one picture, because a sender had \
-        repeated or left out a picture, or a stream was out of step; null for a single stream, or if \
-        packets do not carry the picture's number.",
+    converter.mixed_ticks ["", Lower, 6] "Ticks of mixed images",
+        "Output ticks at which the parts shown were not all of one image, because a sender had repeated or left out \
+         a frame, or a stream was not synchronised. Null for a single stream, or if packets do not carry the number \
+         of the image.",
         |c| c.mixed();
     converter.margin_min_ms ["ms", Higher, 3] "Margin at converters, least",
         "From the last packet of a frame to the output tick that showed it, minimum: how much less \

@@ -1,4 +1,4 @@
-//! Video under a rate control, and the TCP beside it.
+//! Video under a rate control, and the TCP next to it.
 
 use suiro_record::tables::RateRow;
 

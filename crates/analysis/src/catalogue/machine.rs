@@ -1,4 +1,4 @@
-//! How the machine's processors stood still during a trial.
+//! How the machine's CPUs stalled during a trial.
 
 use suiro_record::Standstills;
 
@@ -6,7 +6,7 @@ use crate::family::{Curve, Family, Measure, Subject};
 use crate::instance::Instance;
 use crate::view::View;
 
-/// The processors of the machine, if they were watched.
+/// The CPUs of the machine, if they were watched.
 pub(super) struct Machine;
 
 /// What watching them said.
@@ -31,23 +31,23 @@ impl Subject for Machine {
 pub(super) static FAMILY: Family<Machine> = Family { metrics: METRICS, series: OVER_TIME };
 
 static METRICS: &[Measure<Machine>] = metrics! {
-    machine.standstills ["", Lower, 6] "Standstills of processors",
-        "How often a processor of the machine stood still for a tenth of a frame time or longer, all \
-        processors together, while the endpoints ran.",
+    machine.standstills ["", Lower, 6] "Standstills of CPUs",
+        "How often a CPU of the machine stalled for a tenth of a frame time or longer, all \
+        CPUs together, while the endpoints ran.",
         |w| Some(w.told.count as f64);
     machine.standstill_total_ms ["ms", Lower, 4] "Standstills, all together",
-        "For how long processors stood still, all processors together.",
+        "For how long CPUs stalled, all CPUs together.",
         |w| Some(w.told.total_s * 1e3);
     machine.standstill_max_ms ["ms", Lower, 3] "Standstill, longest",
-        "For how long a processor stood still at most.",
+        "For how long a CPU stalled at most.",
         |w| Some(w.told.longest_s * 1e3);
     machine.watcher_cores ["", Lower, 2] "Cost of watching for standstills",
-        "Processors that watching for standstills kept busy, on average.",
+        "CPUs that were busy with watching for standstills, on average.",
         |w| Some(w.told.watcher_cores);
 };
 
 static OVER_TIME: &[Curve<Machine>] = series! {
     machine.standstill_ms [Lateness, "ms", Bar] "standstill",
-        "for how long a processor stood still, longest",
+        "for how long a CPU stalled, longest",
         |w, bins| bins.max(w.all.iter().copied());
 };

@@ -147,10 +147,10 @@ pub fn documentation() -> String {
          These are the `metrics` of `summary.json`. A mean of something sampled is weighted by time;\n\
          a percentile is the smallest value that is not exceeded in at least that share of the time or\n\
          packets; null means that the metric could not be measured. With several links a name is\n\
-         `link.NAME.DIRECTION.…`, of a hub's stations `link.HUB-STATION.up.…`; with several players `player.…`, `video.…`, `media.…` and\n\
-         `requests.…` are means over them and `player.NAME.…` each one's; with several sending\n\
-         hosts `tcp.…` is over all and `tcp.HOST.…` over each one's sockets. A direction of\n\
-         `layers` is `SENDER_to_RECEIVER`, of hosts.\n\n\
+         `link.NAME.DIRECTION.…`; for a hub's stations it is `link.HUB-STATION.up.…`. With several players,\n\
+         `player.…`, `video.…`, `media.…` and `requests.…` are means over them, and `player.NAME.…` belongs to one\n\
+         player. With several sending hosts, `tcp.…` is over all sockets and `tcp.HOST.…` over those of one host. A\n\
+         direction of `layers` is `SENDER_to_RECEIVER`, with the names of hosts.\n\n\
          | metric | unit | better | meaning |\n|---|---|---|---|\n",
     );
     for (place, metric) in FAMILIES.iter().flat_map(|f| f.metrics().map(|m| (f.place(), m))) {
@@ -164,10 +164,10 @@ pub fn documentation() -> String {
     }
     text.push_str(
         "\n## Series\n\n\
-         The report draws these over time, and the figures of a study refer to them by name.\n\
+         The report draws these over time, and the charts of a study refer to them by name.\n\
          With several links, players or sending hosts, the names are formed like those of metrics;\n\
          with more than four players, only the mean is drawn.\n\n\
-         | series | figure | unit | meaning |\n|---|---|---|---|\n",
+         | series | chart | unit | meaning |\n|---|---|---|---|\n",
     );
     for (place, quantity) in FAMILIES.iter().flat_map(|f| f.quantities().map(|q| (f.place(), q))) {
         let Quantity { family, field, unit, panel, doc, .. } = quantity;

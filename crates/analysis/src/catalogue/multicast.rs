@@ -40,20 +40,20 @@ static OF_ROUTERS: &[Measure<Routers>] = metrics! {
         last; 0 if it forwarded none.",
         |r| r.out_bps();
     multicast.in_mean_bps ["bit/s", Neither, 4] "Multicast arriving",
-        "IP packets of groups that came to the router, headers included, from the first to the last.",
+        "IP packets of groups that arrived at the router, headers included, from the first to the last.",
         |r| r.in_bps();
     #[main] multicast.out_packets ["", Neither, 6] "Multicast packets forwarded",
-        "Packets of groups that the router forwarded, each once for each link that it went out by.",
+        "Packets of groups that the router forwarded, each once for each link on which it left.",
         |r| Some(r.packets_out());
     multicast.in_packets ["", Neither, 6] "Multicast packets arriving",
-        "Packets of groups that came to the router.",
+        "Packets of groups that arrived at the router.",
         |r| Some(r.packets_in());
     multicast.registered_packets ["", Neither, 6] "Packets in register messages",
-        "Packets of groups that came to the router, as the rendezvous point, in PIM's register messages: with these the \
-        router beside a source announces it.",
+        "Packets of groups that arrived at the router, as the rendezvous point, in PIM's register messages, with which a \
+        source's own router announces it.",
         |r| Some(r.registered());
     multicast.wrong_packets ["", Lower, 6] "Packets from the wrong side",
-        "Packets of groups that came to the router by another link than that towards their source, and were dropped.",
+        "Packets of groups that arrived on another link than that towards their source, and were dropped.",
         |r| Some(r.wrong());
 };
 
@@ -62,7 +62,7 @@ static OVER_TIME: &[Curve<Routers>] = series! {
         "packets of groups that the router forwarded, headers included",
         |r, bins| r.out_over_time(bins);
     multicast.in_bps [Multicast, "bit/s", Context] "arriving",
-        "packets of groups that came to the router, headers included",
+        "packets of groups that arrived at the router, headers included",
         |r, bins| r.in_over_time(bins);
 };
 

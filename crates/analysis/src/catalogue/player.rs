@@ -31,16 +31,17 @@ pub(super) static FAMILY: Family<Players> = Family { metrics: METRICS, series: S
 
 static METRICS: &[Measure<Players>] = metrics! {
     #[main] video.bitrate_mean_bps ["bit/s", Higher, 3] "Video bit rate",
-        "Bit rate of the segment under the playhead, its bytes over its duration, over the time in which the picture \
-         moved. Sound counts where it is in the same segments. Null if the player does not report its playhead or the \
+        "Bit rate of the segment under the playhead, its bytes over its duration, mean over the time in which the \
+         video played. Sound counts where it is in the same segments. Null if the player does not report its \
+         playhead or the \
          size of segments.",
         |p| p.bitrate_mean_bps();
     video.rung_mean_bps ["bit/s", Higher, 3] "Rung shown",
-        "Bit rate by which the manifest names the rung under the playhead (its peak), over the time in which the picture \
-         moved.",
+        "Bit rate that the manifest gives for the rung under the playhead (its peak), mean over the time in which \
+         the video played.",
         |p| p.playing(|row| row.rung_bps.map(|bps| bps as f64)).mean();
     #[main] player.startup_s ["s", Lower, 3] "Start-up",
-        "From the player's first record to the first moving picture; null if there was none.",
+        "From the player's first record to the first frame of playing video; null if there was none.",
         |p| p.startup_s();
     #[main] player.stalls ["", Lower, 3] "Stalls",
         "Interruptions after playback began.",
@@ -52,7 +53,7 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Time spent waiting after playback began, as a share of that and the time played.",
         |p| p.stall_ratio();
     player.played_s ["s", Higher, 3] "Played",
-        "Time in which the picture moved.",
+        "Time in which the video played.",
         |p| p.played_s();
     #[main] player.switches ["", Lower, 3] "Rung switches",
         "Changes of the rung under the playhead.",
@@ -61,9 +62,8 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Media buffered ahead of the playhead, mean over the time played or stalled.",
         |p| p.watched(|row| Some(row.buffer_ms? / MS_PER_S)).mean();
     #[main] media.latency_p50_ms ["ms", Lower, 4] "Latency, median",
-        "Live only: from the capture of a picture to its display, median over the pictures shown. \
-        For a player that does not report its frames: age of the picture under the playhead, over \
-        the time played or stalled.",
+        "Live only: from the capture of a frame to its display, median over the frames shown. For a player that \
+         does not report its frames: age of the frame under the playhead, over the time played or stalled.",
         |p| p.latency().percentile(0.5);
     media.latency_p95_ms ["ms", Lower, 4] "Latency, 95 %",
         "Live only: from capture to display, 95th percentile.",
@@ -75,21 +75,21 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Live only: from capture to display, greatest.",
         |p| p.latency().max();
     media.sending_p50_ms ["ms", Lower, 4] "Capture to sending, median",
-        "Real-time video only: from the capture of a picture to the departure of its first packet (encoder, pacer), median \
-         over the pictures shown.",
+        "Real-time video only: from the capture of a frame to the departure of its first packet (encoder, pacer), median \
+         over the frames shown.",
         |p| p.screen.between(|row| row.captured_ns, |row| row.sent_ns).percentile(0.5);
     media.transit_p50_ms ["ms", Lower, 4] "Sending to arrival, median",
-        "Real-time video only: from the departure of a picture's first packet to the arrival of its last, median over the \
-         pictures shown.",
+        "Real-time video only: from the departure of a frame's first packet to the arrival of its last, median over the \
+         frames shown.",
         |p| p.screen.between(|row| row.sent_ns, |row| row.received_ns).percentile(0.5);
     media.buffered_p50_ms ["ms", Lower, 4] "Arrival to display, median",
-        "Real-time video only: from the arrival of a picture's last packet to its display (jitter buffer), median over the \
-         pictures shown.",
+        "Real-time video only: from the arrival of a frame's last packet to its display (jitter buffer), median over the \
+         frames shown.",
         |p| p.screen.between(|row| row.received_ns, |row| row.displayed_ns).percentile(0.5);
     video.freezes ["", Lower, 3] "Freezes",
-        "Intervals between two displayed pictures that are at least three times the average of \
-         the 30 before them and 150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`); \
-         the one in which the viewing ended counts, start-up does not.",
+        "Intervals between two displayed frames that are at least three times the average of the 30 before them and \
+         150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`). The interval in which \
+         the viewing ended counts, start-up does not.",
         |p| p.screen.freeze_count();
     #[main] video.freeze_s ["s", Lower, 3] "Time frozen",
         "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`.",
@@ -98,38 +98,38 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Length of the longest freeze; 0 if there was none.",
         |p| p.screen.freeze_max_s();
     video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
-        "Pictures shown per second, from the first one to the end of the viewing.",
+        "Frames shown per second, from the first one to the end of the viewing.",
         |p| p.screen.fps_shown();
     video.frames_skipped ["", Lower, 3] "Frames skipped",
         "Source frames that were not shown, counted between the first and the last that were.",
         |p| p.screen.frames_skipped();
     video.frames_damaged ["", Lower, 3] "Frames damaged",
-        "Pictures shown although parts of them, or of pictures that they refer to, were lost and \
-        the decoder had to conceal the damage. 0 if the viewer does not show such pictures.",
+        "Frames shown although parts of them, or of frames that they refer to, were lost and \
+        the decoder had to conceal the damage. 0 if the viewer does not show such frames.",
         |p| p.screen.frames_damaged();
     #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
-        "*Picture* quality: VMAF of each picture shown against its own source frame, mean, on a television of 1080 lines: \
-         both are scaled to that size, which the model means. In folders recorded before there was `video.vmaf_native_mean` \
-         it is that. Freezes and delay do not count.",
+        "*Frame quality*: VMAF of each frame shown compared with its own source frame, mean, on a television of \
+         1080 lines: both are scaled to that size, which the model assumes. In folders recorded before \
+         `video.vmaf_native_mean` existed it is that metric. Freezes and delay do not count.",
         |p| p.screen.scores(|row| row.picture_vmaf).mean();
     video.vmaf_native_mean ["", Higher, 3] "VMAF, native",
-        "Picture quality: VMAF of the pictures in the size of the tallest rung, or of the camera, mean. Below 1080 lines it \
-         is higher than the model means, and only comparable with pictures of that size.",
+        "Frame quality: VMAF of the frames in the size of the tallest rung, or of the camera, mean. Below 1080 \
+         lines it is higher than the model intends, and only comparable with frames of the same size.",
         |p| p.screen.scores(|row| row.picture_vmaf_native).mean();
     video.vmaf_p5 ["", Higher, 3] "VMAF, 5 %",
-        "Picture quality: 5th percentile of VMAF over the pictures shown.",
+        "Frame quality: 5th percentile of VMAF over the frames shown.",
         |p| p.screen.scores(|row| row.picture_vmaf).percentile(0.05);
     video.ssim_mean ["", Higher, 4] "SSIM",
-        "Picture quality: structural similarity of luma, mean over the pictures shown.",
+        "Frame quality: structural similarity of luma, mean over the frames shown.",
         |p| p.screen.scores(|row| row.picture_ssim).mean();
     video.psnr_mean_db ["dB", Higher, 3] "PSNR",
-        "Picture quality: peak signal-to-noise ratio of luma, mean over the pictures shown.",
+        "Frame quality: peak signal-to-noise ratio of luma, mean over the frames shown.",
         |p| p.screen.scores(|row| row.picture_psnr_db).mean();
     video.experience_vmaf_mean ["", Higher, 3] "VMAF, experience",
-        "*Experience*: VMAF, at 1080 lines, of the screen at each tick of the source's frame rate against the frame \
-         that should have been there at a constant delay (that of most frames), mean. Freezes \
-         count, and so does a live player's playing faster or slower to keep its latency: \
-         meanwhile it shows other frames. Not to be compared with picture quality.",
+        "*Experience*: VMAF, at 1080 lines, of the screen at each tick of the source's frame rate compared with the \
+         frame that should have been there at a constant delay (that of most frames), mean. Freezes count. So does \
+         a live player that plays faster or slower to keep its latency, because it shows other frames in that time. \
+         Not to be compared with frame quality.",
         |p| p.screen.scores(|row| row.experience_vmaf).mean();
     video.experience_vmaf_native_mean ["", Higher, 3] "VMAF, experience, native",
         "Experience: VMAF in the size of the tallest rung, or of the camera, mean.",
@@ -144,16 +144,16 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Experience: peak signal-to-noise ratio of luma, mean over time.",
         |p| p.screen.scores(|row| row.experience_psnr_db).mean();
     video.mos_estimate ["", Higher, 3] "MOS, estimated",
-        "Estimated mean opinion of the pictures, 1 (bad) to 5 (excellent): `video.vmaf_mean` ∕ 20, at \
+        "Estimated mean opinion of the frames, 1 (bad) to 5 (excellent): `video.vmaf_mean` ∕ 20, at \
          least 1. The scale of the VMAF model v0.6.1 is linear in the votes that it was trained on, \
          with bad at about 20 and excellent at 100 (Netflix, VMAF repository, resource/doc/models.md). \
-         Limits: clips of 10 s on a television of 1080 lines at three times its height; it knows \
-         neither freezes nor delay nor sound.",
+         Limits: clips of 10 s on a television of 1080 lines at three times its height; freezes, delay and sound do \
+             not count.",
         |p| p.screen.mos();
     video.p1203_mos ["", Higher, 3] "MOS, P.1203",
-        "Overall quality of picture, sound, start-up and stalls as estimated by ITU-T P.1203 in \
-         mode 0 (`O.46`), 1 (bad) to 5 (excellent), on a computer's screen of 1920×1080; null unless `[record] quality` \
-         is on and the machine has the program `p1203-standalone`, which is not part of suiro. The \
+        "Overall quality of video, sound, start-up and stalls as estimated by ITU-T P.1203 in mode 0 (`O.46`), 1 \
+         (bad) to 5 (excellent), on a computer's screen of 1920×1080. Null unless `[record] quality` is on and the \
+         machine has the program `p1203-standalone`, which is not part of suiro. The \
          Recommendation is valid for 1 to 5 minutes of H.264 of at most 1920×1080 over a reliable \
          transport; for shorter or longer trials the number is outside the Recommendation's \
          validity.",
@@ -169,7 +169,7 @@ static METRICS: &[Measure<Players>] = metrics! {
          was opened for it does not count, as far as the player reports it.",
         |p| p.first_byte_times().percentile(0.5);
     requests.first_byte_with_handshake_p50_ms ["ms", Lower, 3] "First byte with handshake, median",
-        "The same with the time in which a connection was opened.",
+        "The same, with the time in which a connection was opened.",
         |p| p.segment_times(|row| row.first_byte_ns).percentile(0.5);
     requests.segment_p95_ms ["ms", Lower, 4] "Segment download, 95 %",
         "From the beginning of the request for a segment, a handshake included, to its last byte, 95th percentile.",
@@ -187,13 +187,13 @@ static SERIES: &[Curve<Players>] = series! {
         "throughput as the player estimates it",
         |p, bins| bins.held_mean(p.stretches(|row| row.estimate_bps.map(|bps| bps as f64)));
     player.latency_ms [Latency, "ms", Line] "latency",
-        "from the capture of a picture to its display",
+        "from the capture of a frame to its display",
         |p, bins| latency(p, bins);
-    player.picture_vmaf [Quality, "", Line] "VMAF of the picture",
-        "each picture shown against its own source frame, at 1080 lines",
+    player.picture_vmaf [Quality, "", Line] "VMAF of the frames",
+        "each frame shown compared with its own source frame, at 1080 lines",
         |p, bins| score(p, bins, |row| row.picture_vmaf);
     player.experience_vmaf [Quality, "", Context] "VMAF of the experience",
-        "the screen against the source at a constant delay, at 1080 lines",
+        "the screen compared with the source at a constant delay, at 1080 lines",
         |p, bins| score(p, bins, |row| row.experience_vmaf);
 };
 

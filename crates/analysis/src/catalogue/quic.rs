@@ -68,16 +68,16 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Bytes sent and neither acknowledged nor known lost, mean over time.",
         |c| c.over_time(|row| row.in_flight_bytes.map(|it| it as f64)).mean();
     #[main] quic.waiting_mean_bytes ["B", Lower, 3] "Waiting for QUIC",
-        "What streams had taken and was not sent yet, mean over time.",
+        "Bytes that streams had taken and were not sent yet, mean over time.",
         |c| c.over_time(|row| row.waiting_bytes.map(|it| it as f64)).mean();
     quic.waiting_max_bytes ["B", Lower, 3] "Waiting for QUIC, maximum",
-        "The most that streams had taken and was not sent yet.",
+        "Most bytes that streams had taken and were not sent yet.",
         |c| c.over_time(|row| row.waiting_bytes.map(|it| it as f64)).max();
     quic.waiting_ratio ["ratio", Lower, 3] "Time with something waiting",
         "Share of the time in which something waited to be sent: congestion control held the sender back.",
         |c| c.over_time(|row| row.waiting_bytes.map(|it| f64::from(it > 0))).mean();
     quic.sent_mean_bps ["bit/s", Higher, 3] "Sent, QUIC",
-        "UDP payload that the connection sent, mean over the time from the first look at it to the last.",
+        "UDP payload that the connection sent, mean over the time from its first sample to its last.",
         |c| c.sent_bps();
     quic.target_mean_bps ["bit/s", Higher, 3] "Encoder, MoQ",
         "Bit rate that the encoder of a publisher was set to, mean over time.",
@@ -89,7 +89,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Packets that the sender declared lost, as a share of those sent.",
         |c| c.loss_ratio();
     quic.congestion_events ["", Lower, 3] "Congestion events",
-        "How often the congestion control was told of congestion.",
+        "Congestion events that the congestion control received.",
         |c| c.known(|row| row.congestion_events);
 };
 
@@ -101,7 +101,7 @@ static SERIES: &[Curve<Sending>] = series! {
         "bytes sent and neither acknowledged nor known lost",
         |c, bins| held(c, bins, |row| row.in_flight_bytes.map(|it| it as f64));
     quic.waiting_bytes [Waiting, "B", Line] "waiting",
-        "what streams have taken and is not sent yet",
+        "bytes that streams have taken and are not sent yet",
         |c, bins| held(c, bins, |row| row.waiting_bytes.map(|it| it as f64));
     quic.pacing_bps [Pacing, "bit/s", Line] "pacing rate",
         "as the congestion control sets it; none where it leaves that to the window",
@@ -122,7 +122,7 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
         "From the beginning of a viewer's connection until its session of Media over QUIC was set up.",
         |s| s.set_up_ms();
     #[main] moq.first_frame_ms ["ms", Lower, 3] "First frame, MoQ",
-        "From the beginning of a viewer's connection to the first picture shown.",
+        "From the beginning of a viewer's connection to the first frame shown.",
         |s| s.first_frame_ms();
     #[main] moq.transfer_p50_ms ["ms", Lower, 4] "Transfer, MoQ, median",
         "From the hand-over of a frame to the publisher's QUIC until the viewer had all of it, through the relay, median \

@@ -39,7 +39,7 @@ impl Subject for AllRings {
     }
 }
 
-/// Each ring, if there are several: drawn beside what is over all.
+/// Each ring, if there are several: drawn next to what is over all.
 pub(super) struct EachRing;
 
 impl Subject for EachRing {
@@ -101,22 +101,22 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
         packet, maximum.",
         |s| s.skew_ms().max();
     stream.late_still_frames ["", Lower, 6] "Frames late, machine standing still",
-        "Late frames during which a processor of the machine stood still, between when they were \
+        "Late frames during which a CPU of the machine stalled, between when they were \
         due and their first packet; null if the trial was not watched.",
         |s| s.late_still();
     stream.lateness_p99_running_ms ["ms", Lower, 3] "Frame start without standstills, 99 %",
-        "As stream.lateness_p99_ms, without frames during which a processor stood still; null if \
+        "As stream.lateness_p99_ms, without frames during which a CPU stalled; null if \
         the trial was not watched.",
         |s| s.running()?.lateness_ms().percentile(0.99);
     stream.lateness_max_running_ms ["ms", Lower, 3] "Frame start without standstills, maximum",
-        "As stream.lateness_max_ms, without frames during which a processor stood still.",
+        "As stream.lateness_max_ms, without frames during which a CPU stalled.",
         |s| s.running()?.lateness_ms().max();
     stream.skew_p99_running_ms ["ms", Lower, 3] "Skew without standstills, 99 %",
-        "As stream.skew_p99_ms, without frames during which a processor stood still; null if the \
+        "As stream.skew_p99_ms, without frames during which a CPU stalled; null if the \
         trial was not watched.",
         |s| s.running()?.skew_ms().percentile(0.99);
     stream.skew_max_running_ms ["ms", Lower, 3] "Skew without standstills, maximum",
-        "As stream.skew_max_ms, without frames during which a processor stood still.",
+        "As stream.skew_max_ms, without frames during which a CPU stalled.",
         |s| s.running()?.skew_ms().max();
     stream.burst_max_packets ["", Lower, 3] "Largest burst",
         "Largest number of packets in a bucket that drains at a constant rate, in the style of ST \

@@ -51,14 +51,14 @@ pub(super) static RECEIVERS: Family<Receivers> = Family { metrics: RECEIVED, ser
 
 static METRICS: &[Measure<Senders>] = metrics! {
     #[main] webrtc.sent_mean_bps ["bit/s", Higher, 3] "Sent",
-        "What a WebRTC sender sent while it was connected: IP packets of media, retransmissions, padding and \
+        "Rate of a WebRTC sender while it was connected: IP packets of media, retransmissions, padding and \
          everything else of the connection, mean over time.",
         |c| c.over_time(|row| Some(row.sent_bps.as_bps() as f64)).mean();
     #[main] webrtc.estimate_mean_bps ["bit/s", Higher, 3] "Estimate",
-        "What the sender's congestion control estimated that the path carries, mean over time.",
+        "The sender's congestion control's estimate of the path's capacity, mean over time.",
         |c| c.over_time(|row| Some(row.estimate_bps?.as_bps() as f64)).mean();
     #[main] webrtc.utilisation ["ratio", Higher, 3] "Utilisation by WebRTC",
-        "What the sender sent, over what the narrowest link that carried its packets could have carried, from 20 s \
+        "Bytes sent, as a share of the capacity of the narrowest link that carried the packets, from 20 s \
          after the connection on. Null without a limit.",
         |c| c.utilisation();
     #[main] webrtc.convergence_s ["s", Lower, 3] "Convergence of the estimate",
@@ -103,8 +103,8 @@ static METRICS: &[Measure<Senders>] = metrics! {
     webrtc.padding_ratio ["ratio", Lower, 3] "Padding",
         "Bytes sent only to probe for capacity, as a share of all that was sent.",
         |c| c.padding_ratio();
-    #[main] webrtc.height_mean ["", Higher, 4] "Lines of the picture",
-        "Height in pixels of the pictures that the encoder was set to, mean over time.",
+    #[main] webrtc.height_mean ["", Higher, 4] "Frame height",
+        "Height in pixels of the frames that the encoder was set to, mean over time.",
         |c| c.over_time(|row| row.height.map(|height| height as f64)).mean();
     webrtc.fps_mean ["", Higher, 3] "Frame rate encoded",
         "Frames per second that the encoder was set to, mean over time.",
@@ -143,11 +143,11 @@ static RECEIVED: &[Measure<Receivers>] = metrics! {
         "From a receiver's offer, or its arrival, to the end of ICE and DTLS.",
         |c| c.connect_ms();
     #[main] webrtc.first_frame_ms ["ms", Lower, 3] "First frame",
-        "From a receiver's offer, or its arrival, to the first picture shown.",
+        "From a receiver's offer, or its arrival, to the first frame shown.",
         |c| c.first_frame_ms();
     webrtc.recovery_s ["s", Lower, 3] "Latency back after a fall",
         "From a fall of the capacity by a quarter or more, for 5 s or longer, until, of each later second before the next change, 95 % of the \
-         pictures shown were at most 300 ms old; the longest. Null without such a fall, or if that was never so.",
+         frames shown were at most 300 ms old; the longest. Null without such a fall, or if that never happened.",
         |c| c.recovery_s();
     webrtc.freeze_after_fall_s ["s", Lower, 3] "Longest freeze after a fall",
         "The longest freeze within 10 s after a fall of the capacity by a quarter or more; 0 if there was none, null \

@@ -51,7 +51,7 @@ fn stalled(why: &Why, cause: Cause) -> Option<f64> {
 
 static METRICS: &[Measure<Causes>] = metrics! {
     why.no_request_ratio ["ratio", Neither, 3] "Limited by: nothing asked for",
-        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player asked for nothing: its buffer was full, or the next segment did not exist yet.",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player requested nothing: its buffer was full, or the next segment did not exist yet.",
         |why| limited(why, Cause::NoRequest);
     why.application_ratio ["ratio", Neither, 3] "Limited by: nothing to send",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the application had nothing to send.",
@@ -63,7 +63,7 @@ static METRICS: &[Measure<Causes>] = metrics! {
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player opened a connection, for a request that it had.",
         |why| limited(why, Cause::Handshake);
     why.manifest_ratio ["ratio", Neither, 3] "Limited by: manifest",
-        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player waited for a manifest before it could ask for media.",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player waited for a manifest before it could request media.",
         |why| limited(why, Cause::Manifest);
     why.send_buffer_ratio ["ratio", Neither, 3] "Limited by: send buffer",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the sender's socket buffer was full, and all of it was in flight.",
@@ -120,7 +120,7 @@ static METRICS: &[Measure<Causes>] = metrics! {
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: a retransmission timeout that no packet of the link explains.",
         |why| limited(why, Cause::Timeout);
     why.encoder_ratio ["ratio", Neither, 3] "Limited by: encoder overshoot",
-        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the encoder made more than it was set to.",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the encoder exceeded its bit rate.",
         |why| limited(why, Cause::Encoder);
     why.server_processor_ratio ["ratio", Neither, 3] "Limited by: server's CPU",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the sending endpoint did not get a CPU, or was stopped.",
@@ -135,7 +135,7 @@ static METRICS: &[Measure<Causes>] = metrics! {
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the records do not show it.",
         |why| limited(why, Cause::Unknown);
     why.stalled_no_request_ratio ["ratio", Neither, 3] "Stalled by: nothing asked for",
-        "Share of the time stalled or frozen that came from this: the player asked for nothing: its buffer was full, or the next segment did not exist yet. Null if nothing stalled.",
+        "Share of the time stalled or frozen that came from this: the player requested nothing: its buffer was full, or the next segment did not exist yet. Null if nothing stalled.",
         |why| stalled(why, Cause::NoRequest);
     why.stalled_application_ratio ["ratio", Neither, 3] "Stalled by: nothing to send",
         "Share of the time stalled or frozen that came from this: the application had nothing to send. Null if nothing stalled.",
@@ -147,7 +147,7 @@ static METRICS: &[Measure<Causes>] = metrics! {
         "Share of the time stalled or frozen that came from this: the player opened a connection, for a request that it had. Null if nothing stalled.",
         |why| stalled(why, Cause::Handshake);
     why.stalled_manifest_ratio ["ratio", Neither, 3] "Stalled by: manifest",
-        "Share of the time stalled or frozen that came from this: the player waited for a manifest before it could ask for media. Null if nothing stalled.",
+        "Share of the time stalled or frozen that came from this: the player waited for a manifest before it could request media. Null if nothing stalled.",
         |why| stalled(why, Cause::Manifest);
     why.stalled_send_buffer_ratio ["ratio", Neither, 3] "Stalled by: send buffer",
         "Share of the time stalled or frozen that came from this: the sender's socket buffer was full, and all of it was in flight. Null if nothing stalled.",
@@ -207,7 +207,7 @@ static METRICS: &[Measure<Causes>] = metrics! {
         "Share of the time stalled or frozen that came from this: the player had chosen a rung above what the link carries. Null if nothing stalled.",
         |why| stalled(why, Cause::OversizedRung);
     why.stalled_encoder_ratio ["ratio", Neither, 3] "Stalled by: encoder overshoot",
-        "Share of the time stalled or frozen that came from this: the encoder made more than it was set to. Null if nothing stalled.",
+        "Share of the time stalled or frozen that came from this: the encoder exceeded its bit rate. Null if nothing stalled.",
         |why| stalled(why, Cause::Encoder);
     why.stalled_encoder_choice_ratio ["ratio", Neither, 3] "Stalled by: encoder's choice",
         "Share of the time stalled or frozen that came from this: the encoder was set to fewer frames per second than the camera has, or to smaller ones. Null if nothing stalled.",

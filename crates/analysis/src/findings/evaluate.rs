@@ -1,7 +1,7 @@
 //! A formula over the figures of a run.
 //!
 //! Every part is looked at, also where the verdict stands already: a reader wants all figures. If
-//! one figure lacks, there is no verdict.
+//! one figure does not have, there is no verdict.
 //!
 //! A comparison is judged by the means, and by its margin in each repetition, where all cells have the same seeds: if the
 //! 95 % confidence interval of the mean margin reaches to the other side, it is not shown. Of one repetition nothing is
@@ -27,7 +27,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// The verdict; `None` if a figure lacks.
+    /// The verdict; `None` if a figure does not have.
     pub fn verdict(&self) -> Option<FindingVerdict> {
         self.verdict.filter(|_| self.missing.is_empty())
     }
@@ -171,7 +171,7 @@ impl Run<'_> {
         at.map(|(chosen, varies)| chosen.or(*varies)).collect()
     }
 
-    /// A number in base units; `None` if a figure lacks or it has no finite value.
+    /// A number in base units; `None` if a figure does not have or it has no finite value.
     fn number(&mut self, number: &Number) -> Option<f64> {
         let value = match &number.value {
             Value::Constant(value) => Some(*value),
@@ -240,7 +240,7 @@ fn shown(holds: bool, margin: Option<&Spread>, bound: bool) -> FindingVerdict {
         _ => true,
     };
     match (certain, holds) {
-        (false, _) => FindingVerdict::NotShown,
+        (false, _) => FindingVerdict::Inconclusive,
         (true, true) => FindingVerdict::Holds,
         (true, false) => FindingVerdict::DoesNotHold,
     }
@@ -249,12 +249,12 @@ fn shown(holds: bool, margin: Option<&Spread>, bound: bool) -> FindingVerdict {
 const fn contrary(verdict: FindingVerdict) -> FindingVerdict {
     match verdict {
         FindingVerdict::Holds => FindingVerdict::DoesNotHold,
-        FindingVerdict::NotShown => FindingVerdict::NotShown,
+        FindingVerdict::Inconclusive => FindingVerdict::Inconclusive,
         FindingVerdict::DoesNotHold => FindingVerdict::Holds,
     }
 }
 
-/// One verdict of several; `None` if one lacks.
+/// One verdict of several; `None` if one does not have.
 fn joined(any: bool, parts: Vec<Option<FindingVerdict>>) -> Option<FindingVerdict> {
     let parts: Option<Vec<FindingVerdict>> = parts.into_iter().collect();
     let parts = parts?.into_iter();

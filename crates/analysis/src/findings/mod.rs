@@ -1,4 +1,4 @@
-//! What was measured beside what a study published.
+//! What was measured next to what a study published.
 //!
 //! A finding is judged over the means of the valid repetitions, and in each repetition by itself: the verdict is that of
 //! the means if the repetitions support it, and else "not shown". So is a finding whose condition (`given`) is not shown: the
@@ -55,7 +55,7 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
     let given = finding.given.as_ref().map(|given| evaluate(given, &cells(Which::Means), &each));
     let doubt = given.as_ref().and_then(|given| doubt(&means, given));
     let verdict = means.verdict().map(|verdict| match doubt {
-        Some(_) => FindingVerdict::NotShown,
+        Some(_) => FindingVerdict::Inconclusive,
         None => verdict,
     });
     let in_one =
@@ -86,12 +86,12 @@ fn doubt(means: &Judged, given: &Judged) -> Option<String> {
     means.verdict()?;
     let why = match given.verdict() {
         Some(FindingVerdict::Holds) => return None,
-        Some(FindingVerdict::NotShown) => words::unsure(given),
+        Some(FindingVerdict::Inconclusive) => words::unsure(given),
         Some(FindingVerdict::DoesNotHold) => words::failures(given),
         None => Some(words::missing(&given.missing)),
     };
     Some(
-        ["not judged: its condition is not shown".to_owned()]
+        ["not judged: its condition is inconclusive".to_owned()]
             .into_iter()
             .chain(why)
             .collect::<Vec<_>>()
@@ -99,7 +99,7 @@ fn doubt(means: &Judged, given: &Judged) -> Option<String> {
     )
 }
 
-/// The verdict's reason: what lacks, or how often it held and where it did not.
+/// The verdict's reason: what does not have, or how often it held and where it did not.
 fn because(means: &Judged, alone: &[(u32, Option<bool>)], caveat: Option<&str>) -> String {
     let Some(verdict) = means.verdict() else { return words::missing(&means.missing) };
     let judged = alone.iter().filter(|(_, holds)| holds.is_some()).count();
@@ -123,7 +123,7 @@ fn because(means: &Judged, alone: &[(u32, Option<bool>)], caveat: Option<&str>) 
     }
     let why = match verdict {
         FindingVerdict::Holds => None,
-        FindingVerdict::NotShown => words::unsure(means),
+        FindingVerdict::Inconclusive => words::unsure(means),
         FindingVerdict::DoesNotHold => words::failures(means),
     };
     let caveat = caveat.filter(|_| verdict != FindingVerdict::Holds).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Published tables beside what was measured.
+//! Published tables next to what was measured.
 
 use suiro_record::{ComparedEntry, ComparedRow, ComparedTable, TrialSummary};
 use suiro_study::{Entry, Study, Table};

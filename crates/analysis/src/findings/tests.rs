@@ -105,7 +105,7 @@ fn a_verdict_is_that_of_the_means_and_repetitions_are_counted() {
         .insert("tcp.cwnd_mean_bytes".into(), Some(50_000.0));
     let finding = judge(&s0(), &trials).findings.remove(0);
     assert_eq!((finding.holds, finding.judged_in, finding.held_in), (None, 3, 2));
-    assert_eq!(finding.verdict, Some(FindingVerdict::NotShown));
+    assert_eq!(finding.verdict, Some(FindingVerdict::Inconclusive));
     let expected = "the 95 % interval includes zero: dash clear vegas: margin 130 kbit ± 404 kbit over 3 \
                     repetitions; held in 2 of 3 repetitions, not in 2";
     assert_eq!(finding.because, expected);
@@ -143,11 +143,10 @@ fn a_finding_whose_condition_is_not_shown_is_not_judged() {
         trial.metrics.insert("tcp.srtt_mean_ms".into(), Some(48.0));
     }
     let finding = on_condition(&trials);
-    assert_eq!((finding.verdict, finding.holds), (Some(FindingVerdict::NotShown), None));
-    let expected =
-        "not judged: its condition is not shown; not met: dash obstacle reno: 48 ms is not > 48 ms";
+    assert_eq!((finding.verdict, finding.holds), (Some(FindingVerdict::Inconclusive), None));
+    let expected = "not judged: its condition is inconclusive; not met: dash obstacle reno: 48 ms is not > 48 ms";
     assert_eq!(finding.because, expected);
-    // A condition that cannot be evaluated is not shown either.
+    // A condition that cannot be evaluated is inconclusive as well.
     trials.retain(|trial| trial.cell != cell(["dash", "obstacle", "reno"]));
     assert_eq!(on_condition(&trials).verdict, None, "the finding's own figures are missing");
 }

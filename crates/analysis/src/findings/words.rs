@@ -34,7 +34,7 @@ pub(super) fn failures(judged: &Judged) -> Option<String> {
 
 /// Where the margins of comparisons are less than the repetitions vary; `None` if nowhere.
 pub(super) fn unsure(judged: &Judged) -> Option<String> {
-    let unsure = |compared: &&Compared| compared.verdict == FindingVerdict::NotShown;
+    let unsure = |compared: &&Compared| compared.verdict == FindingVerdict::Inconclusive;
     let parts: Vec<String> = judged
         .compared
         .iter()

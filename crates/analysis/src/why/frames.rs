@@ -281,7 +281,7 @@ impl Stream<'_, '_> {
         self.receivers.iter().any(|it| it.overlap_ns(before, t_ns) > AWAY_NS)
     }
 
-    /// Whether the encoder made more than it was set to since the link was idle, or at least in the second before.
+    /// Whether the encoder exceeded its bit rate since the link was idle, or at least in the second before.
     pub fn overshoots(&self, t_ns: i64) -> bool {
         let busy = self.data.iter().map(|way| way.busy_since(t_ns));
         let from = busy.fold(t_ns.saturating_sub(ENCODED_NS), i64::min);

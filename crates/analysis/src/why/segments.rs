@@ -300,7 +300,7 @@ impl<'a, 'v> Story<'a, 'v> {
         match self.transfer {
             None => "table `tcp` has no socket that carried its requests",
             Some(_) => {
-                "table `tcp` with `busy_us`, `rwnd_limited_us` and `unsent_bytes` would tell"
+                "table `tcp` with `busy_us`, `rwnd_limited_us` and `unsent_bytes` would show it"
             }
         }
     }
@@ -371,7 +371,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let request = awaited.request;
         let evidence = Evidence::row("requests", &self.records.requests, request)?;
         let what = format!(
-            "it waited for {}, asked for at {}, complete at {}",
+            "it waited for {}, requested at {}, complete at {}",
             request.url,
             seconds(request.t_ns),
             seconds(awaited.end_ns)
@@ -440,7 +440,7 @@ impl<'a, 'v> Story<'a, 'v> {
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let requests = &self.records.requests;
         let evidence = Evidence::of("requests", requests, before, after);
-        let what = "a lower rung was asked for".to_owned();
+        let what = "a lower rung was requested".to_owned();
         let mut chain: Vec<Step> =
             evidence.map(|evidence| Step { what, evidence }).into_iter().collect();
         let because = told.because();

@@ -163,7 +163,7 @@ fn told_slow(
     let longest = rows.rows.iter().copied().max_by_key(|row| took(row))?;
     let own = data.iter().find(|way| way.carries(longest))?.usual_ns;
     let clause = format!(
-        "{what}: packets took up to {} on it, {} is usual",
+        "{what}: packets took up to {} on it; {} is usual",
         milliseconds(took(longest)?),
         milliseconds(own)
     );
@@ -183,7 +183,7 @@ fn told_outage(
     let (a, b) = outages.filter(meets).max_by_key(|(a, b)| since(*b, *a))?;
     let clause = format!("the link carried nothing for {} at {}", span(since(b, a)), seconds(a));
     let rows = chosen(data, (from.min(a), b), |_| true);
-    let steps = rows.steps(records, "packets came to the link meanwhile", "");
+    let steps = rows.steps(records, "packets arrived at the link in that time", "");
     Some(Told::new(clause, steps))
 }
 
@@ -193,7 +193,7 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
     if !lost.rows.is_empty() {
         let packets = count(lost.rows.len(), "packet");
         let clause =
-            format!("{packets} of acknowledgements and requests were lost on their way back");
+            format!("{packets} of acknowledgements and requests were lost on the path back");
         let steps = lost.steps(records, &clause, "verdict=dropped");
         return Some(Told::new(clause, steps));
     }
@@ -202,7 +202,7 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
         let named = |step: Step| Step { what: clause.clone(), ..step };
         Told::new(clause.clone(), told.steps.into_iter().map(named).collect())
     });
-    let slow = told_slow("the way back was slow", back, during, records);
+    let slow = told_slow("the path back was slow", back, during, records);
     slow.or(waited)
 }
 
@@ -264,7 +264,7 @@ impl Stream<'_, '_> {
                 format!("the jitter buffer held frames for up to {}", milliseconds(longest))
             }
             Cause::Unknown => {
-                let clause = "not known: table `layers` of both hosts would tell".into();
+                let clause = "not known: table `layers` of both hosts would show it".into();
                 return Some(Told { clause, ..Told::nothing(cause) });
             }
             _ => return None,

@@ -67,7 +67,7 @@ pub(super) const fn verb(effect: Effect) -> &'static str {
 /// What a cause is called in a legend.
 pub const fn label(cause: Cause) -> &'static str {
     match cause {
-        Cause::NoRequest => "nothing asked for",
+        Cause::NoRequest => "no request",
         Cause::Application => "nothing to send",
         Cause::RoundTrip => "round trip",
         Cause::Handshake => "opening a connection",
@@ -105,11 +105,11 @@ pub const fn label(cause: Cause) -> &'static str {
 /// What a cause says about a flow, as a clause.
 pub(super) const fn clause(cause: Cause) -> &'static str {
     match cause {
-        Cause::NoRequest => "the player asked for nothing",
+        Cause::NoRequest => "the player requested nothing",
         Cause::Application => "the sender had nothing to send",
-        Cause::RoundTrip => "requests and last bytes were on their way",
+        Cause::RoundTrip => "requests and last bytes were in transit",
         Cause::Handshake => "the player opened a connection",
-        Cause::Manifest => "the player waited for a manifest before it could ask for media",
+        Cause::Manifest => "the player waited for a manifest before it could request media",
         Cause::SendBuffer => "the sender's socket buffer held it back",
         Cause::CongestionWindow => "the congestion window held the sender back",
         Cause::ReceiveWindow => {
@@ -122,22 +122,22 @@ pub(super) const fn clause(cause: Cause) -> &'static str {
         Cause::Competing => "other flows had a share of the link",
         Cause::Bufferbloat => "other flows had filled the queue before the link",
         Cause::Outage => "the link carried nothing",
-        Cause::Policer => "the link dropped what came above its rate, without a queue",
+        Cause::Policer => "the link dropped packets above its rate, without a queue",
         Cause::Loss => "the link lost packets",
         Cause::Corruption => "the link corrupted packets",
         Cause::Reordering => "packets overtook one another on the link",
         Cause::Delay => "the delay of the link had risen",
         Cause::Jitter => "the delay of the link changed from packet to packet",
-        Cause::AckPath => "acknowledgements and requests were lost or delayed on their way back",
+        Cause::AckPath => "acknowledgements and requests were lost or delayed on the path back",
         Cause::Timeout => "the sender waited for a retransmission timeout",
         Cause::OversizedRung => "the rung was above what the link carried",
-        Cause::Encoder => "the encoder made more than it was set to",
+        Cause::Encoder => "the encoder exceeded its bit rate",
         Cause::EncoderChoice => "the encoder was set to fewer or smaller frames",
         Cause::JitterBuffer => "the jitter buffer held frames that had arrived",
         Cause::KeyFrame => "nothing could be decoded until a key frame came",
         Cause::ServerProcessor => "the sending endpoint did not run",
         Cause::ClientProcessor => "the receiving endpoint did not run",
-        Cause::Emulator => "the emulator handed packets over late",
+        Cause::Emulator => "the emulator delivered packets late",
         Cause::Unknown => "not known",
     }
 }

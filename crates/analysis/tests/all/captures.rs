@@ -1,4 +1,4 @@
-//! What captures at both ends of a link show, beside what the link counted.
+//! What captures at both ends of a link show, next to what the link counted.
 
 use crate::common;
 use suiro_analysis::{Panel, Records, summarise, timeline};

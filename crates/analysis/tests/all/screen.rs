@@ -83,7 +83,7 @@ fn freezes_latency_and_frame_rate_by_hand() {
 #[test]
 fn a_freeze_may_last_to_the_end_unless_all_was_played() {
     let mut records = frozen();
-    // The last picture, shown at 4960 ms, stands for two more seconds.
+    // The last frame, shown at 4960 ms, stands for two more seconds.
     assert_metrics(&trial(6.96), &records, &[("video.freeze_s", Some(4.04))]);
     let ended = PlayerRow {
         t_ns: 5000 * MS,
@@ -114,7 +114,7 @@ fn on_screen(records: &Records, duration_s: f64) -> Vec<Option<u64>> {
 fn ticks_repeat_what_is_frozen() {
     let screen = on_screen(&frozen(), 5.0);
     assert_eq!(screen.len(), 125);
-    // The first picture comes at 1 s, between the ticks at 980 and 1020 ms.
+    // The first frame comes at 1 s, between the ticks at 980 and 1020 ms.
     assert_eq!(screen[24..27], [None, Some(10), Some(11)]);
     let skipped: Vec<_> = (33..40).map(|tick| screen[tick].expect("shown")).collect();
     assert_eq!(skipped, [18, 19, 19, 19, 19, 23, 24], "missing frames leave the one before");
@@ -143,7 +143,7 @@ fn a_screen_at_any_time() {
         (None, None, None)
     );
     assert_eq!(seen.at(1000 * MS).map(|moment| moment.frame), Some(10));
-    // In the freeze the picture grows older.
+    // In the freeze the frame grows older.
     assert_eq!(seen.age_ns(3160 * MS), Some(1600 * MS));
     assert_eq!(seen.frozen_ns(3160 * MS), Some(1000 * MS));
     assert_eq!((seen.frozen_ns(4199 * MS), seen.frozen_ns(4200 * MS)), (Some(2039 * MS), None));

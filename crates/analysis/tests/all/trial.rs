@@ -170,7 +170,7 @@ fn first_byte_times_are_without_the_handshake_and_both_are_there() {
 }
 
 /// Four packets at 8 Mbit/s (1 ms each) and 10 ms of propagation; the first three at once, the last
-/// alone; one dropped by a full queue, one by chance, one still there at the end.
+/// alone; one dropped by a full queue, one at random, one still there at the end.
 fn link() -> Records {
     let mut copy = packet(0, 0, 12);
     copy.cause = Some(LinkCause::Duplicate);

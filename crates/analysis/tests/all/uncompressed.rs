@@ -100,7 +100,7 @@ fn what_is_lost_late_damaged_or_bursty_counts() {
     assert_eq!(metric(&records, "stream.skew_max_ms"), Some(10.5));
 }
 
-/// A standstill of processor 0.
+/// A standstill of CPU 0.
 fn standstill(from_ms: u64, length_ms: u64) -> StandstillRow {
     StandstillRow {
         t_ns: Time::from_millis(from_ms),
@@ -128,7 +128,7 @@ fn watched(records: &Records) -> Trial {
 #[test]
 fn late_frames_that_fall_into_a_standstill_are_told_apart() {
     let mut rows: Vec<_> = (0..10).flat_map(|n| [frame(0, n, 0.1), frame(1, n, 0.3)]).collect();
-    // Due at 10 ms and 50 ms, late by more than a frame time; the machine stood still during the first.
+    // Due at 10 ms and 50 ms, late by more than a frame time; the machine stalled during the first.
     rows[2] = frame(0, 1, 12.0);
     rows[11] = frame(1, 5, 15.0);
     let standstills = vec![standstill(12, 8), standstill(15, 3), standstill(40, 2)];
@@ -166,8 +166,8 @@ fn late_frames_that_fall_into_a_standstill_are_told_apart() {
         invalid_because: None,
         metrics,
     };
-    let told = "processors stood still 2 times in 1 trial, for 8.0 ms at most; 2 of 2 late frames fell into a \
-                standstill; skew 14.9 ms, without them 0.2 ms (99 %, worst trial); watching took 0.008 of a processor";
+    let told = "CPUs stalled 2 times in 1 trial, for 8.0 ms at most; 2 of 2 late frames fell into a \
+                standstill; skew 14.9 ms, without them 0.2 ms (99 %, worst trial); watching took 0.008 of a CPU";
     assert_eq!(standing_still(&[summary]).as_deref(), Some(told));
 }
 
@@ -296,7 +296,7 @@ fn an_underrun_a_repeat_and_a_stream_that_is_missing_are_out_of_step() {
     // No new frame at tick 6; the next one passes over one frame.
     rows[4] = shown(0, 6, Some(1), Shown::Underrun);
     rows[6].skipped_frames = 1;
-    // Its sender repeats the picture at tick 8, and is a picture behind at tick 9.
+    // Its sender repeats the frame at tick 8, and is a frame behind at tick 9.
     rows[8] = UncompressedShownRow { content: Some(3), ..shown(0, 8, Some(4), Shown::Repeat) };
     rows[10] = UncompressedShownRow { content: Some(4), ..shown(0, 9, Some(5), Shown::New) };
     // The other stream begins later, and has no row of tick 12.
@@ -311,7 +311,7 @@ fn an_underrun_a_repeat_and_a_stream_that_is_missing_are_out_of_step() {
     assert_eq!(drawn("converter.underruns"), Some(1.0));
     assert_eq!(drawn("converter.margin_ms"), Some(5.0));
 
-    // Packets that do not carry the picture's number.
+    // Packets that do not carry the frame's number.
     rows.iter_mut().for_each(|row| row.content = None);
     let unknown = Records { shown: rows.clone(), ..Records::default() };
     assert_eq!(metric(&unknown, "converter.mixed_ticks"), None);

@@ -48,7 +48,7 @@ pub struct Frame<'a> {
     pub sent: Option<bool>,
 }
 
-/// What a file says besides its packets.
+/// What a file says in addition to its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Contents {
     /// Packets without a timestamp, which are not handed over.

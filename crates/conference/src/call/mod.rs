@@ -27,10 +27,10 @@ use crate::sender::{Config, Sender};
 
 /// Packets that are taken before the camera is looked at again.
 const BATCH: usize = 32;
-/// From an endpoint's start to its first picture, so that both ends have their sockets by then, as the signalling of a
+/// From an endpoint's start to its first frame, so that both ends have their sockets by then, as the signalling of a
 /// call ensures.
 const SET_UP: Duration = Duration::from_secs(1);
-/// From the last picture to the trial's end, so that no end sends to one that has ended.
+/// From the last frame to the trial's end, so that no end sends to one that has ended.
 const HANG_UP: Duration = Duration::from_millis(500);
 /// How long a row of the table `conference` is, at least.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -46,11 +46,11 @@ pub struct CallJob {
     pub to: (String, u16),
     /// The UDP port that it sends from and receives at.
     pub port: u16,
-    /// Size of the pictures.
+    /// Size of the frames.
     pub size: Size,
-    /// Pictures per second, 1 or more.
+    /// Frames per second, 1 or more.
     pub fps: u32,
-    /// Most bytes of an encoded picture.
+    /// Most bytes of an encoded frame.
     pub picture: Bytes,
     /// Largest IP packet.
     pub packet: Bytes,
@@ -58,15 +58,15 @@ pub struct CallJob {
     pub send_buffer: Option<Bytes>,
     /// What the socket may hold until it is read, as SO_RCVBUF takes it; `None` for the kernel's default.
     pub receive_buffer: Option<Bytes>,
-    /// The processor that its thread stays on, counted among those that it may use; `None` for any.
+    /// The CPU that its thread stays on, counted among those that it may use; `None` for any.
     pub cpu: Option<u8>,
     /// Folder for records.
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
-    /// No picture is captured from then on.
+    /// No frame is captured from then on.
     pub until: Time,
-    /// Where its chance starts from.
+    /// The seed of its random numbers.
     pub seed: Seed,
 }
 
@@ -110,9 +110,9 @@ pub enum CallError {
 /// What a call did, in all or in one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Pictures captured.
+    /// Frames captured.
     pub captured: i64,
-    /// Pictures that the camera had and the thread captured too late, so that they are left out.
+    /// Frames that the camera had and the thread captured too late, so that they are left out.
     pub skipped: i64,
     /// Time spent capturing and encoding, other programs' turns in between included.
     pub encoding: Duration,
@@ -128,7 +128,7 @@ pub struct Account {
     pub dropped_other: i64,
     /// Packets received of the other end's stream.
     pub received: i64,
-    /// Packets received of pictures that were over.
+    /// Packets received of frames that were over.
     pub late: i64,
     /// Packets received that are none of the call.
     pub refused: i64,
@@ -289,7 +289,7 @@ impl Call {
         })
     }
 
-    /// Captures, encodes and sends the picture that is due, if one is; then receives and decodes what is there, up to
+    /// Captures, encodes and sends the frame that is due, if one is; then receives and decodes what is there, up to
     /// [`BATCH`] packets. Whether there may be more to do at once.
     fn turn(&mut self) -> Result<bool, CallError> {
         if self.next_picture().is_some()
@@ -307,7 +307,7 @@ impl Call {
         Ok(taken == BATCH || self.next_picture().is_some_and(|next| self.clock.now() >= next))
     }
 
-    /// When the next picture is due; `None` if there is none before the camera stops.
+    /// When the next frame is due; `None` if there is none before the camera stops.
     fn next_picture(&self) -> Option<Time> {
         Some(self.schedule.next_at()).filter(|next| *next < self.until)
     }

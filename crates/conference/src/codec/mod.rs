@@ -1,9 +1,9 @@
-//! The codec: each picture by itself, in blocks, as motion JPEG and CellB have it, at a constant size.
+//! The codec: each frame by itself, in blocks, as motion JPEG and CellB have it, at a constant size.
 //!
-//! A picture is cut into macroblocks of 16×16 pixels (four blocks of luma, one of each chroma). Runs of them are *slices*;
+//! A frame is cut into macroblocks of 16×16 pixels (four blocks of luma, one of each chroma). Runs of them are *slices*;
 //! each fits a packet and is decoded without the others, as RFC 2029 and RFC 2435 want it of packets of video. A block is
 //! transformed, quantised and written as runs of zeros and levels in Exp-Golomb codes. The quantiser is the finest with
-//! which the picture stays within its size.
+//! which the frame stays within its size.
 
 mod bits;
 mod transform;
@@ -22,7 +22,7 @@ const MACROBLOCK: usize = 16;
 /// Blocks of a macroblock: four of luma, two of chroma.
 const BLOCKS: usize = 6;
 
-/// Width and height of pictures.
+/// Width and height of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     columns: u8,
@@ -49,13 +49,13 @@ impl Size {
         self.rows as usize * MACROBLOCK
     }
 
-    /// Macroblocks of a picture.
+    /// Macroblocks of a frame.
     pub const fn macroblocks(self) -> usize {
         self.columns as usize * self.rows as usize
     }
 }
 
-/// A picture: luma, and chroma of half the width and height.
+/// A frame: luma, and chroma of half the width and height.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     /// Its size.
@@ -116,7 +116,7 @@ impl Picture {
 /// A run of macroblocks that is decoded without the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
-    /// The picture's size.
+    /// The frame's size.
     pub size: Size,
     /// The scale of its quantiser, in [`SCALES`].
     pub scale: u8,
@@ -131,14 +131,14 @@ pub struct Slice {
 /// Why a slice is not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// It is not of this picture.
-    #[error("a slice of macroblocks {first} to {last} does not fit a picture of {have}")]
+    /// It is not of this frame.
+    #[error("a slice of macroblocks {first} to {last} does not fit a frame of {have}")]
     Place {
         /// Its first macroblock.
         first: usize,
         /// Its last.
         last: usize,
-        /// The picture's macroblocks.
+        /// The frame's macroblocks.
         have: usize,
     },
     /// Its quantiser does not exist.
@@ -149,7 +149,7 @@ pub enum CodecError {
     Bits(usize),
 }
 
-/// Encodes a picture in at most `size` bytes where the coarsest quantiser allows it, in slices of at most `slice` bytes,
+/// Encodes a frame in at most `size` bytes where the coarsest quantiser allows it, in slices of at most `slice` bytes,
 /// at least [`SLICE_MIN`].
 pub fn encode(picture: &Picture, size: usize, slice: usize) -> Vec<Slice> {
     let macroblocks = picture.size.macroblocks();
@@ -225,7 +225,7 @@ fn write_macroblock(writer: &mut Writer, blocks: &[Levels], means: &mut [i16; 3]
     }
 }
 
-/// Decodes a slice into a picture. What does not come is left as it was.
+/// Decodes a slice into a frame. What does not come is left as it was.
 ///
 /// # Errors
 /// [`CodecError`]; the macroblocks before the error are decoded.

@@ -61,7 +61,7 @@ async fn one(
             let cancel = json!({ "activation": { "mode": null }, "master_enable": false });
             let undone = tell(new, what, &cancel, places, manners).await;
             let undone =
-                undone.err().map(|error| format!(", and {new} could not be told: {error}"));
+                undone.err().map(|error| format!(", and {new} could not be commanded: {error}"));
             return Err(format!("{reason}{}", undone.unwrap_or_default()));
         }
     }

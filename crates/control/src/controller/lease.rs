@@ -1,4 +1,4 @@
-//! Which of several controllers leads: the one that holds the lock beside the desired state. The kernel releases it when
+//! Which of several controllers leads: the one that holds the lock next to the desired state. The kernel releases it when
 //! its process ends, however it ends.
 
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lock beside a file, `FILE.lock`.
+    /// The lock next to a file, `FILE.lock`.
     ///
     /// # Errors
     /// If it cannot be opened.

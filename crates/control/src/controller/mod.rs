@@ -154,7 +154,7 @@ struct Control {
     claim: String,
     claims: value::Sender<Option<String>>,
     leads: bool,
-    /// Whether it has the lock beside its file.
+    /// Whether it has the lock next to its file.
     has_lock: bool,
     /// When it judged nodes last.
     judged: Time,

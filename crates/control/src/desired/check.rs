@@ -137,7 +137,7 @@ impl Desired {
             _ => format!("sites that have it: {}", has.join(", ")),
         };
         let text = format!(
-            "node {node:?} is at site {:?}, which lacks the material of stream {number}",
+            "node {node:?} is at site {:?}, which does not have the material of stream {number}",
             own.site
         );
         Some(Refusal::new(at, text).hint(hint))
@@ -226,7 +226,9 @@ impl Desired {
             if names.len() > most as usize {
                 let text = format!("streams {} on one node", names.join(", "));
                 let refusal = Refusal::new(keys(&["nodes", node]), text);
-                found.push(refusal.expected(format!("{most} at most, as its key `streams` says")));
+                found.push(
+                    refusal.expected(format!("{most} at most, the value of its key `streams`")),
+                );
             }
         }
         for (name, site) in &self.sites {

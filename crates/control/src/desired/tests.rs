@@ -52,7 +52,7 @@ fn what_cannot_be_is_refused_with_its_line_and_numbers() {
     assert!(error.contains("streams 0 and 1 both go to 239.8.0.0:5004"), "{error}");
     let error = refused("material = [0, 1, 2, 3, 4, 5, 6, 7]", "material = [0, 1]");
     assert!(
-        error.contains("lacks the material of stream 2")
+        error.contains("does not have the material of stream 2")
             && error.contains("sites that have it: east, west"),
         "{error}"
     );

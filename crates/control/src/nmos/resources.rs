@@ -97,7 +97,7 @@ pub struct About {
 pub struct Outgoing {
     /// Its number.
     pub stream: u32,
-    /// Its pictures.
+    /// Its frames.
     pub geometry: Geometry,
 }
 
@@ -206,7 +206,7 @@ impl About {
     pub fn source_resource(&self, outgoing: &Outgoing) -> Value {
         let (stream, rate) = (outgoing.stream, outgoing.geometry.rate());
         let id = self.id(&format!("source/{stream}"));
-        let core = self.core(&id, self.since, &label(stream), "Part of an 8K picture");
+        let core = self.core(&id, self.since, &label(stream), "Part of an 8K frame");
         merge(
             core,
             json!({

@@ -29,7 +29,7 @@ pub(super) struct Lanes {
     pub sender: Option<Sender>,
     /// The running receiver, if it can store.
     pub receiver: Option<Receiver>,
-    /// How packets are formatted, their pictures, and the largest packet.
+    /// How packets are formatted, their frames, and the largest packet.
     pub what: (Format, Geometry, u32),
     /// How many streams may be sent at a time.
     pub capacity: u32,

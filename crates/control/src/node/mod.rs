@@ -86,7 +86,7 @@ pub struct Spec {
     pub capacity: u32,
     /// How packets are formatted.
     pub format: Format,
-    /// Its pictures.
+    /// Its frames.
     pub geometry: Geometry,
     /// Largest IP packet in bytes.
     pub packet_bytes: u32,
@@ -98,7 +98,7 @@ pub struct Spec {
     pub memory: Bytes,
     /// Most packets of a burst.
     pub burst: u32,
-    /// The processor for its sending thread.
+    /// The CPU for its sending thread.
     pub cpu: Option<usize>,
 }
 
@@ -358,7 +358,7 @@ impl Running {
                 self.note_stored(event);
                 return Ok(());
             }
-            What::Silent { since, .. } => ("silent", format!("nothing arrives for {since}")),
+            What::Silent { since, .. } => ("silent", format!("nothing arrived for {since}")),
             What::Incomplete { frame, lost } => {
                 ("incomplete", format!("frame {frame}, {lost} packets missing"))
             }

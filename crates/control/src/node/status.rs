@@ -1,4 +1,4 @@
-//! What a node says of its streams, for the controller: in JSON, beside what NMOS describes.
+//! What a node says of its streams, for the controller: in JSON, next to what NMOS describes.
 
 use std::net::SocketAddrV4;
 

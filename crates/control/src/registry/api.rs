@@ -38,9 +38,10 @@ impl Registry {
                 "receivers/",
                 "subscriptions/",
             ]),
-            ["x-nmos", "query", "v1.3", "subscriptions", ..] => {
-                Reply::refusal(501, "subscriptions: this registry has none; ask again instead")
-            }
+            ["x-nmos", "query", "v1.3", "subscriptions", ..] => Reply::refusal(
+                501,
+                "this registry has no subscriptions\nhint: repeat the query instead",
+            ),
             ["x-nmos", "query", "v1.3", ref rest @ ..] => match door::reads(ask) {
                 Ok(()) => self.query(rest, ask),
                 Err(reply) => reply,

@@ -36,7 +36,7 @@ pub struct TrackEntry {
 pub enum Container {
     /// Fragmented MP4 with an initialisation segment.
     Fmp4,
-    /// MPEG transport stream, sound and pictures together; HLS only.
+    /// MPEG transport stream, sound and frames together; HLS only.
     MpegTs,
 }
 
@@ -116,7 +116,7 @@ impl Catalogue {
         }
     }
 
-    /// The sound that HLS offers beside the video; `None` if there is none, or it is in the segments of the video.
+    /// The sound that HLS offers next to the video; `None` if there is none, or it is in the segments of the video.
     pub fn sound_in_hls(&self) -> Option<&RungEntry> {
         let mut tracks = self.tracks_in(self.container(Protocol::Hls));
         tracks.find(|track| track.kind == TrackKind::Audio)?.rungs.first()

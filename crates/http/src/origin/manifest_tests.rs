@@ -218,7 +218,7 @@ fn the_record_of_rungs_has_nominal_average_and_peak_and_what_manifests_say() {
             (&*row.rung, kbps(row.nominal_bps), kbps(row.average_bps), kbps(row.peak_bps), said)
         })
         .collect();
-    // HLS counts the sound with the picture, and does not list it by itself.
+    // HLS counts the sound with the frame, and does not list it by itself.
     assert_eq!(
         facts,
         [

@@ -82,7 +82,7 @@ fn entry(
 ) -> Option<RungEntry> {
     let durations: Vec<u64> = rendition.segments.iter().map(|s| s.duration).collect();
     let codecs = match (wrapping, sound) {
-        // In a transport stream the sound is in the segments of the picture.
+        // In a transport stream the sound is in the segments of the frame.
         (Wrapping::Ts, Some(sound)) => format!("{},{sound}", avc1(&track.codec)),
         (Wrapping::Ts, None) => avc1(&track.codec),
         (Wrapping::Fmp4, _) => track.codec.clone(),

@@ -117,7 +117,7 @@ pub enum PlayerError {
     #[error(transparent)]
     Record(#[from] suiro_record::RecordError),
     /// What was played could not be saved.
-    #[error("saving what was played to {path}: {cause}")]
+    #[error("saving the played media to {path}: {cause}")]
     Save {
         /// The file.
         path: PathBuf,
@@ -163,7 +163,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
 /// reported in [`Summary::failure`].
 ///
 /// # Errors
-/// [`PlayerError`], if not a single picture could be played, or a file not be written.
+/// [`PlayerError`], if not a single frame could be played, or a file not be written.
 pub async fn run(
     job: &PlayerJob,
     pulse: &Pulse,

@@ -199,7 +199,7 @@ impl Recorder {
     }
 }
 
-/// What a row is written for beside the passing of time; the playhead moves always, and the
+/// What a row is written for next to the passing of time; the playhead moves always, and the
 /// buffer falls with it.
 fn has_changed(last: &View, now: &View) -> bool {
     let parts = |v: &View| (v.state, v.failed, v.rung, v.stalls, v.estimate);

@@ -104,7 +104,7 @@ pub(crate) struct Head {
 
 impl Room {
     /// How long to wait at `now` until what has been read, `read` bytes of `total`, fits in the
-    /// buffer; `None` if it does. A playhead that stands still is looked at again after a while.
+    /// buffer; `None` if it does. A stalled playhead is looked at again after a while.
     pub fn wait(&self, head: &Head, now: Time, read: u64, total: u64) -> Option<Duration> {
         let share = (read as f64 / total.max(1) as f64).min(1.0);
         let end = self.start + self.duration.mul_f64(share);
@@ -118,7 +118,7 @@ impl Room {
     }
 }
 
-/// How often a playhead that stands still is looked at.
+/// How often a stalled playhead is looked at.
 const STANDING: Duration = Duration::from_millis(100);
 
 /// What a request asks for.
@@ -169,9 +169,9 @@ pub struct View {
     pub buffer: Duration,
     /// The playhead in media time.
     pub position: Duration,
-    /// Bit rate of the video under the playhead; `None` before the first picture.
+    /// Bit rate of the video under the playhead; `None` before the first frame.
     pub rung: Option<BitRate>,
-    /// Live: age of the picture under the playhead, in nanoseconds.
+    /// Live: age of the frame under the playhead, in nanoseconds.
     pub latency_ns: Option<i64>,
     /// Playback speed.
     pub speed: f64,

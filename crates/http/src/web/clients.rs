@@ -50,7 +50,7 @@ pub enum WebError {
     #[error("http: {}", crate::net::causes(.0))]
     Http(hyper::Error),
     /// Not what was asked for.
-    #[error("asked for {asked} bytes, got status {status} and {bytes} bytes")]
+    #[error("requested {asked} bytes, got status {status} and {bytes} bytes")]
     Answer {
         /// The size asked for.
         asked: u64,
@@ -84,7 +84,7 @@ pub struct ClientsJob {
     pub server: (String, u16),
     /// What they load, and how.
     pub clients: WebClients,
-    /// Where their chance starts from.
+    /// The seed of their random numbers.
     pub seed: Seed,
     /// Folder for records.
     pub dir: PathBuf,

@@ -1,4 +1,4 @@
-//! The origin beside nginx: segments of 2 MB over loopback, one connection, the same client for both,
+//! The origin next to nginx: segments of 2 MB over loopback, one connection, the same client for both,
 //! by turns. Without nginx it says so and measures nothing.
 //!
 //! nginx has one worker and sends a file from the page cache by `sendfile`; the origin sends from its

@@ -83,7 +83,7 @@ impl Served {
     }
 }
 
-/// Decodes an input to its end and returns the number of pictures. ffmpeg must not complain.
+/// Decodes an input to its end and returns the number of frames. ffmpeg must not complain.
 async fn decode(ffmpeg: &Ffmpeg, arguments: &[&str], input: &str) -> u64 {
     let running = Command::new(ffmpeg.path())
         .args(["-nostdin", "-hide_banner", "-loglevel", "warning", "-progress", "pipe:1"])
@@ -122,7 +122,7 @@ async fn what_was_played_decodes(protocol: Protocol, format: Format, mode: Mode)
         .iter()
         .filter(|r| r.kind == RequestKind::Segment && r.track == Some(Track::Video))
         .filter(|r| r.done_ns.is_some());
-    // Every segment is half a second of pictures, and none is missing in the files.
+    // Every segment is half a second of frames, and none is missing in the files.
     assert_eq!(pictures, segments.clone().count() as u64 * FPS / 2);
     // Both rungs were played, so the switch between them is part of it.
     let mut rungs: Vec<_> = segments.map(|row| row.rung_bps).collect();

@@ -1,5 +1,5 @@
 //! The kernel's side: BPF programs at the service access points, one folder per kind, with the C
-//! code beside what reads its output. `probes.bpf.c` combines them into one object.
+//! code next to what reads its output. `probes.bpf.c` combines them into one object.
 //!
 //! Only hooks that are stable across kernels are used: tracepoints with BTF, netfilter links,
 //! `cgroup_skb`. What a kernel does not support is left out and reported. The programs do not wake

@@ -77,7 +77,7 @@ impl Probes {
         Ok(runs)
     }
 
-    /// How often the kernel did not run a point's program because the processor was running it already.
+    /// How often the kernel did not run a point's program because the CPU was running it already.
     ///
     /// # Errors
     /// If the kernel cannot be read.

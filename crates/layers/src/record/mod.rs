@@ -41,7 +41,7 @@ pub use file::FileError;
 pub use live::LiveTap;
 
 /// Interval between two readings of the buffer, which holds a second of 100,000 packets/s. A longer interval is not
-/// cheaper, because older events are no longer in the processor's cache.
+/// cheaper, because older events are no longer in the CPU's cache.
 const PERIOD: StdDuration = StdDuration::from_millis(10);
 /// Most raw events that are taken before they are written.
 const BATCH: usize = 1 << 16;

@@ -55,7 +55,7 @@ pub struct Host {
     pub points: Vec<PointStatus>,
     /// Fragments other than the first of each datagram; the first stands for all.
     pub fragments: u64,
-    /// Processor time of the application and the softirq, by second.
+    /// CPU time of the application and the softirq, by second.
     pub scheduling: Vec<Second>,
     /// What recording cost it.
     pub recording: Overhead,

@@ -15,7 +15,7 @@ pub struct Overhead {
     pub kernel_ns_per_packet: Option<f64>,
     /// The sample; null if there is none.
     pub sample: Option<KernelSample>,
-    /// Processor time of the recorder while it recorded, in nanoseconds per packet; null if unknown, or if no
+    /// CPU time of the recorder while it recorded, in nanoseconds per packet; null if unknown, or if no
     /// packet came.
     pub recorder_ns_per_packet: Option<f64>,
     /// The same thereafter, to read what was recorded and write it.
@@ -69,7 +69,7 @@ impl fmt::Display for Overhead {
         match (self.kernel_ns_per_packet, self.sample) {
             (Some(ns), Some(sample)) => write!(
                 f,
-                "recording: {:.2} µs a packet in the kernel, {:.1} % of a processor (sample of {} in {:.2} s)",
+                "recording: {:.2} µs a packet in the kernel, {:.1} % of a CPU (sample of {} in {:.2} s)",
                 ns / 1e3,
                 sample.run_ns as f64 * 100.0 / sample.lasted_ns.max(1) as f64,
                 sample.packets,

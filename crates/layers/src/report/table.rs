@@ -11,7 +11,7 @@ use crate::account::{Account, Delay, Layer, LayerAccount, Second, below};
 use crate::event::Recording;
 use crate::record::FileError;
 
-/// Joins the recordings in a folder, host by host, and writes table `layer_accounts` beside them.
+/// Joins the recordings in a folder, host by host, and writes table `layer_accounts` next to them.
 /// Its times count from `epoch_monotonic_ns`. A flow between two hosts has one account.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Why a part of the path lost or delayed packets: from the kernel's reasons, the processor's account and the delays
+//! Why a part of the path lost or delayed packets: from the kernel's reasons, the CPU's account and the delays
 //! around the losses.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::errno;
 use crate::event::{Point, Recording};
 use crate::matching::{Passage, side};
 
-/// The application waited for a processor if it did so for this share of the time in which it could have run.
+/// The application waited for a CPU if it did so for this share of the time in which it could have run.
 const WAITED: f64 = 0.3;
 /// The application was busy if it ran for this share of the time.
 const BUSY: f64 = 0.8;
@@ -26,7 +26,7 @@ const QUEUE_NS: i64 = 2_000_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// The socket's buffer was full, or data stayed in it, because the application did not get a processor.
+    /// The socket's buffer was full, or data stayed in it, because the application did not get a CPU.
     NotScheduled {
         /// The kernel's reason, for losses.
         reason: Option<String>,
@@ -40,7 +40,7 @@ pub enum Cause {
         /// Share of the time in which it ran.
         ran: f64,
     },
-    /// The same, although the application neither ran nor waited for a processor.
+    /// The same, although the application neither ran nor waited for a CPU.
     ReadsSlowly {
         /// The kernel's reason, for losses.
         reason: Option<String>,
@@ -65,7 +65,7 @@ pub enum Cause {
         /// Share of the time.
         late: f64,
     },
-    /// The receive softirq's backlog on one processor was full.
+    /// The receive softirq's backlog on one CPU was full.
     SoftirqOverload {
         /// The kernel's reason.
         reason: String,
@@ -119,9 +119,9 @@ impl fmt::Display for Cause {
             Self::SoftirqLate { late } => {
                 write!(f, "the receive softirq was late {:.0} % of the time", percent(*late))
             }
-            Self::SoftirqOverload { .. } => f.write_str(
-                "more packets arrive at one processor than its receive softirq can handle",
-            ),
+            Self::SoftirqOverload { .. } => {
+                f.write_str("more packets arrive at one CPU than its receive softirq can handle")
+            }
             Self::LinkQueue { risen_ns } => write!(
                 f,
                 "a queue between the hosts: delay rises by {:.1} ms above the minimum",
@@ -276,7 +276,7 @@ fn delays_before_losses(evidence: &Evidence, hop: &Hop) -> Vec<i64> {
     before
 }
 
-/// The share of time that the application waited for a processor, out of the time in which it could have run, if that
+/// The share of time that the application waited for a CPU, out of the time in which it could have run, if that
 /// explains the delay in this part: it waited much of the time, and in total not much less than the longest delay. For
 /// an application that hardly runs, a large share means little.
 fn starved(recording: Option<&Recording>, hop: &Hop) -> Option<f64> {

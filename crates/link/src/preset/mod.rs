@@ -33,7 +33,7 @@ pub enum Preset {
     Dsl,
     /// Illustrative: 100 Mbit/s down, 10 Mbit/s up, 10 ms, 100 ms of queue.
     Cable,
-    /// Illustrative: 1 Gbit/s both ways, 3 ms, 50 ms of queue.
+    /// Illustrative: 1 Gbit/s in both directions, 3 ms, 50 ms of queue.
     Fibre,
     /// Illustrative: 1.6 Mbit/s down, 768 kbit/s up, 150 ms, 500 ms of queue.
     #[serde(rename = "3g")]
@@ -49,11 +49,12 @@ pub enum Preset {
     /// 240 ms), 500 ms of queue.
     Satellite,
     /// 802.11n at 5 m in sight of the access point, with other stations using 38 % of the air time: about 20 Mbit/s, a
-    /// queue of 75 packets, 1.5 ms each way besides. Calibrated to the mean windows and round trips of study S0.
+    /// queue of 75 packets, and another 1.5 ms in each direction. Calibrated to the mean windows and round trips of
+    /// study S0.
     WifiClear,
-    /// The same behind a wall of 14 dB and beside a busier neighbour: about 3 Mbit/s, and about 2 Mbit/s at 10 to
-    /// 20 s, 40 to 50 s and 100 to 120 s, when the neighbour wants more; about 0.1 % of the packets are lost, and the queue
-    /// is 37 packets. Calibrated to study S0.
+    /// The same behind a wall of 14 dB and next to a busier neighbour: about 3 Mbit/s. At 10 to 20 s, 40 to 50 s and
+    /// 100 to 120 s, when the neighbour sends more, it is about 2 Mbit/s. About 0.1 % of the packets are lost, and the
+    /// queue is 37 packets. Calibrated to study S0.
     WifiObstacle,
 }
 

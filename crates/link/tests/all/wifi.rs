@@ -100,7 +100,7 @@ fn the_presets_carry_what_study_s0_measured() {
     assert!((2.5..3.7).contains(&wall), "{wall} Mbit/s");
     assert!((0.0003..0.005).contains(&lost), "{lost}");
     let (dip, _) = preset("wifi-obstacle", [10, 20]);
-    assert!(dip > 1.3 && dip < 0.85 * wall, "{dip} beside {wall} Mbit/s");
+    assert!(dip > 1.3 && dip < 0.85 * wall, "{dip} next to {wall} Mbit/s");
 }
 
 /// They are the 802.11n of ns-3's figures, further away and with less air.

@@ -6,12 +6,12 @@ use openh264::{OpenH264API, formats::YUVSource as _};
 use super::LiveError;
 use super::picture::Picture;
 
-/// Largest access unit that is decoded; one of a lossless 4K picture is smaller.
+/// Largest access unit that is decoded; one of a lossless 4K frame is smaller.
 pub const UNIT_MAX: usize = 32 << 20;
 
 /// An H.264 decoder for one real-time stream, in one thread.
 ///
-/// Nothing is concealed: what lacks its reference is an error, not a guess.
+/// Nothing is concealed: what does not have its reference is an error, not a guess.
 pub struct Decoder {
     inner: decoder::Decoder,
 }
@@ -28,12 +28,12 @@ impl Decoder {
     }
 
     /// Decodes one access unit into `picture`, which takes on its size; `false` if there was no
-    /// picture in it.
+    /// frame in it.
     ///
     /// # Errors
     /// [`LiveError`]: it is damaged, or refers to what was not decoded; `picture` is as it was.
     pub fn decode(&mut self, unit: &[u8], picture: &mut Picture) -> Result<bool, LiveError> {
-        let doing = "decoding a picture";
+        let doing = "decoding a frame";
         if unit.len() > UNIT_MAX {
             let message = format!("{} bytes, more than {UNIT_MAX}", unit.len());
             return Err(LiveError::Codec { doing, message });

@@ -23,14 +23,14 @@ pub struct EncoderConfig {
     pub fps: u32,
     /// Bit rate, [`RATES`].
     pub bitrate: BitRate,
-    /// How much work is spent on each picture.
+    /// How much work is spent on each frame.
     pub effort: Effort,
     /// Whether frames may be left out where the bit rate could not be kept otherwise. If not, it is
     /// exceeded.
     pub may_skip: bool,
 }
 
-/// How much work is spent on each picture: openh264's complexity.
+/// How much work is spent on each frame: openh264's complexity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
     /// The least.
@@ -42,7 +42,7 @@ pub enum Effort {
     High,
 }
 
-/// An encoded picture.
+/// An encoded frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
     /// Its NAL units, in the byte stream format (ITU-T H.264 annex B). A key frame begins with the
@@ -86,7 +86,7 @@ impl Encoder {
         let inner = encoder::Encoder::with_api_config(api, inner);
         let inner = inner.map_err(LiveError::codec("making an encoder"))?;
         let mut encoder = Self { inner, config, started: false };
-        // It is set again when the first picture is encoded, but only after first warnings.
+        // It is set again when the first frame is encoded, but only after first warnings.
         encoder.set(sys::ENCODER_OPTION_TRACE_LEVEL, sys::WELS_LOG_QUIET, "silencing it")?;
         Ok(encoder)
     }
@@ -96,11 +96,11 @@ impl Encoder {
         &self.config
     }
 
-    /// Encodes a picture that was captured so long after the stream's start. `None`: it was left
+    /// Encodes a frame that was captured so long after the stream's start. `None`: it was left
     /// out to keep the bit rate ([`EncoderConfig::may_skip`]).
     ///
     /// # Errors
-    /// [`LiveError`]: the picture has another size, or openh264 fails.
+    /// [`LiveError`]: the frame has another size, or openh264 fails.
     pub fn encode(
         &mut self,
         picture: &Picture,
@@ -112,7 +112,7 @@ impl Encoder {
         }
         let at = Timestamp::from_millis(captured.as_nanos() / 1_000_000);
         let encoded = self.inner.encode_at(picture, at);
-        let encoded = encoded.map_err(LiveError::codec("encoding a picture"))?;
+        let encoded = encoded.map_err(LiveError::codec("encoding a frame"))?;
         let key = matches!(encoded.frame_type(), FrameType::IDR);
         let bytes = encoded.to_vec();
         self.started = true;
@@ -141,7 +141,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The number of pictures per second that will be given it from now on, by which it shares out
+    /// The number of frames per second that will be given it from now on, by which it shares out
     /// the bit rate.
     ///
     /// # Errors

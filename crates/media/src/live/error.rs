@@ -5,20 +5,20 @@ use suiro_strict::Refusal;
 use crate::MediaError;
 use crate::stamp::Unfit;
 
-/// Why a picture could not be captured, encoded or decoded.
+/// Why a frame could not be captured, encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The footage cannot be made or read.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// The picture cannot be stamped.
+    /// The frame cannot be stamped.
     #[error(transparent)]
     Stamp(#[from] Unfit),
     /// A size, rate or length that cannot be.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A picture has another size than the encoder was made for.
-    #[error("a picture of {found:?} pixels where {wanted:?} are encoded")]
+    /// A frame has another size than the encoder was made for.
+    #[error("a frame of {found:?} pixels where {wanted:?} are encoded")]
     OtherSize {
         /// Its width and height.
         found: (u32, u32),

@@ -1,4 +1,4 @@
-//! Raw footage: a source's pictures, decoded once and kept in the cache.
+//! Raw footage: a source's frames, decoded once and kept in the cache.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,15 +28,15 @@ const SIDE: Bounds<u32> = Bounds::new(SIDE_MIN, SIDES_MAX.0);
 
 bounds! { FootageSpec { width: SIDE, height: SIDE, fps: FPS } }
 
-/// What a real-time source shows.
+/// The video of a real-time source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<FootageSpec>)]
 pub struct FootageSpec {
-    /// What is shown: `bbb` (Big Buck Bunny, 30 s), `synthetic` or a path to any file that ffmpeg
+    /// The video: `bbb` (Big Buck Bunny, 30 s), `synthetic` or a path to any file that ffmpeg
     /// reads.
     pub source: Source,
-    /// Width in pixels, even. Pictures of another aspect ratio get black borders.
+    /// Width in pixels, even. Frames of another aspect ratio get black borders.
     /// Default: 1280.
     #[serde(default = "width")]
     pub width: u32,
@@ -49,7 +49,7 @@ pub struct FootageSpec {
     /// How much of the source is used, from its start; it then repeats. Default: 10 s.
     #[serde(default = "length")]
     pub length: Duration,
-    /// Shows a scene of which little moves, as many cameras do: the picture in the middle of
+    /// Shows a scene of which little moves, as many cameras do: the frame in the middle of
     /// `length`, and in a fifth of its width and height the source itself. Default: `false`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub still: bool,
@@ -107,8 +107,8 @@ impl FootageSpec {
         let bytes = self.frames().saturating_mul(self.frame_bytes());
         if self.frames() == 0 || bytes > BYTES_MAX.get() {
             let most = BYTES_MAX.get() / self.frame_bytes() / u64::from(self.fps);
-            let found = format!("{} of pictures are {}", self.length, Bytes::new(bytes));
-            let expected = format!("a length from one frame to {most} s, or a smaller picture");
+            let found = format!("{} of frames are {}", self.length, Bytes::new(bytes));
+            let expected = format!("a length from one frame to {most} s, or a smaller frame size");
             return Err(Refusal::key("length", found).expected(expected));
         }
         Ok(())
@@ -137,7 +137,7 @@ impl FootageSpec {
         );
         let graph = match self.still {
             false => format!("{picture},{sized},format=yuv420p[v]"),
-            // Sides of pictures in 4:2:0 are even.
+            // Sides of frames in 4:2:0 are even.
             true => {
                 let (wide, high) = ((width / 5) & !1, (height / 5) & !1);
                 let (left, top) = ((width / 2) & !1, (height / 2) & !1);

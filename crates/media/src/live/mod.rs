@@ -6,7 +6,7 @@
 //! [`Camera`] runs it in a thread. [`Decoder`] is the other end.
 //!
 //! One thread encodes and another decodes. With [`Effort::Medium`], on one core of a Xeon at
-//! 2.6 GHz and built with `nasm`, about 290 pictures of 720 lines or 110 of 1080 are encoded
+//! 2.6 GHz and built with `nasm`, about 290 frames of 720 lines or 110 of 1080 are encoded
 //! in a second, and 880 or 230 decoded, of footage that is hard to encode (`make bench`): 1080p at
 //! 30 frames per second takes less than a third of a core. Without `nasm` it takes nearly all.
 //!

@@ -1,4 +1,4 @@
-//! A picture that is not encoded.
+//! A frame that is not encoded.
 
 use openh264::formats::YUVSource;
 
@@ -7,13 +7,13 @@ use suiro_strict::Refusal;
 use super::LiveError;
 use crate::stamp::{self, Layout, Stamp, Unfit};
 
-/// Longest and shorter side of a picture that the codec takes (ITU-T H.264 level 5.2).
+/// Longest and shorter side of a frame that the codec takes (ITU-T H.264 level 5.2).
 pub(super) const SIDES_MAX: (u32, u32) = (3840, 2160);
 
 /// Shortest side.
 pub(super) const SIDE_MIN: u32 = 16;
 
-/// A picture in 8 bit 4:2:0: a luma plane, then two of chroma with half its sides.
+/// A frame in 8 bit 4:2:0: a luma plane, then two of chroma with half its sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     width: u32,
@@ -22,7 +22,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A black picture.
+    /// A black frame.
     ///
     /// # Errors
     /// Unless both sides are even and within what the codec takes.
@@ -34,7 +34,7 @@ impl Picture {
                 "even sides of at least {SIDE_MIN}, at most {}×{} or {1}×{0}",
                 SIDES_MAX.0, SIDES_MAX.1
             );
-            let found = format!("pictures of {width}×{height} cannot be encoded");
+            let found = format!("frames of {width}×{height} cannot be encoded");
             return Err(Refusal::key("", found).expected(expected));
         }
         let luma = width as usize * height as usize;
@@ -63,17 +63,17 @@ impl Picture {
         &self.data[..self.pixels()]
     }
 
-    /// Stamps the picture.
+    /// Stamps the frame.
     ///
     /// # Errors
-    /// [`Unfit`]: the picture is too small, or the time does not fit.
+    /// [`Unfit`]: the frame is too small, or the time does not fit.
     pub fn stamp(&mut self, stamp: Stamp) -> Result<(), Unfit> {
         let layout = Layout::packed(self.width, self.height);
         let pixels = self.pixels();
         stamp::write(&mut self.data[..pixels], &layout, stamp)
     }
 
-    /// The stamp that the picture bears, if it can be read.
+    /// The stamp that the frame bears, if it can be read.
     pub fn read_stamp(&self) -> Option<Stamp> {
         stamp::read(self.luma(), &Layout::packed(self.width, self.height))
     }

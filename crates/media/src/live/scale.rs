@@ -1,8 +1,8 @@
-//! Smaller pictures, for an encoder whose bits do not suffice for the whole. Pure.
+//! Smaller frames, for an encoder whose bits do not suffice for the whole. Pure.
 
 use super::Picture;
 
-/// Makes pictures of one size smaller.
+/// Makes frames of one size smaller.
 ///
 /// Each pixel is the mean of the area that it covers, weighted by how much of a pixel lies in it: a box
 /// filter, exact in integers. It neither rings nor aliases, and is soft at sizes just below the whole.
@@ -65,7 +65,7 @@ const fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 }
 
 impl Scaler {
-    /// Of pictures of size `from` makes those of size `to`, whose sides are no longer.
+    /// Of frames of size `from` makes those of size `to`, whose sides are no longer.
     pub fn new(from: (u32, u32), to: (u32, u32)) -> Self {
         let plane = |part: u32| Plane {
             across: Axis::new(from.0 / part, to.0 / part),
@@ -76,7 +76,7 @@ impl Scaler {
         Self { planes, sums: vec![0; longest.unwrap_or(0)] }
     }
 
-    /// Scales a picture. Both have the sizes that the scaler was made for.
+    /// Scales a frame. Both have the sizes that the scaler was made for.
     pub fn scale(&mut self, from: &Picture, to: &mut Picture) {
         let [luma, chroma] = &self.planes;
         let (mut source, mut target) = (from.data(), to.data_mut());

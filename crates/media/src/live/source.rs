@@ -14,7 +14,7 @@ pub struct LiveSource {
     pace: Pace,
     encoder: Encoder,
     picture: Picture,
-    /// Makes the smaller picture that is encoded; `None`: the whole one is.
+    /// Makes the smaller frame that is encoded; `None`: the whole one is.
     smaller: Option<(Scaler, Picture)>,
     start: Time,
     epoch_utc_ms: u64,
@@ -22,14 +22,14 @@ pub struct LiveSource {
     last: Option<u64>,
 }
 
-/// Checks that a camera whose pictures have the size `camera` can give pictures of that size.
+/// Checks that a camera whose frames have the size `camera` can give frames of that size.
 ///
 /// # Errors
-/// [`LiveError`]: the codec takes no such size, a side is longer than the camera's, or the picture is too
+/// [`LiveError`]: the codec takes no such size, a side is longer than the camera's, or the frame is too
 /// small for a stamp.
 pub fn check_size(size: (u32, u32), camera: (u32, u32)) -> Result<(), LiveError> {
     if size.0 > camera.0 || size.1 > camera.1 {
-        let found = format!("pictures of {}×{}", size.0, size.1);
+        let found = format!("frames of {}×{}", size.0, size.1);
         let expected = format!("no side longer than the camera's, {}×{}", camera.0, camera.1);
         return Err(Refusal::key("", found).expected(expected).into());
     }
@@ -37,7 +37,7 @@ pub fn check_size(size: (u32, u32), camera: (u32, u32)) -> Result<(), LiveError>
     Ok(())
 }
 
-/// What makes pictures of another size than the whole ones.
+/// What makes frames of another size than the whole ones.
 fn smaller(size: (u32, u32), whole: (u32, u32)) -> Result<Option<(Scaler, Picture)>, LiveError> {
     let make = || Ok((Scaler::new(whole, size), Picture::new(size.0, size.1)?));
     (size != whole).then(make).transpose()

@@ -33,16 +33,16 @@ use crate::{Ffmpeg, MediaError, Progress, stamp};
 /// The scores of one tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// VMAF by [`MODEL`] at [`MODEL_LINES`] lines, 0 to 100. Identical pictures have 97.4 to 100: the less moves, the
+    /// VMAF by [`MODEL`] at [`MODEL_LINES`] lines, 0 to 100. Identical frames have 97.4 to 100: the less moves, the
     /// lower.
     pub vmaf: f64,
-    /// VMAF of the pictures in the size that the source was encoded in.
+    /// VMAF of the frames in the size that the source was encoded in.
     pub vmaf_native: f64,
     /// SSIM of the luma plane, -1 to 1, over windows of 8×8 pixels at every fourth pixel, as
     /// ffmpeg's filter `ssim` has it (Wang et al., "Image quality assessment: from error visibility
     /// to structural similarity", 2004, with flat windows).
     pub ssim: f64,
-    /// PSNR of the luma plane in dB, at most [`PSNR_MAX_DB`], which identical pictures have.
+    /// PSNR of the luma plane in dB, at most [`PSNR_MAX_DB`], which identical frames have.
     pub psnr_db: f64,
 }
 
@@ -51,16 +51,16 @@ pub struct Score {
 pub struct Scores {
     /// Version of libvmaf, as it names itself.
     pub vmaf_version: String,
-    /// Size of the pictures that VMAF compared, before the stamp's strip was left out, in pixels.
+    /// Size of the frames that VMAF compared, before the stamp's strip was left out, in pixels.
     pub television: (u32, u32),
-    /// Width of the pictures that were compared natively, in pixels.
+    /// Width of the frames that were compared natively, in pixels.
     pub width: u32,
-    /// Height of these pictures before the stamp's strip was left out, in pixels.
+    /// Height of these frames before the stamp's strip was left out, in pixels.
     pub height: u32,
-    /// Lines at the top that were left out; 0 if the pictures are not stamped.
+    /// Lines at the top that were left out; 0 if the frames are not stamped.
     pub left_out: u32,
     /// One for each tick. `None` before the first frame of the screen or of the source; of the
-    /// picture also for repeats.
+    /// frame also for repeats.
     pub ticks: Vec<Option<Score>>,
 }
 
@@ -97,7 +97,7 @@ pub fn usual_delay(ticks: &[Option<Shown>]) -> Option<i64> {
 /// and it is made once.
 ///
 /// # Errors
-/// [`MediaError`]: nothing was shown, ffmpeg lacks libvmaf or fails, the source is not at hand or
+/// [`MediaError`]: nothing was shown, ffmpeg does not have libvmaf or fails, the source is not at hand or
 /// not what the package was made of, the package is damaged. The text is the reason to give instead
 /// of a score.
 pub fn measure(
@@ -182,7 +182,7 @@ fn compare(
     comparisons.into_iter().map(|comparison| comparison.finish(ticks)).collect()
 }
 
-/// The size of those pictures on a television of [`MODEL_LINES`] lines.
+/// The size of those frames on a television of [`MODEL_LINES`] lines.
 fn television(size: &Header) -> Header {
     if size.height == MODEL_LINES {
         return size.clone();
@@ -237,7 +237,7 @@ struct Comparison {
     native: Vmaf,
     /// At the model's size; `None` if that is the native one.
     large: Option<Vmaf>,
-    /// Whether that has pictures of its own.
+    /// Whether that has frames of its own.
     apart: bool,
     size: Header,
     left_out: u32,
@@ -246,7 +246,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// `apart`: the pictures at the model's size come by [`Self::add_large`]. Else they are made of the native ones.
+    /// `apart`: the frames at the model's size come by [`Self::add_large`]. Else they are made of the native ones.
     fn start(
         ffmpeg: &Ffmpeg,
         size: &Header,

@@ -12,7 +12,7 @@ use crate::screen::{Received, Screen, Sent};
 use crate::source::Input;
 use crate::{Ffmpeg, MediaError, MediaSpec, Progress, encode};
 
-/// Most bytes of pictures that are kept to go back to.
+/// Most bytes of frames that are kept to go back to.
 const KEPT_BYTES: usize = 96 << 20;
 
 /// The source of what was received.
@@ -24,7 +24,7 @@ pub(super) enum Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Finds the source. Its pictures have the size of those that were received; of a package with another `size`, they
+    /// Finds the source. Its frames have the size of those that were received; of a package with another `size`, they
     /// are scaled to that at once.
     pub fn open(
         screen: &Screen<'a>,
@@ -72,7 +72,7 @@ impl<'a> Reference<'a> {
         Ok(Self::Decoded(Box::new(decoded)))
     }
 
-    /// The pictures have the size of those that they are compared with.
+    /// The frames have the size of those that they are compared with.
     pub fn check(&self, wanted: &Header) -> Result<(), MediaError> {
         match self {
             Self::Decoded(decoded) => decoded.check(wanted),
@@ -82,7 +82,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Whether one decoder serves these requests, in this order, without a step back beyond what is
-    /// kept of pictures of that size.
+    /// kept of frames of that size.
     pub fn serves(size: &Header, requests: impl Iterator<Item = u64>) -> bool {
         let (kept, mut furthest) = (kept(size) as u64, 0);
         requests.into_iter().all(|request| {
@@ -98,7 +98,7 @@ impl<'a> Reference<'a> {
             Self::Footage(footage, picture) => {
                 footage.read(wanted, picture).map_err(|error| match error {
                     LiveError::Media(error) => error,
-                    other => unreachable!("the picture was made in the footage's size: {other}"),
+                    other => unreachable!("the frame was made in the footage's size: {other}"),
                 })?;
                 Ok(picture.data())
             }
@@ -110,11 +110,11 @@ fn failed(camera: &FootageSpec, error: &LiveError) -> MediaError {
     MediaError::Source {
         source_name: camera.source.to_string(),
         message: error.to_string(),
-        hint: "the source must be what the camera saw".into(),
+        hint: "the source must be the camera's footage".into(),
     }
 }
 
-/// The specification whose source pictures have this size. Stamps are not looked at: their strip is left out.
+/// The specification whose source frames have this size. Stamps are not looked at: their strip is left out.
 fn in_size(spec: &MediaSpec, size: &Header) -> MediaSpec {
     let mut spec = MediaSpec { stamp: false, ..spec.clone() };
     for rung in &mut spec.ladder {
@@ -131,7 +131,7 @@ pub(super) struct Made<'a> {
     frames: u64,
 }
 
-/// Decodes the source from its start, over and over. The last pictures are kept; a step back beyond
+/// Decodes the source from its start, over and over. The last frames are kept; a step back beyond
 /// them starts the loop again.
 pub(super) struct Decoded<'a> {
     ffmpeg: &'a Ffmpeg,
@@ -166,7 +166,7 @@ impl<'a> Decoded<'a> {
         Ok(Self { ffmpeg, made, input, pictures, next: 0, kept })
     }
 
-    /// The pictures have the size of those that they are compared with.
+    /// The frames have the size of those that they are compared with.
     fn check(&self, wanted: &Header) -> Result<(), MediaError> {
         let Header { width, height, .. } = *self.pictures.header();
         if (width, height) == (wanted.width, wanted.height) {
@@ -220,7 +220,7 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// Pictures that are kept.
+/// Frames that are kept.
 fn kept(size: &Header) -> usize {
     (KEPT_BYTES / size.bytes().max(1)).max(1)
 }

@@ -1,6 +1,6 @@
 //! PSNR and SSIM of luma planes.
 
-/// What identical pictures have: PSNR would be infinite. libvmaf has the same limit for 8 bits.
+/// What identical frames have: PSNR would be infinite. libvmaf has the same limit for 8 bits.
 pub const PSNR_MAX_DB: f64 = 60.0;
 
 /// Peak signal-to-noise ratio of two planes of the same length, in dB.
@@ -106,7 +106,7 @@ mod tests {
         assert!(ssim(&carpet(4096), &inverted, 64) < -0.5);
     }
 
-    /// ffmpeg's own filters say the same of a noisy picture.
+    /// ffmpeg's own filters say the same of a noisy frame.
     #[test]
     fn as_ffmpeg_has_it() {
         let Ok(ffmpeg) = crate::Ffmpeg::locate() else { return };

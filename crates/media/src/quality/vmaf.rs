@@ -1,6 +1,6 @@
 //! libvmaf, run by ffmpeg.
 //!
-//! Both pictures of a pair go through one pipe, the shown one above the source's, and are cut apart
+//! Both frames of a pair go through one pipe, the shown one above the source's, and are cut apart
 //! by ffmpeg: they cannot get out of step.
 
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use crate::{Ffmpeg, MediaError};
 /// The model that scores: the one for a television at three times its height (Netflix, `libvmaf`).
 pub const MODEL: &str = "vmaf_v0.6.1";
 
-/// Lines of that television: the model was trained on pictures of 1920×1080 (Netflix, `libvmaf`,
-/// resource/doc/models.md), and pictures of fewer lines score better than they look there.
+/// Lines of that television: the model was trained on frames of 1920×1080 (Netflix, `libvmaf`,
+/// resource/doc/models.md), and frames of fewer lines score better than they look there.
 pub const MODEL_LINES: u32 = 1080;
 
 /// Most bytes of the log for each frame, and for all else.
@@ -26,7 +26,7 @@ pub(super) struct Vmaf {
 }
 
 impl Vmaf {
-    /// Starts the comparison of pictures of that size without the first `left_out` lines, scaled so that whole ones
+    /// Starts the comparison of frames of that size without the first `left_out` lines, scaled so that whole ones
     /// would have `lines` lines.
     pub fn start(
         ffmpeg: &Ffmpeg,
@@ -54,9 +54,9 @@ impl Vmaf {
         Ok(Self { encoder })
     }
 
-    /// Hands over two pictures of three packed planes.
+    /// Hands over two frames of three packed planes.
     pub fn pair(&mut self, shown: &[u8], source: &[u8]) -> Result<(), MediaError> {
-        // Luma is two thirds of a picture of even sides, each chroma plane a sixth.
+        // Luma is two thirds of a frame of even sides, each chroma plane a sixth.
         let planes = |picture: &'_ [u8]| {
             let (luma, chroma) = (picture.len() * 2 / 3, picture.len() / 6);
             [0..luma, luma..luma + chroma, luma + chroma..luma + 2 * chroma]

@@ -1,4 +1,4 @@
-//! What ffmpeg is asked for: the source's pictures, and all versions of them in one run.
+//! What ffmpeg is asked for: the source's frames, and all versions of them in one run.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use crate::quantised::{GROUP, GROUP_DURATION, RATE, SIZE};
 use crate::source::Kind;
 use crate::spec::Source;
 
-/// Pictures of whole groups in the length that is asked for.
+/// Frames of whole groups in the length that is asked for.
 pub(super) fn frames(spec: &MediaSpec) -> u64 {
     spec.length.as_nanos() / GROUP_DURATION.as_nanos() * u64::from(GROUP)
 }
@@ -17,13 +17,13 @@ pub(super) fn file(scale: u8) -> String {
     format!("q{scale}.m2v")
 }
 
-/// ffmpeg's arguments for the source's pictures, before they are encoded.
+/// ffmpeg's arguments for the source's frames, before they are encoded.
 pub(crate) fn pictures(spec: &MediaSpec, input: &Kind) -> Vec<OsString> {
     let mut arguments = Vec::new();
     let (pictures, seconds) = RATE;
     let prepared = match (input, &spec.source) {
-        // A film of 24 pictures per second: each is shown once and for a shorter time. Repeats, every
-        // fifth picture, would be coded with next to no bits and make the stream come in gusts.
+        // A film of 24 frames per second: each is shown once and for a shorter time. Repeats, every
+        // fifth frame, would be coded with next to no bits and make the stream come in gusts.
         (Kind::File(_), Source::Bbb) => {
             format!("[0:v:0]setpts=N*{seconds}/{pictures}/TB,fps={pictures}/{seconds}")
         }

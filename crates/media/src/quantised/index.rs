@@ -30,13 +30,15 @@ impl Set {
             let found = found.map_err(|error| MediaError::damaged(&file, error))?.len();
             let told = end(&version.pictures).unwrap_or(0);
             if found != told {
-                let message = format!("{found} bytes; the index says {told}");
+                let message = format!("{found} bytes; expected {told} from the index");
                 return Err(MediaError::damaged(&file, message));
             }
             let sum = sha256(&file).map_err(|error| MediaError::damaged(&file, error))?;
             if sum != version.sha256 {
-                let message =
-                    format!("its content has the SHA-256 {sum}; the index says {}", version.sha256);
+                let message = format!(
+                    "its content has the SHA-256 {sum}; expected {} from the index",
+                    version.sha256
+                );
                 return Err(MediaError::damaged(&file, message));
             }
         }
@@ -53,9 +55,7 @@ impl Set {
             version.check().map_err(named)?;
             let (pictures, all) = (version.pictures.len(), first.pictures.len());
             if pictures != all {
-                return Err(named(format!(
-                    "{pictures} pictures, but the lowest version has {all}"
-                )));
+                return Err(named(format!("{pictures} frames, but the lowest version has {all}")));
             }
         }
         if !self.versions.is_sorted_by(|a, b| a.rate < b.rate && a.scale > b.scale) {
@@ -75,7 +75,7 @@ impl Version {
         let mut next = 0;
         for picture in &self.pictures {
             if picture.offset != next || picture.bytes == 0 {
-                return Err(format!("picture {} is out of place", picture.number));
+                return Err(format!("frame {} is out of place", picture.number));
             }
             next += u64::from(picture.bytes);
         }
@@ -83,7 +83,7 @@ impl Version {
     }
 }
 
-/// Where the last picture ends.
+/// Where the last frame ends.
 pub(super) fn end(pictures: &[Picture]) -> Option<u64> {
     pictures.last().and_then(|last| last.offset.checked_add(u64::from(last.bytes)))
 }

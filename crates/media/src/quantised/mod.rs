@@ -1,10 +1,10 @@
 //! Video in several versions of one quantiser scale each, for a sender that chooses among them: the
 //! video of MPEG-TFRCP.
 //!
-//! MPEG-2 video (ISO/IEC 13818-2) of 720×480 pixels at 30000/1001 pictures per second, in closed
-//! groups of [`GROUP`] pictures, every group with its own sequence header: a decoder can change the
-//! version at any group. There are no B-pictures, so pictures are sent in the order in which they
-//! are shown, each as soon as it was captured. All versions have the same pictures; they differ in
+//! MPEG-2 video (ISO/IEC 13818-2) of 720×480 pixels at 30000/1001 frames per second, in closed
+//! groups of [`GROUP`] frames, every group with its own sequence header: a decoder can change the
+//! version at any group. There are no B-frames, so frames are sent in the order in which they
+//! are shown, each as soon as it was captured. All versions have the same frames; they differ in
 //! their quantiser scale, which is the same for every macroblock of a version.
 
 mod encode;
@@ -28,10 +28,10 @@ pub use prepare::{prepare, prepare_with};
 /// Pixels across and down.
 pub const SIZE: (u32, u32) = (720, 480);
 
-/// Pictures per second, as a fraction: 29.97.
+/// Frames per second, as a fraction: 29.97.
 pub const RATE: (u32, u32) = (30_000, 1001);
 
-/// Pictures of a group.
+/// Frames of a group.
 pub const GROUP: u32 = 30;
 
 /// Length of a group: 1.001 s.
@@ -45,13 +45,13 @@ pub const SCALES: [u8; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 /// The index's file in the folder of a set. It is written last.
 pub const INDEX_FILE: &str = "quantised.json";
 
-/// Video in versions, all of the same pictures: `quantised.json`.
+/// Video in versions, all of the same frames: `quantised.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Set {
     /// Version of the index.
     pub version: u32,
-    /// Where the picture comes from.
+    /// Where the frame comes from.
     pub source: Origin,
     /// What was asked for.
     pub spec: MediaSpec,
@@ -76,11 +76,11 @@ pub struct Version {
     pub file: String,
     /// SHA-256 of that file, in hexadecimal.
     pub sha256: String,
-    /// One loop of pictures, in the order of coding and of display.
+    /// One loop of frames, in the order of coding and of display.
     pub pictures: Vec<Picture>,
 }
 
-/// One coded picture, with the headers of sequence and group before it.
+/// One coded frame, with the headers of sequence and group before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Picture {
@@ -96,7 +96,7 @@ pub struct Picture {
     pub group: u32,
 }
 
-/// How a picture is coded (ISO/IEC 13818-2 table 6-12).
+/// How a frame is coded (ISO/IEC 13818-2 table 6-12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// By itself.
@@ -107,7 +107,7 @@ pub enum Kind {
     B,
 }
 
-/// The coded pictures of one group of one version.
+/// The coded frames of one group of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     bytes: Vec<u8>,
@@ -115,7 +115,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Its pictures in order: how each is coded, and its bytes.
+    /// Its frames in order: how each is coded, and its bytes.
     pub fn pictures(&self) -> impl ExactSizeIterator<Item = (Kind, &[u8])> {
         self.pictures.iter().map(|(kind, range)| (*kind, &self.bytes[range.clone()]))
     }
@@ -127,7 +127,7 @@ impl Group {
 }
 
 impl Set {
-    /// Pictures of a loop.
+    /// Frames of a loop.
     pub fn frames(&self) -> u64 {
         self.versions.first().map_or(0, |version| version.pictures.len() as u64)
     }
@@ -148,7 +148,7 @@ impl Set {
         self.versions.iter().position(|version| version.rate == rate)
     }
 
-    /// When a picture of the endless stream is shown, from the stream's start.
+    /// When a frame of the endless stream is shown, from the stream's start.
     pub fn time(frame: u64) -> Duration {
         let ns = u128::from(frame) * 1_000_000_000 * u128::from(RATE.1) / u128::from(RATE.0);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -167,7 +167,7 @@ impl Set {
         let first = in_loop.map_or(usize::MAX, |group| group as usize * GROUP as usize);
         let last = first.saturating_add(GROUP as usize);
         let Some(pictures) = version.pictures.get(first..last) else {
-            return Err(MediaError::damaged(&index(), "it has no whole group"));
+            return Err(MediaError::damaged(&index(), "it has no complete group"));
         };
         let file = self.folder.join(&version.file);
         let bytes = read(&file, pictures).map_err(|error| MediaError::damaged(&file, error))?;
@@ -180,7 +180,7 @@ impl Set {
     }
 }
 
-/// The bytes of pictures that follow each other.
+/// The bytes of frames that follow each other.
 fn read(file: &Path, pictures: &[Picture]) -> std::io::Result<Vec<u8>> {
     let size: u64 = pictures.iter().map(|picture| u64::from(picture.bytes)).sum();
     let mut from = suiro_outside::file::open(file)?;

@@ -1,4 +1,4 @@
-//! Where pictures begin in an MPEG-2 video elementary stream (ISO/IEC 13818-2 §6.2).
+//! Where frames begin in an MPEG-2 video elementary stream (ISO/IEC 13818-2 §6.2).
 
 use crate::ParseError;
 use crate::quantised::{GROUP, Kind, Picture};
@@ -10,15 +10,15 @@ const SEQUENCE: u8 = 0xb3;
 const SEQUENCE_END: u8 = 0xb7;
 const GROUP_START: u8 = 0xb8;
 
-/// Most pictures of one stream: an hour and a bit at 30 per second.
+/// Most frames of one stream: an hour and a bit at 30 per second.
 const PICTURES_MAX: usize = 1 << 17;
 
-/// The pictures of a stream that begins with a sequence header. Every byte belongs to a picture: what
-/// stands before a picture's header (sequence, group) to it, a sequence end code to the one before.
+/// The frames of a stream that begins with a sequence header. Every byte belongs to a frame: what
+/// stands before a frame's header (sequence, group) to it, a sequence end code to the one before.
 ///
 /// # Errors
-/// [`ParseError`] if the stream does not begin with a sequence header, a header is cut, a picture is
-/// of no known type or out of place, a group is not closed, or there are too many pictures.
+/// [`ParseError`] if the stream does not begin with a sequence header, a header is cut, a frame is
+/// of no known type or out of place, a group is not closed, or there are too many frames.
 pub fn pictures(stream: &[u8]) -> Result<Vec<Picture>, ParseError> {
     let mut read = Reader { pictures: Vec::new(), begins: Some(0), group: None, first: 0 };
     let codes = StartCodes { stream, at: 0 };
@@ -40,10 +40,10 @@ pub fn pictures(stream: &[u8]) -> Result<Vec<Picture>, ParseError> {
 struct Reader {
     /// The last one's size is not known yet.
     pictures: Vec<Picture>,
-    /// Where the headers before the next picture begin.
+    /// Where the headers before the next frame begin.
     begins: Option<usize>,
     group: Option<u32>,
-    /// Pictures before this group.
+    /// Frames before this group.
     first: usize,
 }
 
@@ -65,7 +65,7 @@ impl Reader {
             }
             PICTURE => self.picture(stream, at)?,
             0x01..=SLICE_LAST if self.pictures.is_empty() || self.begins.is_some() => {
-                return Err(ParseError::new(at, "a slice of no picture"));
+                return Err(ParseError::new(at, "a slice of no frame"));
             }
             SEQUENCE_END | 0x01..=SLICE_LAST | 0xb2 | 0xb5 => {}
             other => {
@@ -83,12 +83,12 @@ impl Reader {
             1 => Kind::I,
             2 => Kind::P,
             3 => Kind::B,
-            other => return Err(ParseError::new(at, format!("a picture of type {other}"))),
+            other => return Err(ParseError::new(at, format!("a frame of type {other}"))),
         };
-        let group = self.group.ok_or_else(|| ParseError::new(at, "a picture of no group"))?;
+        let group = self.group.ok_or_else(|| ParseError::new(at, "a frame of no group"))?;
         let begins = self.begins.take().unwrap_or(at);
         if self.pictures.len() >= PICTURES_MAX {
-            return Err(ParseError::new(at, format!("more than {PICTURES_MAX} pictures")));
+            return Err(ParseError::new(at, format!("more than {PICTURES_MAX} frames")));
         }
         self.close(begins)?;
         let number = (self.first + reference) as u32;
@@ -96,18 +96,17 @@ impl Reader {
         Ok(())
     }
 
-    /// The last picture ends there.
+    /// The last frame ends there.
     fn close(&mut self, end: usize) -> Result<(), ParseError> {
         let Some(last) = self.pictures.last_mut() else { return Ok(()) };
         let size = end as u64 - last.offset;
-        last.bytes =
-            u32::try_from(size).map_err(|_| ParseError::new(end, "a picture over 4 GB"))?;
+        last.bytes = u32::try_from(size).map_err(|_| ParseError::new(end, "a frame over 4 GB"))?;
         Ok(())
     }
 
     fn end(mut self, length: usize) -> Result<Vec<Picture>, ParseError> {
         if let Some(begins) = self.begins {
-            return Err(ParseError::new(begins, "headers without a picture"));
+            return Err(ParseError::new(begins, "headers without a frame"));
         }
         self.close(length)?;
         Ok(self.pictures)
@@ -118,18 +117,18 @@ fn cut(at: usize, what: &str) -> ParseError {
     ParseError::new(at, format!("the header of a {what} cut short"))
 }
 
-/// Checks that pictures are whole groups in the order of display, each begun by its only I-picture.
+/// Checks that frames are whole groups in the order of display, each begun by its only I-frame.
 pub(super) fn in_groups(pictures: &[Picture]) -> Result<(), String> {
     let whole = pictures.len() as u64;
     if whole == 0 || !whole.is_multiple_of(u64::from(GROUP)) {
-        return Err(format!("{whole} pictures are no whole groups of {GROUP}"));
+        return Err(format!("{whole} frames are not a whole number of groups of {GROUP}"));
     }
     for (number, picture) in (0u32..).zip(pictures) {
         let kind = if number.is_multiple_of(GROUP) { Kind::I } else { Kind::P };
         let want = (number, number / GROUP, kind);
         if (picture.number, picture.group, picture.kind) != want {
             return Err(format!(
-                "picture {number} is {:?}-picture {} of group {}, not {:?}-picture {number} of group {}",
+                "frame {number} is {:?}-frame {} of group {}, not {:?}-frame {number} of group {}",
                 picture.kind, picture.number, picture.group, kind, want.1
             ));
         }
@@ -161,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// Two groups of an I- and a P-picture.
+    /// Two groups of an I- and a P-frame.
     fn stream() -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..2 {
@@ -198,11 +197,11 @@ mod tests {
         assert_eq!(told(&|b| b.clear()), "byte 0: not a start code in it");
         assert_eq!(told(&|b| b[3] = 1), "byte 0: no sequence header at the start");
         assert_eq!(told(&|b| b[15] = 0), "byte 8: a group that refers to the one before");
-        assert_eq!(told(&|b| b[21] = 5 << 3), "byte 16: a picture of type 5");
-        assert_eq!(told(&|b| b[11] = 0xb2), "byte 16: a picture of no group");
-        assert_eq!(told(&|b| b[19] = 1), "byte 16: a slice of no picture");
+        assert_eq!(told(&|b| b[21] = 5 << 3), "byte 16: a frame of type 5");
+        assert_eq!(told(&|b| b[11] = 0xb2), "byte 16: a frame of no group");
+        assert_eq!(told(&|b| b[19] = 1), "byte 16: a slice of no frame");
         assert_eq!(told(&|b| b[3 + 26] = 0xe0), "byte 26: start code 0xe0 in a video");
-        assert_eq!(told(&|b| b.truncate(62)), "byte 46: headers without a picture");
+        assert_eq!(told(&|b| b.truncate(62)), "byte 46: headers without a frame");
         assert_eq!(told(&|b| b.truncate(67)), "byte 62: the header of a picture cut short");
     }
 
@@ -210,7 +209,7 @@ mod tests {
     fn groups_must_be_whole_and_in_order() {
         assert_eq!(
             in_groups(&pictures(&stream()).unwrap()).unwrap_err(),
-            "4 pictures are no whole groups of 30"
+            "4 frames are not a whole number of groups of 30"
         );
         let mut whole: Vec<Picture> = (0..60)
             .map(|number| Picture {
@@ -223,7 +222,7 @@ mod tests {
             .collect();
         assert_eq!(in_groups(&whole), Ok(()));
         whole[31].kind = Kind::B;
-        assert!(in_groups(&whole).unwrap_err().starts_with("picture 31 is B-picture 31"));
+        assert!(in_groups(&whole).unwrap_err().starts_with("frame 31 is B-frame 31"));
     }
 
     proptest! {

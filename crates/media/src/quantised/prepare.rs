@@ -77,11 +77,11 @@ impl Work<'_> {
         if groups == 0 {
             return Err(MediaError::Source {
                 source_name: self.spec.source.to_string(),
-                message: format!("shorter than one group of {} pictures", super::GROUP),
+                message: format!("shorter than one group of {} frames", super::GROUP),
                 hint: "take a longer source".into(),
             });
         }
-        progress(ENCODING, "finding the pictures");
+        progress(ENCODING, "finding the frames");
         let scales = self.spec.scales().iter();
         let versions = scales.map(|scale| version(folder, *scale, groups));
         let mut versions = versions.collect::<Result<Vec<_>, _>>()?;
@@ -99,7 +99,7 @@ impl Work<'_> {
         fs::write(&index, text).map_err(MediaError::io("writing", &index))
     }
 
-    /// Decodes in one ffmpeg, stamps if asked to, and encodes in another; returns the pictures.
+    /// Decodes in one ffmpeg, stamps if asked to, and encodes in another; returns the frames.
     fn encode(&self, folder: &Path, progress: Progress) -> Result<u64, MediaError> {
         let scales = self.spec.scales();
         let (count, name) = (scales.len(), &self.input.origin.name);
@@ -138,7 +138,7 @@ fn version(folder: &Path, scale: u8, groups: u64) -> Result<Version, MediaError>
     Ok(Version { scale, rate, file: name, sha256, pictures })
 }
 
-/// Bits per second of so many bytes in so many pictures, rounded down.
+/// Bits per second of so many bytes in so many frames, rounded down.
 fn mean_rate(bytes: u64, frames: u64) -> BitRate {
     let (pictures, seconds) = (u128::from(RATE.0), u128::from(RATE.1));
     let bps = u128::from(bytes) * 8 * pictures / (seconds * u128::from(frames.max(1)));

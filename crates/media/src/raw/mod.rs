@@ -1,5 +1,5 @@
-//! Pictures that are not encoded, streamed to and from ffmpeg through pipes: nothing is held but
-//! the picture at hand.
+//! Frames that are not encoded, streamed to and from ffmpeg through pipes: nothing is held but
+//! the frame at hand.
 
 mod plain;
 mod process;

@@ -1,4 +1,4 @@
-//! Pictures of any file as plain rows of samples, of the size, rate and format that are asked for.
+//! Frames of any file as plain rows of samples, of the size, rate and format that are asked for.
 
 use std::ffi::OsString;
 use std::io::{BufReader, ErrorKind, Read};
@@ -8,22 +8,22 @@ use std::process::{ChildStdout, Stdio};
 use crate::ffmpeg::Running;
 use crate::{Ffmpeg, MediaError};
 
-/// What the pictures are to be.
+/// What the frames are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainFormat {
     /// Pixels of a row.
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Pictures per second, and how many seconds: 60000 and 1001.
+    /// Frames per second, and how many seconds: 60000 and 1001.
     pub rate: (u32, u32),
     /// ffmpeg's name of the format, such as `gbrp10le`.
     pub pixel_format: &'static str,
-    /// Bytes of a picture in it.
+    /// Bytes of a frame in it.
     pub bytes: usize,
 }
 
-/// The pictures of a file, one after the other, decoded by ffmpeg.
+/// The frames of a file, one after the other, decoded by ffmpeg.
 pub struct PlainPictures {
     running: Running,
     from: BufReader<ChildStdout>,
@@ -32,7 +32,7 @@ pub struct PlainPictures {
 }
 
 impl PlainPictures {
-    /// Begins with the first. Pictures are scaled, repeated and left out as `format` needs.
+    /// Begins with the first. Frames are scaled, repeated and left out as `format` needs.
     ///
     /// # Errors
     /// If ffmpeg cannot be started.
@@ -50,15 +50,15 @@ impl PlainPictures {
         Ok(Self { running, from, file: file.to_owned(), bytes: format.bytes })
     }
 
-    /// Reads the next picture; `false` after the last.
+    /// Reads the next frame; `false` after the last.
     ///
     /// # Errors
-    /// What ffmpeg says of the file, and a cut picture.
+    /// What ffmpeg says of the file, and a cut frame.
     ///
     /// # Panics
     /// If `picture` has another size than was told.
     pub fn next(&mut self, picture: &mut [u8]) -> Result<bool, MediaError> {
-        assert_eq!(picture.len(), self.bytes, "a picture is read whole");
+        assert_eq!(picture.len(), self.bytes, "a frame is read whole");
         let mut done = 0;
         while done < picture.len() {
             match self.from.read(&mut picture[done..]) {

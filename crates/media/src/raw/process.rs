@@ -1,4 +1,4 @@
-//! ffmpeg as a source and as a sink of raw pictures.
+//! ffmpeg as a source and as a sink of raw frames.
 
 use std::ffi::OsString;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
@@ -21,13 +21,13 @@ pub(crate) struct Decoder {
     running: Running,
     from: BufReader<ChildStdout>,
     feeder: Option<JoinHandle<Result<(), MediaError>>>,
-    /// Size and rate of the pictures.
+    /// Size and rate of the frames.
     pub header: Header,
 }
 
 impl Decoder {
     /// Starts ffmpeg with arguments that name its inputs, maps and filters; the output is added.
-    /// `pieces` are its standard input. `None` if it gives not a picture and does not complain.
+    /// `pieces` are its standard input. `None` if it gives not a frame and does not complain.
     pub fn start(
         ffmpeg: &Ffmpeg,
         arguments: &[OsString],
@@ -47,14 +47,14 @@ impl Decoder {
         match y4m::header(&mut from) {
             Ok(Some(header)) => Ok(Some(Self { running, from, feeder, header })),
             Ok(None) => finish(running, feeder).map(|()| None),
-            Err(error) => Err(MediaError::io("reading pictures of", ffmpeg.path())(error)),
+            Err(error) => Err(MediaError::io("reading frames of", ffmpeg.path())(error)),
         }
     }
 
-    /// Reads the next picture; `false` at the end, after which there is nothing more.
+    /// Reads the next frame; `false` at the end, after which there is nothing more.
     ///
     /// # Errors
-    /// Those of ffmpeg, of the pieces it was given, and a cut picture.
+    /// Those of ffmpeg, of the pieces it was given, and a cut frame.
     pub fn next(&mut self, picture: &mut Vec<u8>) -> Result<bool, MediaError> {
         picture.resize(self.header.bytes(), 0);
         match y4m::picture(&mut self.from, picture) {
@@ -69,7 +69,7 @@ impl Decoder {
                     // It ended; what it says of that tells more.
                     self.running.wait()?;
                 }
-                Err(MediaError::io("reading pictures of", Path::new("ffmpeg"))(error))
+                Err(MediaError::io("reading frames of", Path::new("ffmpeg"))(error))
             }
         }
     }
@@ -98,14 +98,14 @@ fn feed(pieces: Pieces, mut into: ChildStdin) -> Result<(), MediaError> {
     Ok(())
 }
 
-/// An ffmpeg that takes raw pictures, as its first input.
+/// An ffmpeg that takes raw frames, as its first input.
 pub(crate) struct Encoder {
     running: Running,
     into: BufWriter<ChildStdin>,
 }
 
 impl Encoder {
-    /// Starts ffmpeg in `folder`; the pictures are its input 0, `arguments` name what else there is
+    /// Starts ffmpeg in `folder`; the frames are its input 0, `arguments` name what else there is
     /// and the outputs.
     pub fn start(
         ffmpeg: &Ffmpeg,
@@ -142,7 +142,7 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// Hands over a picture, which may lie in several parts.
+    /// Hands over a frame, which may lie in several parts.
     ///
     /// # Errors
     /// Why ffmpeg takes no more.
@@ -165,10 +165,10 @@ impl Encoder {
         let mut told = Vec::new();
         if let Some(stdout) = self.running.stdout() {
             let read = stdout.take(most).read_to_end(&mut told);
-            read.map_err(MediaError::io("reading what is told by", Path::new("ffmpeg")))?;
+            read.map_err(MediaError::io("reading the output of", Path::new("ffmpeg")))?;
         }
         self.running.wait()?;
-        flushed.map_err(MediaError::io("writing pictures to", Path::new("ffmpeg")))?;
+        flushed.map_err(MediaError::io("writing frames to", Path::new("ffmpeg")))?;
         Ok(told)
     }
 
@@ -177,7 +177,7 @@ impl Encoder {
         if let Err(error) = all.try_for_each(|part| self.into.write_all(part)) {
             // It ended: what it says tells why.
             self.running.wait()?;
-            return Err(MediaError::io("writing pictures to", Path::new("ffmpeg"))(error));
+            return Err(MediaError::io("writing frames to", Path::new("ffmpeg"))(error));
         }
         Ok(())
     }

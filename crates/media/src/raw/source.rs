@@ -1,4 +1,4 @@
-//! The source's pictures, as the encoder is given them.
+//! The source's frames, as the encoder is given them.
 
 use crate::raw::{Decoder, Header};
 use crate::source::Kind;
@@ -6,7 +6,7 @@ use crate::spec::{Codec, MediaSpec};
 use crate::stamp::{self, Stamp};
 use crate::{Ffmpeg, MediaError, encode, quantised};
 
-/// The pictures of one pass over the source, stamped if the specification says so.
+/// The frames of one pass over the source, stamped if the specification says so.
 pub(crate) struct SourcePictures {
     decoder: Decoder,
     stamped: bool,
@@ -24,7 +24,7 @@ impl SourcePictures {
         let decoder = Decoder::start(ffmpeg, &arguments, None)?;
         let decoder = decoder.ok_or_else(|| MediaError::Source {
             source_name: spec.source.to_string(),
-            message: "not a picture in it".into(),
+            message: "not a frame in it".into(),
             hint: "take a file that ffmpeg shows".into(),
         })?;
         Ok(Self { decoder, stamped: spec.stamp, number: 0, picture: Vec::new() })
@@ -35,7 +35,7 @@ impl SourcePictures {
         &self.decoder.header
     }
 
-    /// The next picture and its number, from 0; `None` after the last.
+    /// The next frame and its number, from 0; `None` after the last.
     pub fn next(&mut self) -> Result<Option<(u32, &[u8])>, MediaError> {
         if !self.decoder.next(&mut self.picture)? {
             return Ok(None);

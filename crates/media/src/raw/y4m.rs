@@ -1,5 +1,5 @@
-//! YUV4MPEG2, the stream of raw pictures that ffmpeg reads and writes: a line of text with size and
-//! rate, then `FRAME` and the planes for each picture. As ffmpeg's `yuv4mpegpipe` and mjpegtools'
+//! YUV4MPEG2, the stream of raw frames that ffmpeg reads and writes: a line of text with size and
+//! rate, then `FRAME` and the planes for each frame. As ffmpeg's `yuv4mpegpipe` and mjpegtools'
 //! yuv4mpeg(5) have it; only 8 bits and 4:2:0.
 
 use std::io::{self, BufRead, Read as _};
@@ -17,12 +17,12 @@ pub(crate) struct Header {
     pub width: u32,
     /// Pixels down.
     pub height: u32,
-    /// Pictures per second, as a fraction.
+    /// Frames per second, as a fraction.
     pub rate: (u32, u32),
 }
 
 impl Header {
-    /// Bytes of a picture: the luma plane, then two of a quarter of its size, rounded up.
+    /// Bytes of a frame: the luma plane, then two of a quarter of its size, rounded up.
     pub fn bytes(&self) -> usize {
         let (width, height) = (self.width as usize, self.height as usize);
         width * height + 2 * width.div_ceil(2) * height.div_ceil(2)
@@ -36,7 +36,7 @@ impl Header {
 
     /// The header of what begins with `line`.
     fn parse(line: &[u8]) -> Result<Self, ParseError> {
-        let failed = |message: &str| ParseError::new(0, format!("no raw pictures: {message}"));
+        let failed = |message: &str| ParseError::new(0, format!("no raw frames: {message}"));
         let text = std::str::from_utf8(line).map_err(|_| failed("no text"))?;
         let mut words = text.strip_suffix('\n').ok_or_else(|| failed("cut header"))?.split(' ');
         if words.next() != Some("YUV4MPEG2") {
@@ -75,15 +75,15 @@ pub(crate) fn header(from: &mut impl BufRead) -> io::Result<Option<Header>> {
     Header::parse(&line).map(Some).map_err(io::Error::other)
 }
 
-/// Reads the next picture into `picture`, whose length is that of one; `false` at the end. A
-/// picture that is cut is an error.
+/// Reads the next frame into `picture`, whose length is that of one; `false` at the end. A
+/// frame that is cut is an error.
 pub(crate) fn picture(from: &mut impl BufRead, picture: &mut [u8]) -> io::Result<bool> {
     let line = line(from)?;
     if line.is_empty() {
         return Ok(false);
     }
     if !(line.starts_with(b"FRAME") && line.ends_with(b"\n")) {
-        return Err(io::Error::other("raw pictures: not a picture"));
+        return Err(io::Error::other("raw frames: not a frame"));
     }
     from.read_exact(picture)?;
     Ok(true)
@@ -136,7 +136,7 @@ mod tests {
             ("\n", ""),
         ] {
             let error = read(&ffmpeg.replace(from, to)).unwrap_err().to_string();
-            assert!(error.contains("no raw pictures: "), "{to}: {error}");
+            assert!(error.contains("no raw frames: "), "{to}: {error}");
         }
         assert!(picture(&mut &b"FRAM"[..], &mut []).is_err());
         assert!(header(&mut &[b'x'; 4096][..]).is_err());

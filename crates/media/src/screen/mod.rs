@@ -1,4 +1,4 @@
-//! What was on a viewer's screen, made again: as pictures for whoever measures them, and as a video
+//! What was on a viewer's screen, made again: as frames for whoever measures them, and as a video
 //! for whoever looks.
 //!
 //! A *tick* is the time of one source frame: ticks come at the frame rate of the package's fastest
@@ -41,12 +41,12 @@ pub struct Shown {
     pub rung: usize,
 }
 
-/// Where the pictures are decoded from.
+/// Where the frames are decoded from.
 #[derive(Debug, Clone, Copy)]
 pub enum Received<'a> {
     /// The package itself: what comes over a reliable transport is what was sent.
     Package(&'a Package),
-    /// What a sender chose from: what a viewer shows who shows only pictures that came whole, as all
+    /// What a sender chose from: what a viewer shows who shows only frames that came whole, as all
     /// did that they refer to.
     Set(&'a Set),
     /// What a viewer of real-time video kept.
@@ -54,7 +54,7 @@ pub enum Received<'a> {
 }
 
 impl Received<'_> {
-    /// Size of the pictures, that of the tallest rung, and their rate, that of the source.
+    /// Size of the frames, that of the tallest rung, and their rate, that of the source.
     fn header(&self) -> Result<Header, MediaError> {
         match self {
             Self::Package(package) => {
@@ -87,7 +87,7 @@ impl Received<'_> {
         }
     }
 
-    /// Whether the pictures bear stamps.
+    /// Whether the frames bear stamps.
     pub(crate) fn stamped(&self) -> bool {
         match self {
             Self::Package(package) => package.spec.stamp,
@@ -115,7 +115,7 @@ impl Screen<'_> {
     }
 
     /// Writes the video (H.264, 4:2:0, in an MP4 whose index comes first, in the size of the
-    /// tallest rung or of the camera) and returns what the picture of each tick says of itself: `None` before the
+    /// tallest rung or of the camera) and returns what the frame of each tick says of itself: `None` before the
     /// first frame, where no stamp can be read and where the package has none. The number is that
     /// within the loop of a package, of a camera it counts on. `output` appears when it is whole.
     ///
@@ -179,7 +179,7 @@ impl Screen<'_> {
         Ok(Playback::new(self.ffmpeg, self.received, self.received.header()?))
     }
 
-    /// The pictures of a package in another size than that of the tallest rung, each scaled once.
+    /// The frames of a package in another size than that of the tallest rung, each scaled once.
     pub(crate) fn playback_in(&self, size: &Header) -> Playback {
         Playback::new(self.ffmpeg, self.received, size.clone())
     }

@@ -1,4 +1,4 @@
-//! Pictures of a package: what comes over a reliable transport is what was sent.
+//! Frames of a package: what comes over a reliable transport is what was sent.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Playback {
     /// Starts to decode a rung from segment `number` of `group` frames on.
     fn open(&self, rung: usize, number: u64, group: u64) -> Result<Decoding, MediaError> {
         let nothing = || {
-            let message = format!("segment {number} of rung {rung} has no picture");
+            let message = format!("segment {number} of rung {rung} has no frame");
             MediaError::damaged(&self.package.folder, message)
         };
         let track = &self.package.video[rung];
@@ -87,7 +87,7 @@ impl Playback {
     }
 }
 
-/// The container that is decoded; the pictures in both are the same.
+/// The container that is decoded; the frames in both are the same.
 fn container(track: &Track) -> Container {
     if track.fmp4.is_some() { Container::Fmp4 } else { Container::Ts }
 }

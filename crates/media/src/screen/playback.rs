@@ -7,7 +7,7 @@ use crate::{Ffmpeg, MediaError};
 /// Luma and chroma of black.
 const BLACK: (u8, u8) = (16, 128);
 
-/// The pictures of what was received, all in one size.
+/// The frames of what was received, all in one size.
 pub(crate) struct Playback {
     from: From,
     header: Header,

@@ -1,4 +1,4 @@
-//! Pictures of a set of versions: a viewer that shows only what came whole shows what was sent.
+//! Frames of a set of versions: a viewer that shows only what came whole shows what was sent.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Playback {
         let arguments: Vec<_> = words.map(OsString::from).collect();
         let decoder = Decoder::start(&self.ffmpeg, &arguments, Some(self.pieces(version, group)))?;
         let decoder = decoder.ok_or_else(|| {
-            let message = format!("group {group} of version {version} has no picture");
+            let message = format!("group {group} of version {version} has no frame");
             MediaError::damaged(&self.set.folder, message)
         })?;
         let first = group * u64::from(GROUP);

@@ -1,4 +1,4 @@
-//! Pictures of a stream that came in real time, as its viewer kept it.
+//! Frames of a stream that came in real time, as its viewer kept it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::quantised::{RATE, SIZE, Set};
 use crate::raw::{Decoder, Header};
 use crate::{Ffmpeg, MediaError};
 
-/// How the pictures of a stream are coded.
+/// How the frames of a stream are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
     /// H.264, as NAL units in the byte stream format (ITU-T H.264 annex B).
@@ -32,12 +32,12 @@ impl Codec {
 pub enum Sent {
     /// What a camera saw.
     Camera(FootageSpec),
-    /// Groups of pictures from a set of versions.
+    /// Groups of frames from a set of versions.
     Set(Box<Set>),
 }
 
 impl Sent {
-    /// Size and rate of the pictures.
+    /// Size and rate of the frames.
     pub(super) fn header(&self) -> Header {
         match self {
             &Self::Camera(FootageSpec { width, height, fps, .. }) => {
@@ -47,7 +47,7 @@ impl Sent {
         }
     }
 
-    /// Whether the pictures bear stamps. A camera's always do.
+    /// Whether the frames bear stamps. A camera's always do.
     pub(super) fn stamped(&self) -> bool {
         match self {
             Self::Camera(_) => true,
@@ -59,11 +59,11 @@ impl Sent {
 /// What a viewer of real-time video received and could decode.
 ///
 /// What its decoder could not use is not in it: a decoder that was never given it shows what the
-/// viewer's showed. Pictures stand in the order they are shown in, which is the order they came in:
-/// real-time video has no pictures that refer to later ones.
+/// viewer's showed. Frames stand in the order they are shown in, which is the order they came in:
+/// real-time video has no frames that refer to later ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
-    /// The file with the coded pictures, one after the other.
+    /// The file with the coded frames, one after the other.
     pub file: PathBuf,
     /// How they are coded.
     pub codec: Codec,
@@ -71,19 +71,19 @@ pub struct Stream {
     pub frames: Vec<u64>,
     /// What was sent.
     pub source: Sent,
-    /// Whether pictures that lack parts are in it, for the decoder to conceal what is missing. Else it
+    /// Whether frames that lack parts are in it, for the decoder to conceal what is missing. Else it
     /// refuses them.
     pub conceals: bool,
 }
 
 impl Stream {
-    /// Width and height of the pictures.
+    /// Width and height of the frames.
     pub fn size(&self) -> (u32, u32) {
         let Header { width, height, .. } = self.header();
         (width, height)
     }
 
-    /// Size and rate of the pictures.
+    /// Size and rate of the frames.
     pub(super) fn header(&self) -> Header {
         self.source.header()
     }
@@ -116,7 +116,7 @@ pub(super) struct Playback {
     stream: Stream,
     header: Header,
     decoder: Option<Decoder>,
-    /// Pictures decoded so far; the last one is at hand.
+    /// Frames decoded so far; the last one is at hand.
     decoded: usize,
     picture: Vec<u8>,
 }
@@ -140,7 +140,7 @@ impl Playback {
         while self.decoded < wanted {
             if !decoder.next(&mut self.picture)? {
                 let (has, told) = (self.decoded, self.stream.frames.len());
-                let message = format!("{has} pictures can be decoded, {told} were expected");
+                let message = format!("{has} frames can be decoded, {told} were expected");
                 return Err(self.stream.failed(message));
             }
             self.decoded += 1;
@@ -153,7 +153,7 @@ impl Playback {
         // ffmpeg would say the same at more length.
         let absolute = std::fs::canonicalize(file).map_err(MediaError::io("opening", file))?;
         let decoder = Decoder::start(&self.ffmpeg, &self.arguments(&absolute), None)?;
-        decoder.ok_or_else(|| self.stream.failed("no picture can be decoded".into()))
+        decoder.ok_or_else(|| self.stream.failed("no frame can be decoded".into()))
     }
 
     fn arguments(&self, file: &Path) -> Vec<OsString> {

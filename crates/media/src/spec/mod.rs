@@ -13,15 +13,15 @@ use crate::quantised;
 pub use check::{LENGTH_MAX, RUNGS_MAX};
 pub use values::{Audio, Codec, Format, Preset, Source};
 
-/// A source, the ladder it is encoded into, and how that is packaged.
+/// A source, the ladder that it is encoded into, and its packaging.
 ///
 /// Everything but the source has a default, so `source = "bbb"` is a complete specification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<MediaSpec>)]
 pub struct MediaSpec {
-    /// What is encoded: `bbb` (Big Buck Bunny, 30 s, CC BY 3.0), `synthetic` (made by ffmpeg) or a
-    /// path to any file that ffmpeg reads.
+    /// The source: `bbb` (Big Buck Bunny, 30 s, CC BY 3.0), `synthetic` (made by ffmpeg) or a path
+    /// to any file that ffmpeg reads.
     pub source: Source,
     /// The rungs, in any order. Default: 3 Mbit/s at 720 lines, 1.5 Mbit/s at 540, 700 kbit/s at
     /// 360 and 300 kbit/s at 234.
@@ -37,15 +37,15 @@ pub struct MediaSpec {
     /// rate; else 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fps: Option<u32>,
-    /// How much of the source is used, from its start; it then repeats. It is limited to what the
-    /// source has, rounded down to whole segments. Default: 30 s.
+    /// How much of the source is used, from its start; it then repeats. It is limited to the length of the source,
+    /// rounded down to whole segments. Default: 30 s.
     #[serde(default = "length")]
     pub length: Duration,
     /// `mpeg2`: where in the source the video begins, when played at 29.97 frames per second.
     /// Default: at its start.
     #[serde(default, skip_serializing_if = "is_start")]
     pub from: Duration,
-    /// How the picture is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
+    /// How the frame is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
     /// 29.97 per second, in closed groups of 30, once for each of `quantisers`; `source`, `from`,
     /// `length` and `stamp` are the only other keys.
     #[serde(default)]
@@ -56,9 +56,9 @@ pub struct MediaSpec {
     /// How much effort the encoder spends on quality. Default: `veryfast`.
     #[serde(default)]
     pub preset: Preset,
-    /// Maximum number of consecutive B-frames. Default: 0, so that frames are decoded in
-    /// display order, a frame can be sent as soon as it was captured, and the encoder adds no delay
-    /// of its own to what is measured. 2 B-frames save about a tenth of the bits.
+    /// Maximum number of consecutive B-frames. Default: 0, so that frames are decoded in display order, a frame can be
+    /// sent as soon as it was captured, and the encoder adds no delay of its own to the measurement. 2 B-frames save
+    /// about a tenth of the bits.
     #[serde(default)]
     pub b_frames: u8,
     /// Sound: `true` (96 kbit/s AAC, stereo), `false`, or a bit rate. A source without sound makes
@@ -68,10 +68,9 @@ pub struct MediaSpec {
     /// Containers: `fmp4` (DASH, HLS), `ts` (HLS) or `both`. Default: `fmp4`.
     #[serde(default)]
     pub format: Format,
-    /// Whether each picture carries its number: a strip of black and white blocks along its top
-    /// edge encodes the source frame's number within the loop and its time, as [`crate::stamp`]
-    /// describes. The shown frame can then be identified from the picture alone; quality metrics
-    /// ignore the strip. Rungs must have at least 90 lines. Default: `false`.
+    /// Whether each frame carries its number: a strip of black and white blocks along its top
+    /// edge encodes the source frame's number within the loop and its time. The shown
+    /// frame can then be identified from its content alone; quality metrics ignore the strip. Rungs must have at least 90 lines. Default: `false`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub stamp: bool,
 }
@@ -84,7 +83,7 @@ pub struct Rung {
     /// Its name in reports. Default: its height, such as `720p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Bit rate of the picture, container not counted. The encoder may not
+    /// Bit rate of the frame, container not counted. The encoder may not
     /// exceed it over more than one second.
     pub bitrate: BitRate,
     /// Width in pixels, even. Default: the width that keeps the source's aspect ratio.

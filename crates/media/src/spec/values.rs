@@ -13,7 +13,7 @@ use suiro_units::BitRate;
 pub enum Source {
     /// The first 30 s of Big Buck Bunny in 1080p, © 2008 Blender Foundation, CC BY 3.0.
     Bbb,
-    /// A picture of moving detail with a clock and noise, and a beep each second.
+    /// A frame of moving detail with a clock and noise, and a beep each second.
     Synthetic,
     /// Any file that ffmpeg reads; a relative path starts at the working directory.
     File(PathBuf),
@@ -64,7 +64,7 @@ impl JsonSchema for Source {
     }
 }
 
-/// How the picture is encoded.
+/// How the frame is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
@@ -119,7 +119,7 @@ pub enum Format {
     /// Fragmented MP4 (ISO/IEC 14496-12, CMAF): for DASH, and for HLS.
     #[default]
     Fmp4,
-    /// MPEG-2 transport stream (ISO/IEC 13818-1): for HLS; sound and picture in one file.
+    /// MPEG-2 transport stream (ISO/IEC 13818-1): for HLS; sound and frame in one file.
     Ts,
     /// Both, from one encoding.
     Both,

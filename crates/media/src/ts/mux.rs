@@ -52,7 +52,7 @@ impl Muxer {
         self.packets.iter().map(|(&pid, &count)| Packets { pid, count }).collect()
     }
 
-    /// Writes a segment: tables, then pictures and sound by their times.
+    /// Writes a segment: tables, then frames and sound by their times.
     ///
     /// # Errors
     /// If a frame is not what its codec says.
@@ -172,7 +172,7 @@ impl Unit {
     fn header(&self) -> Vec<u8> {
         let stamps = if self.shown == self.decode { 1 } else { 2 };
         let after = 3 + 5 * stamps + self.data.len();
-        // A picture's size may be left out; it may not fit anyway.
+        // A frame's size may be left out; it may not fit anyway.
         let size = if self.pid == VIDEO_PID { 0 } else { after as u16 };
         let mut header = vec![0, 0, 1, self.stream];
         header.extend(size.to_be_bytes());
@@ -188,7 +188,7 @@ impl Unit {
         header
     }
 
-    /// §2.4.3.4: each picture carries the clock, at intervals below the 100 ms of §2.7.2 from
+    /// §2.4.3.4: each frame carries the clock, at intervals below the 100 ms of §2.7.2 from
     /// 10 frames per second on; where decoding can begin, that is said.
     fn adaptation(&self) -> Vec<u8> {
         if self.pid != VIDEO_PID {

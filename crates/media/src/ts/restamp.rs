@@ -13,7 +13,10 @@ const STAMP_MASK: u64 = (1 << 33) - 1;
 /// moved in part.
 pub fn restamp(bytes: &mut [u8], shift: &Shift) -> Result<(), ParseError> {
     if !bytes.len().is_multiple_of(PACKET) {
-        return Err(ParseError::new(bytes.len(), format!("no whole packets of {PACKET} bytes")));
+        return Err(ParseError::new(
+            bytes.len(),
+            format!("not a whole number of packets of {PACKET} bytes"),
+        ));
     }
     for (index, packet) in bytes.chunks_exact_mut(PACKET).enumerate() {
         move_packet(packet, shift).map_err(|error| error.within(index * PACKET))?;
@@ -117,7 +120,7 @@ mod tests {
     use crate::mp4::Frame;
     use crate::ts::{Muxer, Packets, Timed};
 
-    /// Two segments of a loop of 2 s: ten pictures and some sound each.
+    /// Two segments of a loop of 2 s: ten frames and some sound each.
     fn segments() -> (Vec<Vec<u8>>, Vec<Packets>) {
         let mut muxer = Muxer::new(Some(AudioConfig::read(&[0x11, 0x90]).unwrap()), 0);
         let mut segment = |number: u64| {

@@ -10,10 +10,10 @@ const DELAY: u64 = 3;
 /// A camera that starts shortly before a key frame waits for it.
 const WAIT_MAX: u64 = 15;
 
-/// On the wire, pictures have headers.
+/// On the wire, frames have headers.
 const HEADERS: f64 = 1.1;
 
-/// Where pictures wait.
+/// Where frames wait.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Queue {
     /// At the publisher, which sends those of the newest subscription first; orders take effect at once.
@@ -22,7 +22,7 @@ enum Queue {
     Path,
 }
 
-/// A picture on its way.
+/// A frame on its way.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     bits: f64,

@@ -4,9 +4,9 @@
 /// What the pipeline's bus reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
-    /// The whole pipeline shows, or stands still.
+    /// The whole pipeline shows, or is stalled.
     Moves(bool),
-    /// Pictures that were too late to be shown, so far.
+    /// Frames that were too late to be shown, so far.
     Dropped(u64),
     /// The end of the stream.
     Over,

@@ -41,7 +41,7 @@ pub(crate) struct Show<'a> {
     pub job: String,
     /// What a publisher's camera sees.
     pub footage: Option<Footage>,
-    /// Arguments of Chromium beside those that every page of ours has.
+    /// Arguments of Chromium next to those that every page of ours has.
     pub arguments: &'a [&'a str],
     /// Commands to the page that may wait.
     pub commands: usize,

@@ -37,7 +37,7 @@ pub(super) struct Frames {
     unnumbered: u64,
     /// Objects that could not be read.
     pub malformed: u64,
-    /// Pictures that were shown.
+    /// Frames that were shown.
     pub seen: u64,
     /// Of these, those whose stamp could not be read.
     pub unread: u64,
@@ -56,7 +56,7 @@ impl Frames {
         frame.came.get_or_insert((at, picture));
     }
 
-    /// A picture was shown.
+    /// A frame was shown.
     pub fn on_shown(&mut self, shown: ShownReport) {
         self.seen += 1;
         self.unread += u64::from(shown.frame.is_none());

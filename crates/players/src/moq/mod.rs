@@ -2,7 +2,7 @@
 //! WebCodecs.
 //!
 //! A page of ours (`web/moq`), served to the browser in its own host, sends what a camera of ours sees to a relay, or
-//! shows what comes from one. It reports getStats of WebTransport, the objects of the video that came, and each picture
+//! shows what comes from one. It reports getStats of WebTransport, the objects of the video that came, and each frame
 //! that was shown, with the stamp that it bears.
 
 mod frames;

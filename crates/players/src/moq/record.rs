@@ -38,7 +38,7 @@ pub struct Summary {
     pub given_bytes: u64,
     /// Frames that were encoded or decoded.
     pub coded: u64,
-    /// Of a viewer: pictures that were shown, and those of them whose stamp could not be read.
+    /// Of a viewer: frames that were shown, and those of them whose stamp could not be read.
     pub pictures: (u64, u64),
     /// Of a publisher: frames that the camera or the encoder missed because the page was late.
     pub missed: u64,

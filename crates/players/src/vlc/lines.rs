@@ -103,9 +103,9 @@ fn first_number(text: &str) -> Option<u64> {
 /// One figure of the answer to `stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
-    /// Pictures shown.
+    /// Frames shown.
     Displayed(u64),
-    /// Pictures that were too late to be shown.
+    /// Frames that were too late to be shown.
     Lost(u64),
 }
 

@@ -16,9 +16,9 @@ use lines::{Head, Message, Statistic};
 
 /// How often it is asked for its statistics, which it renews once a second.
 const ASK_EVERY: Duration = Duration::from_millis(500);
-/// With no new picture for so long, playback stands still: two renewals of the statistics.
+/// With no new frame for so long, playback has stalled: two renewals of the statistics.
 const STILL: Duration = Duration::from_millis(2500);
-/// What it buffers after demultiplexing, its default (`network-caching`): the picture shown is that
+/// What it buffers after demultiplexing, its default (`network-caching`): the frame shown is that
 /// much older than what it has demultiplexed.
 const CACHING_MS: u64 = 1000;
 
@@ -87,7 +87,7 @@ struct Watch {
     /// The head of the HTTP message that it is showing.
     head: Option<Head>,
     clock: Playhead,
-    /// Pictures shown so far, and when that number grew last.
+    /// Frames shown so far, and when that number grew last.
     shown: (u64, Time),
     delay_ms: u64,
     over: bool,

@@ -40,11 +40,11 @@ pub(super) struct Frames {
     captured: Option<(u64, u64)>,
     /// When the fate of the last frame was decided.
     decided: Time,
-    /// Pictures that were shown and whose stamp could not be read.
+    /// Frames that were shown and whose stamp could not be read.
     pub unread: u64,
-    /// Pictures that the page saw.
+    /// Frames that the page saw.
     pub seen: u64,
-    /// Pictures that were presented, by the last report.
+    /// Frames that were presented, by the last report.
     pub presented: u64,
 }
 
@@ -57,7 +57,7 @@ impl Frames {
         self.open.entry(timestamp).or_default().coded.get_or_insert(coded);
     }
 
-    /// A picture was shown.
+    /// A frame was shown.
     pub fn on_shown(&mut self, shown: ShownReport) {
         self.seen += 1;
         self.presented = shown.presented;

@@ -53,7 +53,7 @@ pub struct Summary {
     pub sent_bytes: u64,
     /// IP packets' bytes that came in them.
     pub received_bytes: u64,
-    /// Of a viewer: pictures that were presented, that the page saw of them, and whose stamp could not be read.
+    /// Of a viewer: frames that were presented, that the page saw of them, and whose stamp could not be read.
     pub pictures: (u64, u64, u64),
     /// Of a publisher: frames that the camera missed because the page was late.
     pub missed: u64,

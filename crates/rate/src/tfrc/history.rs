@@ -134,7 +134,7 @@ impl LossHistory {
     }
 
     /// The weighted mean of the closed intervals, or with the open one in front if that is more;
-    /// the closed ones beside the open one are discounted.
+    /// the closed ones next to the open one are discounted.
     fn mean(&self, open: f64, discount: f64) -> f64 {
         if self.closed.is_empty() {
             return open;

@@ -57,7 +57,7 @@ pub struct Sender {
     limits: DataLimits,
     /// Makes reports of packets and of counts into what the RFC wants.
     receiver: Receiver,
-    /// Whether packets were ever reported; then counts are not used beside them.
+    /// Whether packets were ever reported; then counts are not used next to them.
     per_packet: bool,
 }
 

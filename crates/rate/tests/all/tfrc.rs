@@ -172,7 +172,7 @@ fn beside_tcp(toml: &str, count: u64, offset: Duration) -> (f64, f64) {
     (mean(0..count) / mean(count..2 * count), variation(0) / variation(count))
 }
 
-/// The median is friendly everywhere. One flow beside one TCP is not in every run: with two
+/// The median is friendly everywhere. One flow competing with one TCP is not in every run: with two
 /// flows in a droptail queue, which of them meets the losses is a matter of phase.
 #[test]
 fn a_flow_and_a_tcp_share_a_droptail_link() {
@@ -181,7 +181,7 @@ fn a_flow_and_a_tcp_share_a_droptail_link() {
             let rate = format!("rate = '{} Mbit/s'", 10 * count);
             let toml = format!("{rate}\ndelay = '25 ms'\nqueue.limit = '{queue}'");
             let ratio = over_starts(runs, |offset| beside_tcp(&toml, count, offset).0);
-            eprintln!("{count} beside {count}, queue {queue}: ratio {ratio:.2?}");
+            eprintln!("{count} next to {count}, queue {queue}: ratio {ratio:.2?}");
             assert!((0.5..2.0).contains(&ratio.median), "{ratio:.2?}, queue {queue}");
             assert!(
                 run_bounds.contains(&ratio.min) && run_bounds.contains(&ratio.max),
@@ -212,7 +212,7 @@ fn a_flow_is_friendly_to_a_tcp_over_random_loss() {
     }
 }
 
-/// A flow beside a TCP, both new, at a long queue: the ratio of their rates in a span of whole seconds, where
+/// A flow competing with a TCP, both new, at a long queue: the ratio of their rates in a span of whole seconds, where
 /// the flow has only a share of what it may send.
 fn beside_tcp_at_a_long_queue(share: f64, span: std::ops::Range<usize>) -> f64 {
     let one_way = Duration::from_millis(20);
@@ -229,7 +229,7 @@ fn beside_tcp_at_a_long_queue(share: f64, span: std::ops::Range<usize>) -> f64 {
     ratio.median
 }
 
-/// Why video under TFRC gets so little in short trials at long queues. A TCP beside it loses every few
+/// Why video under TFRC gets so little in short trials at long queues. A TCP next to it loses every few
 /// seconds, and eight such intervals are remembered (RFC 5348 §5.4): it takes half a minute to forget
 /// the beginning. And what the source leaves unused costs more than itself: fewer packets between the
 /// same losses are a higher loss event rate.

@@ -6,7 +6,7 @@ use crate::common::{Outcome, link, over_starts, run, spec};
 use suiro_units::{Duration, Time};
 
 const ONE_WAY: Duration = Duration::from_millis(10);
-/// A report for every five pictures, as in the study.
+/// A report for every five frames, as in the study.
 const REPORTS: Reports = Reports::Counts(Duration::from_micros(166_833));
 const SECONDS: u64 = 400;
 const WARM_UP: usize = 40;

@@ -15,11 +15,11 @@ table! {
         endpoint: Text,
         /// Path and query of the URL.
         url: Text,
-        /// What was asked for.
+        /// What was requested.
         kind: RequestKind,
         /// The track that it belongs to; null for a manifest.
         track: Option<Track>,
-        /// Bit rate by which the manifest names the rung asked for, its peak (table `rungs` has the others); null for a
+        /// Bit rate that the manifest gives for the requested rung, its peak (table `rungs` has the others); null for a
         /// manifest.
         rung_bps: Option<i64>,
         /// Number of the segment; null for others.
@@ -44,7 +44,7 @@ table! {
         abandoned: Option<Text>,
         /// Which attempt at this object it was, from 1.
         attempt: i64,
-        /// How much of the time from `t_ns` it took to open a connection, name and all; 0 if one was open; null if the
+        /// Time from `t_ns` until a connection was open, name resolution included; 0 if one was open; null if the
         /// player does not report it.
         handshake_ns: Option<i64>,
     }
@@ -67,7 +67,7 @@ table! {
         /// `BANDWIDTH` in the multivariant playlist, the sound that is played with it included; null if HLS does not
         /// list it as a variant.
         hls_bps: Option<BitRate>,
-        /// Nominal: what the scenario's ladder asks of the encoder, container not counted.
+        /// Nominal: the bit rate in the scenario's ladder, container not counted.
         nominal_bps: BitRate,
         /// Average over all segments, all bytes counted.
         average_bps: BitRate,
@@ -85,16 +85,16 @@ table! {
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
-        /// What it does.
+        /// Its state.
         state: PlayerState,
         /// Media buffered ahead of the playhead; null if the player does not report it.
         buffer_ms: Option<f64>,
         /// The playhead in media time; null if the player does not report it.
         position_ms: Option<f64>,
-        /// Bit rate by which the manifest names the video rung under the playhead, its peak (table `rungs` has the
+        /// Bit rate that the manifest gives for the video rung under the playhead, its peak (table `rungs` has the
         /// others); null before the first frame, or if the player does not report it.
         rung_bps: Option<i64>,
-        /// Live only: age of the picture under the playhead, from the moment it was captured.
+        /// Live only: age of the frame under the playhead, from the moment it was captured.
         latency_ms: Option<f64>,
         /// Playback speed: 1 is normal, 0 is paused.
         speed: f64,
@@ -103,7 +103,7 @@ table! {
         /// Throughput as the player estimates it; null before the first estimate, or if the player
         /// does not report it.
         estimate_bps: Option<i64>,
-        /// Pictures that were not shown because they were too late, so far; null if the player does
+        /// Frames that were not shown because they were too late, so far; null if the player does
         /// not report it, or does not decode.
         dropped_pictures: Option<i64>,
     }

@@ -1,17 +1,16 @@
-//! What protocol layers of hosts did.
+//! Packets, losses and delays in the protocol layers of hosts.
 
 use crate::table;
 use crate::table::Text;
 use crate::words::{Heading, KeyKind, Layer, Point};
 
 table! {
-    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it.
-    /// `layers.json` beside it records what each point saw and lost, and what recording cost the
-    /// host (`cost`): the `packets` that passed it, the processor time of the recorder while it
-    /// recorded (`recorder_ns`) and afterwards (`writing_ns`), and in `kernel` how long its BPF
-    /// programs ran (`run_ns` in `runs`) for the `packets` of a sample: the first `lasted_ns` with
-    /// packets, at most a second. The timing itself adds about 45 ns to each run, part of which is
-    /// in `run_ns`. If the kernel does not time BPF programs, `kernel` is null and `kernel_missing`
+    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it. `layers.json` in
+    /// the same folder has the packets seen and lost at each point. Its `cost` is that of recording: the `packets` that
+    /// passed the host, and the CPU time of the recorder during the recording (`recorder_ns`) and after it
+    /// (`writing_ns`). Its `kernel` has the run time of the BPF programs (`run_ns` in `runs`) for the `packets` of a
+    /// sample: the first `lasted_ns` with packets, at most a second. The timing itself adds about 45 ns to each run,
+    /// part of which is in `run_ns`. If the kernel does not time BPF programs, `kernel` is null and `kernel_missing`
     /// gives the reason.
     LayerRow = "layers" {
         /// When; for `send_call` the start of the system call, for `receive_call` its end.
@@ -20,7 +19,7 @@ table! {
         host: Text,
         /// Where.
         point: Point,
-        /// Which way it goes, as this host sees it.
+        /// Its direction, as this host sees it.
         direction: Heading,
         /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, the same on both hosts.
         flow: Text,
@@ -41,10 +40,9 @@ table! {
 }
 
 table! {
-    /// What one protocol layer did to one direction of one flow, in one second or over the whole
-    /// recording: the tables `layers` of two hosts joined. Loss and delay *between* are from the
-    /// layer's service access point in the sender to that in the receiver; its *own* are those
-    /// minus the same of the layer below.
+    /// Loss and delay of one direction of one flow in one protocol layer, in one second or over the whole recording:
+    /// the tables `layers` of two hosts joined. Loss and delay *between* are from the layer's service access point in
+    /// the sender to that in the receiver; its *own* are those minus the same of the layer below.
     LayerAccountRow = "layer_accounts" {
         /// When the second begins; null for the whole recording.
         t_ns: Option<i64>,

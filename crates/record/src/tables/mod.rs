@@ -30,11 +30,11 @@ tables! {
     LinkRow: link "Packets that met a link.";
     FlowRow: flows "Flows that endpoints reported; none in a folder of before there was this table.";
     LatenessRow: lateness "Whether endpoints ran while they should have.";
-    StandstillRow: standstills "When processors stood still.";
-    TcpRow: tcp "Looks at TCP sockets.";
+    StandstillRow: standstills "When CPUs stalled.";
+    TcpRow: tcp "Samples of TCP sockets.";
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";
-    HopRow: hops "What passed the links, as captures at both ends saw it.";
+    HopRow: hops "Packets on the links, as captures at both ends saw them.";
     RequestRow: requests "Requests of players.";
     RungRow: rungs "Rungs that origins offer.";
     PlayerRow: player "States of players.";
@@ -42,7 +42,7 @@ tables! {
     RateRow: rate "Control periods of senders of real-time video.";
     WebrtcRow: webrtc "Intervals of WebRTC peer connections.";
     WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";
-    QuicRow: quic "Looks at QUIC connections.";
+    QuicRow: quic "Samples of QUIC connections.";
     MoqSessionRow: moq_sessions "Sessions of Media over QUIC Transport.";
     MoqDataRow: moq_data "Objects of data tracks of Media over QUIC Transport.";
     ConferenceRow: conference "Periods of the ends of video calls.";

@@ -10,7 +10,7 @@ table! {
     /// One QUIC connection of one endpoint at one moment, at most every 10 ms; counters count from the connection's
     /// beginning.
     QuicRow = "quic" {
-        /// When it was looked at.
+        /// When it was sampled.
         t_ns: Time,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -18,23 +18,23 @@ table! {
         session: u64,
         /// Its congestion control.
         congestion: Text,
-        /// Congestion window; null where a browser does not say.
+        /// Congestion window; null where a browser does not report it.
         cwnd_bytes: Option<u64>,
         /// Slow-start threshold; null while it is infinite, and where the congestion control has none.
         ssthresh_bytes: Option<u64>,
-        /// Sent and neither acknowledged nor known lost; null where a browser does not say.
+        /// Sent and neither acknowledged nor known lost; null where a browser does not report it.
         in_flight_bytes: Option<u64>,
-        /// Handed to the connection and not sent yet, as near as can be known from outside: what streams took since there
-        /// was last nothing to send, less what was sent since; null of a browser.
+        /// Passed to the connection and not sent yet, as an estimate from outside: the bytes that streams took since
+        /// there was last nothing to send, minus those sent since; null for a browser.
         waiting_bytes: Option<u64>,
         /// Smoothed round-trip time (RFC 9002 §5.3).
         srtt_ns: Duration,
         /// Least round-trip time of the connection; null before the first acknowledgement.
         min_rtt_ns: Option<Duration>,
-        /// The rate at which packets leave, as the congestion control sets it, or at which a browser thinks that it can send;
-        /// null where it leaves that to the window.
+        /// The pacing rate of the congestion control, or a browser's estimate of its sending rate; null where only the
+        /// window limits the rate.
         pacing_bps: Option<BitRate>,
-        /// UDP datagrams sent; null where a browser does not say, as the counters that follow.
+        /// UDP datagrams sent; like the counters that follow, null where a browser does not report it.
         sent_packets: Option<u64>,
         /// Bytes of their payloads.
         sent_bytes: Option<u64>,
@@ -42,7 +42,7 @@ table! {
         received_bytes: Option<u64>,
         /// Packets that were declared lost.
         lost_packets: Option<u64>,
-        /// How often the congestion control was told of congestion; null where a browser does not say.
+        /// Congestion events that the congestion control received; null where a browser does not report it.
         congestion_events: Option<u64>,
         /// The bit rate that the encoder is set to; null where the endpoint has none.
         target_bps: Option<BitRate>,
@@ -62,8 +62,8 @@ table! {
         role: FlowRole,
         /// `LOCAL>REMOTE`, addresses and ports; the local address is null until it is known.
         addresses: Text,
-        /// The congestion control of this end. A browser says what it was asked for, as `default (Chromium)`, or nothing: `not
-        /// known`.
+        /// The congestion control of this end. A browser reports only the requested one, as `default (Chromium)`, or
+        /// nothing: `not known`.
         congestion: Text,
         /// The version that was negotiated, such as `moq-transport-18`; null without an agreement.
         version: Option<Text>,
@@ -77,9 +77,9 @@ table! {
         ended: Option<Text>,
         /// Streams that this end opened.
         streams: u64,
-        /// Datagrams that this end handed to QUIC; null of a browser.
+        /// Datagrams that this end passed to QUIC; null for a browser.
         datagrams: Option<u64>,
-        /// How often this viewer changed to another quality; null of others.
+        /// How often this viewer changed to another quality; null for other endpoints.
         switches: Option<u64>,
     }
 }

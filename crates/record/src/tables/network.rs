@@ -1,4 +1,4 @@
-//! What passed links and interfaces, and the flows and sockets it belongs to.
+//! The packets on links and interfaces, and the flows and sockets that they belong to.
 
 use suiro_units::Time;
 
@@ -16,7 +16,7 @@ table! {
         t_ns: i64,
         /// The link's name in the scenario.
         link: Text,
-        /// Which way it went.
+        /// Its direction.
         direction: Direction,
         /// Number of the packet in this direction, from 0; a duplicate has its original's number.
         packet: i64,
@@ -40,9 +40,9 @@ table! {
         dequeued_ns: Option<i64>,
         /// When the emulated link delivers it, computed, not measured; null if it does not.
         scheduled_ns: Option<i64>,
-        /// When it was handed to the receiving host; null if it was not. Packets that left with one system call have
-        /// their times spread evenly over it: `departure_error` in `trial.json` says how long calls took, and no time is
-        /// further off than that.
+        /// When it was delivered to the receiving host; null if it was not. Packets that left in one system call have
+        /// their times spread evenly over it: no time is off by more than the duration of that call, which is in
+        /// `departure_error` in `trial.json`.
         departed_ns: Option<i64>,
         /// How often it was sent on the medium that the stations of the link share (a half-duplex Ethernet or Wi-Fi),
         /// attempts that failed included; 0 if it never was. Null for other links, and in records of earlier versions.
@@ -51,10 +51,10 @@ table! {
 }
 
 table! {
-    /// One flow: a TCP connection, the connections of a TCP port, or what one UDP end sends to another. Each flow has
-    /// one row, which the endpoint that opens it writes: the one that connects or sends. If that is no program of
-    /// suiro, the endpoint that accepts the connection or receives writes it; for two commands, the lab writes what
-    /// the scenario says of the port. An end is `ADDRESS:PORT`, where `*` stands for any address or any port.
+    /// One flow: a TCP connection, the connections of a TCP port, or the packets from one UDP end to another. Each flow
+    /// has one row, which the endpoint that opens it writes: the one that connects or sends. If that is not a program
+    /// of suiro, the endpoint that accepts the connection or receives writes it; for two commands, the lab writes the
+    /// entry from the scenario's port. An end is `ADDRESS:PORT`, where `*` stands for any address or any port.
     FlowRow = "flows" {
         /// When it was opened.
         t_ns: Time,
@@ -82,9 +82,9 @@ table! {
 }
 
 table! {
-    /// One look at one TCP socket. A look that shows nothing new is left out, for at most a second:
-    /// a row holds until the socket's next one. A row with source `tcp_probe` is the state in which an ACK found the
-    /// socket; what that ACK changed is in the socket's next row, at the latest one sampling interval later.
+    /// One sample of one TCP socket. A sample that is equal to the one before is left out, for at most a second: a row
+    /// holds until the socket's next one. A row with source `tcp_probe` is the state in which an ACK found the socket;
+    /// the changes by that ACK are in the socket's next row, at the latest one sampling interval later.
     TcpRow = "tcp" {
         /// When it was sampled.
         t_ns: i64,
@@ -92,7 +92,7 @@ table! {
         host: Text,
         /// `LOCAL:PORT>REMOTE:PORT`.
         socket: Text,
-        /// How the socket was looked at.
+        /// How the socket was sampled.
         source: TcpSource,
         /// The congestion control's name as the kernel spells it.
         congestion: Text,
@@ -143,10 +143,10 @@ table! {
 }
 
 table! {
-    /// What passed one direction of a link, in 100 ms or over the whole trial, as captures at its two ends saw it
-    /// (`[record] capture`). The packets of both captures are matched by their contents; times are the kernel's. What is
-    /// sent and lost counts when it was sent, what is received when it was received. Only spans in which a packet passed
-    /// have rows.
+    /// The packets in one direction of a link, in 100 ms or over the whole trial, as captures at its two ends saw them
+    /// (`[record] capture`). The packets of both captures are matched by their contents; times are the kernel's. Sent
+    /// and lost packets count at their time of sending, received packets at their time of arrival. Only spans in which
+    /// a packet passed have rows.
     HopRow = "hops" {
         /// When the 100 ms begin; null for the whole trial.
         t_ns: Option<i64>,
@@ -174,8 +174,8 @@ table! {
         copies: Option<i64>,
         /// Packets that were received but not sent, not even with other contents; null where `lost` is.
         unknown: Option<i64>,
-        /// From sending to receiving, mean of the packets sent; null if none was received. Of several equal packets, not
-        /// all of which were received, none counts.
+        /// From sending to receiving, mean of the packets sent; null if none was received. Equal packets do not count
+        /// if one of them was lost.
         delay_mean_ms: Option<f64>,
         /// From sending to receiving, maximum.
         delay_max_ms: Option<f64>,
@@ -183,8 +183,8 @@ table! {
 }
 
 table! {
-    /// What a multicast router forwards: a row for each source of a group that it knows, every 50 ms, as its kernel counts
-    /// (/proc/net/ip_mr_cache). The counters are since the router began.
+    /// The packets that a multicast router forwards: a row for each source of a group that it knows, every 50 ms, from
+    /// its kernel's counters (/proc/net/ip_mr_cache). The counters are since the router began.
     MulticastRow = "multicast" {
         /// When it was read.
         t_ns: i64,
@@ -194,23 +194,23 @@ table! {
         group: Text,
         /// The source's address.
         source: Text,
-        /// The link that its packets come in by; null while the router does not know it.
+        /// The link on which its packets arrive; null while the router does not know it.
         input: Option<Text>,
-        /// The names of the links to which the router forwards these packets, separated by spaces; empty if no host behind
-        /// the router has joined the group. `register` among them: the router sends copies to the rendezvous point, to
-        /// announce the source.
+        /// The names of the links to which the router forwards these packets, separated by spaces; empty if no host
+        /// behind the router has joined the group. If `register` is among them, the router sends copies to the
+        /// rendezvous point, to announce the source.
         outputs: Text,
         /// Packets that came in, whether or not they went out.
         packets: i64,
         /// The bytes of their IP packets.
         bytes: i64,
-        /// Packets that came in by another link, and were dropped.
+        /// Packets that arrived on another link, and were dropped.
         wrong_packets: i64,
     }
 }
 
 table! {
-    /// The multicast that a router forwards by each of its links, every 50 ms, as its kernel counts
+    /// The multicast that a router forwards on each of its links, every 50 ms, from its kernel's counters
     /// (/proc/net/ip_mr_vif). The counters are since the router began; unicast does not count.
     MulticastLinkRow = "multicast_links" {
         /// When it was read.
@@ -219,11 +219,11 @@ table! {
         router: Text,
         /// The link; `register` for packets to or from other routers in PIM's register messages.
         link: Text,
-        /// Packets that came in by it and were forwarded, or would have been if somebody had wanted them.
+        /// Packets that arrived on it and were forwarded, or would have been if a receiver had joined.
         packets_in: i64,
         /// The bytes of their IP packets.
         bytes_in: i64,
-        /// Packets that went out by it.
+        /// Packets that left on it.
         packets_out: i64,
         /// The bytes of their IP packets.
         bytes_out: i64,

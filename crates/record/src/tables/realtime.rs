@@ -9,7 +9,7 @@ use crate::words::{FlowRole, SessionEnd, Signalling};
 table! {
     /// One control period of a sender of real-time media: from one update of its rate control (a
     /// report or a timer) to the next; and one each time that its source begins a group of
-    /// pictures. Rates count IP packets.
+    /// frames. Rates count IP packets.
     RateRow = "rate" {
         /// When the period ended.
         t_ns: i64,
@@ -17,19 +17,18 @@ table! {
         endpoint: Text,
         /// How long it was.
         period_ns: i64,
-        /// What the rate control allows from now on.
+        /// The rate that the rate control allows from now on.
         target_bps: i64,
-        /// What was sent in the period, retransmissions included.
+        /// The rate sent in the period, retransmissions included.
         send_bps: i64,
-        /// What the source produced in the period, before anything was held back or dropped.
+        /// The rate that the source produced in the period, before anything was held back or dropped.
         media_bps: i64,
         /// Share lost of the packets that a report of this period covers; null if there was no
         /// report, or it covers no packets.
         loss_ratio: Option<f64>,
         /// The round-trip time, smoothed; null before the first sample.
         rtt_ns: Option<i64>,
-        /// What the receiver received, by the reports of the period; null if they do not contain
-        /// it.
+        /// The rate at the receiver, from the reports of the period; null if they do not contain it.
         recv_bps: Option<i64>,
         /// The quantiser scale of the version that is being sent; null for an encoder in the loop.
         quantiser: Option<i64>,
@@ -37,17 +36,17 @@ table! {
         encoder_bps: Option<i64>,
         /// Bytes waiting in the sender.
         queue_bytes: i64,
-        /// What triggered the circuit breaker (RFC 8083) in this period; null almost always.
+        /// The reason why the circuit breaker (RFC 8083) stopped the sender in this period; almost always null.
         broken: Option<Text>,
-        /// Interarrival jitter (RFC 3550 §6.4.1) as the last report of the period gives it: the smoothed change of packets'
+        /// Interarrival jitter (RFC 3550 §6.4.1) in the last report of the period: the smoothed change of packets'
         /// transit times; null if there was no report.
         jitter_ns: Option<Duration>,
     }
 }
 
 table! {
-    /// What one end of a WebRTC peer connection did in about 100 ms. Rates are of IP packets, whatever they carry
-    /// (media, feedback, DTLS, STUN); a row is written while the connection lives.
+    /// One end of a WebRTC peer connection in about 100 ms. Rates are those of all IP packets (media, feedback, DTLS,
+    /// STUN); rows are written while the connection exists.
     WebrtcRow = "webrtc" {
         /// When the interval ended.
         t_ns: Time,
@@ -59,40 +58,40 @@ table! {
         role: FlowRole,
         /// How long the interval was.
         period_ns: Duration,
-        /// What congestion control estimates that the path carries; null at a receiver.
+        /// The congestion control's estimate of the path's capacity; null at a receiver.
         estimate_bps: Option<BitRate>,
         /// Bit rate that the encoder is set to; null at a receiver.
         target_bps: Option<BitRate>,
-        /// What was sent.
+        /// The rate sent.
         sent_bps: BitRate,
-        /// What was received.
+        /// The rate received.
         received_bps: BitRate,
-        /// Round-trip time by RTCP, or else by ICE's checks; null before the first.
+        /// Round-trip time from RTCP, or else from ICE's checks; null before the first.
         rtt_ns: Option<Duration>,
-        /// Share of packets lost in the last second by transport-wide feedback, of Chromium since the receiver report
-        /// before the last; null at a receiver, and without feedback.
+        /// Share of packets lost in the last second, from transport-wide feedback; for Chromium, since the last
+        /// receiver report but one. Null at a receiver, and without feedback.
         loss_ratio: Option<f64>,
         /// Packets that the receiver asked for again (NACK).
         nacks: u64,
-        /// Packets that were sent again because they were asked for; of Chromium, also those sent again to probe for
-        /// capacity; 0 at a receiver.
+        /// Packets that were sent again because the receiver requested them; for Chromium, also those sent again to
+        /// probe for capacity; 0 at a receiver.
         retransmissions: u64,
         /// Bytes that were sent only to probe for capacity; 0 at a receiver; null if Chromium sends, which does not
         /// count them.
         padding_bytes: Option<u64>,
-        /// Requests for a key frame by picture loss indication.
+        /// Requests for a key frame with a PLI (picture loss indication).
         plis: u64,
-        /// Requests for a key frame by full intra request.
+        /// Requests for a key frame with a FIR (full intra request).
         firs: u64,
-        /// Bytes that wait for the pacer; null at a receiver, and of Chromium.
+        /// Bytes that wait for the pacer; null at a receiver, and for Chromium.
         queue_bytes: Option<u64>,
-        /// For how long the first of them has waited; null at a receiver, and of Chromium.
+        /// For how long the first of them has waited; null at a receiver, and for Chromium.
         queue_ns: Option<Duration>,
-        /// Width of the pictures that the encoder is set to, or last made; null at a receiver.
+        /// Width of the frames that the encoder is set to, or last made; null at a receiver.
         width: Option<i64>,
-        /// Height of the pictures that the encoder is set to, or last made; null at a receiver.
+        /// Height of the frames that the encoder is set to, or last made; null at a receiver.
         height: Option<i64>,
-        /// Frames per second that the encoder is set to; null at a receiver, and of Chromium, whose encoder takes the
+        /// Frames per second that the encoder is set to; null at a receiver, and for Chromium, whose encoder takes the
         /// frames as they come.
         fps: Option<i64>,
     }
@@ -101,7 +100,7 @@ table! {
 table! {
     /// One WebRTC peer connection of one endpoint, from the offer to its end.
     WebrtcSessionRow = "webrtc_sessions" {
-        /// When the offer was made, or came.
+        /// When the offer was made, or arrived.
         t_ns: Time,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -109,7 +108,7 @@ table! {
         session: u64,
         /// Whether the endpoint sends or receives the video.
         role: FlowRole,
-        /// By which protocol the offer came.
+        /// The protocol of the offer.
         signalling: Signalling,
         /// When the answer was there; null if it never was.
         answered_ns: Option<Time>,
@@ -137,20 +136,20 @@ table! {
 }
 
 table! {
-    /// What one end of a video call did in about one second. A send call that fails drops its packet, and is counted. The
-    /// times of encoding and decoding are those that passed: they include turns of other programs on the processor.
+    /// One end of a video call in about one second. A send call that fails drops its packet, and is counted. The times
+    /// of encoding and decoding are elapsed times: they include the time in which other programs had the CPU.
     ConferenceRow = "conference" {
         /// When the period ended.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
-        /// How long it was: more than a second where the thread did not get the processor.
+        /// How long it was: more than a second where the thread did not get the CPU.
         period_ns: i64,
-        /// Pictures that were captured, encoded and handed to the socket.
+        /// Frames that were captured, encoded and passed to the socket.
         captured_pictures: i64,
-        /// Pictures that the camera had and the thread captured too late, so that they are left out.
+        /// Frames that the camera had and the thread captured too late, so that they are left out.
         skipped_pictures: i64,
-        /// Time that passed capturing and encoding.
+        /// Elapsed time of capturing and encoding.
         encode_ns: i64,
         /// Packets that the kernel took.
         sent_packets: i64,
@@ -164,11 +163,11 @@ table! {
         dropped_other_packets: i64,
         /// Packets received of the other end's stream.
         received_packets: i64,
-        /// Packets received of pictures that were over already.
+        /// Packets received of frames that had already ended.
         late_packets: i64,
         /// Packets received that do not belong to the call.
         refused_packets: i64,
-        /// Time that passed decoding.
+        /// Elapsed time of decoding.
         decode_ns: i64,
     }
 }

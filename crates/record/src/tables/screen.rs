@@ -17,7 +17,7 @@ table! {
         frame: i64,
         /// When it was captured; null unless live.
         captured_ns: Option<i64>,
-        /// Bit rate by which the manifest names the rung it came from, its peak; of real-time video, what its encoder is
+        /// Bit rate that the manifest gives for its rung, its peak; for real-time video, the rate that its encoder is
         /// set to, or the mean rate of its version; null if it was not received.
         rung_bps: Option<i64>,
         /// Its size as encoded; null where a transport does not show it (a segment holds many).
@@ -29,7 +29,7 @@ table! {
         received_ns: Option<i64>,
         /// True if a decoder could decode it.
         decodable: bool,
-        /// True if it was decoded although parts of it, or of pictures that it refers to, were
+        /// True if it was decoded although parts of it, or of frames that it refers to, were
         /// missing, so that a decoder had to conceal them.
         damaged: bool,
         /// When it was shown; null if it never was.
@@ -38,12 +38,12 @@ table! {
 }
 
 table! {
-    /// What was on the screen at one tick of the source's frame rate, from the first picture on, and
-    /// how good it looked. *Picture* scores compare what was shown with its own source frame;
-    /// *experience* scores compare it with the frame that should have been there at a constant
-    /// delay, so that freezes count. The two are never mixed. VMAF is at 1080 lines, the size of its model, against the
-    /// source in its own size; the columns `…_native`, and all columns in tables without these, are at the size of the
-    /// tallest rung, or of the camera. `screens.json` has both sizes.
+    /// The frame on the screen at one tick of the source's frame rate, from the first frame on, and its scores. The
+    /// columns `picture_…` compare the frame with its own source frame; the columns `experience_…` compare it with the
+    /// frame that should have been there at a constant delay, so that freezes count. The two are never mixed. VMAF is
+    /// at 1080 lines, the size of its model, against the source in its own size; the columns `…_native`, and all
+    /// columns in tables without these, are at the size of the tallest rung, or of the camera. `screens.json` has both
+    /// sizes.
     QualityRow = "quality" {
         /// The tick.
         t_ns: i64,
@@ -53,11 +53,11 @@ table! {
         frame: Option<i64>,
         /// True if it was there at the tick before.
         repeated: bool,
-        /// VMAF of the picture at 1080 lines, 0 to 100; null if repeated.
+        /// VMAF of the frame at 1080 lines, 0 to 100; null if repeated.
         picture_vmaf: Option<f64>,
-        /// Structural similarity of the picture's luma, up to 1; null if repeated.
+        /// Structural similarity of the frame's luma, up to 1; null if repeated.
         picture_ssim: Option<f64>,
-        /// Peak signal-to-noise ratio of the picture's luma in dB, 60 at most for 8 bits; null if
+        /// Peak signal-to-noise ratio of the frame's luma in dB, 60 at most for 8 bits; null if
         /// repeated.
         picture_psnr_db: Option<f64>,
         /// VMAF of the experience at 1080 lines, 0 to 100.
@@ -66,7 +66,7 @@ table! {
         experience_ssim: Option<f64>,
         /// Peak signal-to-noise ratio of the experience in dB.
         experience_psnr_db: Option<f64>,
-        /// VMAF of the picture at the native size; null if repeated, or `picture_vmaf` is that.
+        /// VMAF of the frame at the native size; null if repeated, or `picture_vmaf` is that.
         picture_vmaf_native: Option<f64>,
         /// VMAF of the experience at the native size; null if `experience_vmaf` is that.
         experience_vmaf_native: Option<f64>,
@@ -74,9 +74,9 @@ table! {
 }
 
 table! {
-    /// Why: what limited each flow, and what each stall, freeze, late stretch and fall of the quality came from. Derived
-    /// from the other tables: `suiro report` writes it into the trial's folder, and replaces it. An effect has a row for
-    /// each of its causes, the greatest share first.
+    /// Causes: what limited each flow, and the causes of each stall, freeze, late period and fall of the quality.
+    /// Derived from the other tables: `suiro report` writes it into the trial's folder, and replaces it. An effect has
+    /// a row for each of its causes, the greatest share first.
     CauseRow = "causes" {
         /// When it began.
         t_ns: i64,
@@ -84,20 +84,20 @@ table! {
         to_ns: i64,
         /// The viewer's endpoint, or the flow as table `tcp` or `link` names it.
         subject: Text,
-        /// What is explained.
+        /// The kind of effect.
         effect: Effect,
         /// Number of the effect in its trial, from 0; rows of one effect share it.
         number: u64,
-        /// What it came from.
+        /// Its cause.
         cause: Cause,
         /// Share of the effect's time that this cause explains, 0 to 1.
         share: f64,
-        /// Where that is recorded: `TABLE[ROW]` or `TABLE[FIRST..LAST]`, separated by `; `. Rows count from 0 over all
-        /// files of the table, in the order of their names. Of several rows, those that fulfil all conditions in braces
-        /// after them: `COLUMN=VALUE`, `COLUMN=FROM..TO` (`TO` excluded), `COLUMN<VALUE`, `COLUMN>COLUMN` or
+        /// The rows that show it: `TABLE[ROW]` or `TABLE[FIRST..LAST]`, separated by `; `. Rows count from 0 over all
+        /// files of the table, in the order of their names. Conditions in braces after several rows select those that
+        /// fulfil all of them: `COLUMN=VALUE`, `COLUMN=FROM..TO` (`TO` excluded), `COLUMN<VALUE`, `COLUMN>COLUMN` or
         /// `COLUMN-COLUMN>VALUE`.
         evidence: Text,
-        /// All of it in words; null unless it is the first row of an effect that somebody saw.
+        /// A sentence about the whole effect; null unless it is the first row of an effect that a viewer saw.
         sentence: Option<Text>,
     }
 }

@@ -43,9 +43,9 @@ table! {
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
-        /// A word for it. Of a node: `started`, `stopped`, `starved`, `lagging`, `late`, `recovered`, `failed`, `refused`. Of
-        /// a controller: `leads`, `follows`, `accepted`, `refused`, `heard`, `fault`, `well`, `replaced`, `ordered`, `done`,
-        /// `stuck`, `hook`, `registry`, `action`.
+        /// A word for it. For a node: `started`, `stopped`, `starved`, `lagging`, `late`, `recovered`, `failed`,
+        /// `refused`. For a controller: `leads`, `follows`, `accepted`, `refused`, `heard`, `fault`, `well`,
+        /// `replaced`, `ordered`, `done`, `stuck`, `hook`, `registry`, `action`.
         what: Text,
         /// The stream that it is about; null if it is about none.
         stream: Option<i64>,
@@ -105,8 +105,8 @@ table! {
 }
 
 table! {
-    /// What a converter did with one stream at one tick of its output: a tick is each frame time since the SMPTE epoch, the
-    /// same at all converters. A row for every tick from the one that belongs to the stream's first complete frame;
+    /// One stream at one tick of a converter's output: a tick is each frame time since the SMPTE epoch, the same at all
+    /// converters. There is a row for every tick from the one that belongs to the stream's first complete frame, but
     /// none for a stream whose sender has another clock.
     UncompressedShownRow = "uncompressed_shown" {
         /// When the tick was due.
@@ -119,26 +119,26 @@ table! {
         tick: i64,
         /// Length of a frame time.
         period_ns: i64,
-        /// The frame that belongs to this tick: as many before it as the converter's delay has frame times.
+        /// The frame that belongs to this tick: the tick's number minus the converter's delay in frame times.
         wanted_frame: i64,
         /// The frame that was shown, an older one if the wanted one had not arrived completely; null before the first.
         frame: Option<i64>,
         /// Number of the content shown; null if packets do not carry it, or nothing was shown.
         content: Option<i64>,
-        /// What the tick brought.
+        /// The outcome of the tick.
         outcome: Shown,
         /// How long before the tick the last packet of the wanted frame arrived; null if none did by then.
         margin_ns: Option<i64>,
         /// Frames between the one shown before and this one, which were never shown.
         skipped_frames: i64,
-        /// How late the converter itself was: it looked, or took the wanted frame from the socket, so long after the tick.
-        /// The outcome does not depend on it: what counts is when packets arrived.
+        /// How late the converter itself was: from the tick until it looked, or took the wanted frame from the socket.
+        /// The outcome depends only on the arrival of packets, not on this.
         late_ns: i64,
     }
 }
 
 table! {
-    /// What a sender of uncompressed video did in one second, stream by stream.
+    /// One stream of a sender of uncompressed video in one second.
     UncompressedSentRow = "uncompressed_sent" {
         /// When the second ended.
         t_ns: i64,
@@ -150,7 +150,7 @@ table! {
         stream: i64,
         /// Where it goes: `ADDRESS:PORT`.
         destination: Text,
-        /// Who cuts a burst into packets.
+        /// Where a burst is cut into packets.
         segmentation: Segmentation,
         /// Packets sent.
         packets: i64,
@@ -161,9 +161,9 @@ table! {
         /// Frames whose last packet left more than a frame time after it was due.
         late_frames: i64,
         /// Those of them that were late because the host of this virtual machine took the
-        /// processor.
+        /// CPU.
         late_steal: i64,
-        /// Those that were late because another thread had the processor.
+        /// Those that were late because another thread had the CPU.
         late_preempted: i64,
         /// Those that were late because the thread woke up late.
         late_waking: i64,
@@ -181,18 +181,18 @@ table! {
         unreachable_packets: i64,
         /// How often there was no room for a burst.
         no_room: i64,
-        /// Processor time of the thread, for all its streams.
+        /// CPU time of the thread, for all its streams.
         thread_ns: i64,
         /// Largest delay with which the thread woke up.
         woke_late_max_ns: i64,
-        /// Processor time that the host of this virtual machine took, of all processors; null if
+        /// CPU time that the host of this virtual machine took, of all CPUs; null if
         /// unknown.
         steal_ns: Option<i64>,
     }
 }
 
 table! {
-    /// What a receiver of uncompressed video received in one second, stream by stream.
+    /// One stream of a receiver of uncompressed video in one second.
     UncompressedReceivedRow = "uncompressed_received" {
         /// When the second ended.
         t_ns: i64,
@@ -218,7 +218,7 @@ table! {
         duplicate_packets: i64,
         /// Packets so old that they must be a replay.
         replayed_packets: i64,
-        /// Packets of other senders.
+        /// Packets from other senders.
         foreign_packets: i64,
         /// Datagrams that do not have the stream's format.
         malformed_packets: i64,
@@ -233,10 +233,9 @@ table! {
         /// Frames whose last packet arrived more than a frame time after it was due; null if sender
         /// and receiver have no common clock.
         late_frames: Option<i64>,
-        /// Largest number of packets in a bucket that drains at 1.1 times the mean rate, in the
-        /// style of ST 2110-21's network compatibility model (Cinst); null, like the next three
-        /// columns, until a first complete frame has shown how many packets its sender makes of
-        /// one.
+        /// Largest number of packets in a bucket that drains at 1.1 times the mean rate, in the style of ST 2110-21's
+        /// network compatibility model (Cinst). Null, like the next three columns, until a first complete frame has
+        /// shown how many packets its sender makes of one.
         burst_max_packets: Option<f64>,
         /// Packets that found that bucket above a wide sender's limit (Cmax).
         over_wide_packets: Option<i64>,
@@ -245,7 +244,7 @@ table! {
         /// Buffer in packets that reading at a constant rate would have needed, maximum over the
         /// frames, in the style of ST 2110-21's virtual receiver buffer (VRX).
         buffer_max_packets: Option<f64>,
-        /// Processor time of the thread, for all its streams.
+        /// CPU time of the thread, for all its streams.
         thread_ns: i64,
     }
 }

@@ -22,7 +22,7 @@ pub enum Unjudged {
     Named,
 }
 
-/// Every finding with its verdict, then the published tables beside the measured ones. Empty if there
+/// Every finding with its verdict, then the published tables next to the measured ones. Empty if there
 /// are none. Lines are at most `width` characters where a word or a table's column allows.
 pub fn findings_text(
     findings: &Findings,
@@ -59,7 +59,7 @@ pub fn findings_text(
 fn verdicts(findings: &[Finding]) -> String {
     let count = |wanted| findings.iter().filter(|finding| finding.verdict == wanted).count();
     let [hold, fail, unsure] =
-        [FindingVerdict::Holds, FindingVerdict::DoesNotHold, FindingVerdict::NotShown]
+        [FindingVerdict::Holds, FindingVerdict::DoesNotHold, FindingVerdict::Inconclusive]
             .map(|verdict| count(Some(verdict)));
     let open = count(None);
     let mut text = format!("{hold} of {} findings hold", findings.len());
@@ -67,7 +67,7 @@ fn verdicts(findings: &[Finding]) -> String {
         text.push_str(&format!(", {fail} {}", if fail == 1 { "does not" } else { "do not" }));
     }
     if unsure > 0 {
-        text.push_str(&format!(", {unsure} not shown"));
+        text.push_str(&format!(", {unsure} inconclusive"));
     }
     if open > 0 {
         text.push_str(&format!(", {open} cannot be judged"));
@@ -82,7 +82,7 @@ fn one(finding: &Finding, width: usize, ink: Ink) -> String {
             match verdict {
                 FindingVerdict::Holds => ink.good(&text),
                 FindingVerdict::DoesNotHold => ink.bad(&text),
-                FindingVerdict::NotShown => text,
+                FindingVerdict::Inconclusive => text,
             }
         }
         None => left("not judged", LEAD),
@@ -225,7 +225,7 @@ mod tests {
         let verdicts = [
             ("S0.1", Some(FindingVerdict::Holds)),
             ("S0.2", Some(FindingVerdict::DoesNotHold)),
-            ("S0.3", Some(FindingVerdict::NotShown)),
+            ("S0.3", Some(FindingVerdict::Inconclusive)),
             ("S0.4", None),
         ];
         Findings {
@@ -245,7 +245,7 @@ mod tests {
         let text = findings_text(&all(), Unjudged::Named, 80, false);
         let line = "  not judged: S0.4 (suiro findings DIR says why)";
         assert_eq!(text.lines().filter(|line| line.contains("S0.4")).collect::<Vec<_>>(), [line]);
-        assert!(text.contains("\n  S0.3  not shown"), "{text}");
+        assert!(text.contains("\n  S0.3  inconclusive"), "{text}");
     }
 
     #[test]

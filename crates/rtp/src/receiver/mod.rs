@@ -36,7 +36,7 @@ pub struct Config {
     pub again_type: Option<u8>,
     /// The canonical name (RFC 3550 §6.5.1).
     pub cname: String,
-    /// Whether each sender report is answered at once, as the study does, beside regular reports.
+    /// Whether each sender report is answered at once, as the study does, next to regular reports.
     pub answer: bool,
     /// How often congestion control feedback (RFC 8888) is sent; `None`: never.
     pub feedback: Option<Duration>,

@@ -41,7 +41,7 @@ impl Interval {
         self.next
     }
 
-    /// The interval before chance is added (§6.3.1): Td. A quarter of the bandwidth belongs to the
+    /// The interval before randomness is added (§6.3.1): Td. A quarter of the bandwidth belongs to the
     /// senders where they are at most a quarter of the members (§6.2); here they are one of two, so
     /// that all share all.
     pub fn mean(&self) -> Duration {

@@ -25,7 +25,7 @@ const INTERVAL_LEAST: Duration = Duration::from_secs(5);
 const STILL_REPORTS: u32 = 5;
 /// §4.3: an order of magnitude above TCP.
 const TIMES_TCP: f64 = 10.0;
-/// §4.3: groups of pictures, or round trips, over which congestion is looked at.
+/// §4.3: groups of frames, or round trips, over which congestion is looked at.
 const LONG: u64 = 10;
 /// §4.3: the most that this is, unless three reporting intervals are more.
 const WINDOW_MAX: Duration = Duration::from_secs(15);
@@ -60,7 +60,7 @@ impl fmt::Display for Cause {
             ),
             Self::Congestion(time, times) => write!(
                 f,
-                "congestion: over {:.1} s {times:.0} times of what a TCP would send",
+                "congestion: over {:.1} s {times:.0} times the rate of a TCP",
                 time.as_secs_f64()
             ),
         }

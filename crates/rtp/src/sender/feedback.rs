@@ -37,7 +37,7 @@ pub enum Disbelieved {
     #[error("more lost than sent")]
     Losses,
     /// It echoes a report that was never sent, or one from the future.
-    #[error("an echo of what was not sent")]
+    #[error("an echo of a report that was not sent")]
     Echo,
 }
 

@@ -70,7 +70,7 @@ pub struct Config {
 /// When a sender reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportTimes {
-    /// After so many pictures, at least one; and as RFC 3550 says, should no picture come.
+    /// After so many frames, at least one; and as RFC 3550 says, should no frame come.
     Pictures(u32),
     /// As RFC 3550 §6.3 says, with the reduced least interval.
     Standard,
@@ -136,7 +136,7 @@ pub struct Sender {
     /// Whether the circuit breaker's being triggered was told.
     broken: bool,
     report_due: bool,
-    /// Pictures since the last report.
+    /// Frames since the last report.
     pictures: u32,
     again_credit: f64,
     rtt: Option<Duration>,

@@ -45,25 +45,25 @@ impl Bounded for Ready {
 pub struct Command {
     /// The program and its arguments, which are not passed through a shell.
     pub command: Vec<String>,
-    /// Programs that must be installed besides, by name or path: those that a script starts. A trial that
-    /// misses one is skipped. The program of `command` is known, also behind `taskset`, `nice`, `chrt`, `env`,
-    /// `timeout` and the like, and in a simple `sh -c`. Default: none.
+    /// More programs that must be installed, by name or path: those that a script starts. A trial without one of them
+    /// is skipped. The program of `command` is known, also behind `taskset`, `nice`, `chrt`, `env`, `timeout` and the
+    /// like, and in a simple `sh -c`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
     /// When the endpoints after it may start. Default: at once.
     #[serde(default)]
     pub ready: Ready,
-    /// What the connections to its `ready` port carry, for the table `flows`. Default: `unknown`.
+    /// The kind of traffic on its `ready` port, for the table `flows`. Default: `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carries: Option<Carries>,
-    /// Whether it runs with all capabilities of the lab and all its files. If not, it keeps the capabilities that act on
-    /// its own host (NET_ADMIN, NET_RAW, NET_BIND_SERVICE) and may write only in the trial's folder, the working folder, and
-    /// a /tmp (its HOME), /var/tmp and /run that the commands of a trial share and that end with it. Of /home and /root it
-    /// sees the folders of its programs, of PATH and suiro's cache; the rest is read-only or hidden, /proc/sys (but
-    /// for /proc/sys/net), /sys, /etc/shadow and /etc/ssh among it. Default: `false`.
+    /// Whether it runs with all capabilities of the lab and all its files. If not, it keeps only the capabilities that
+    /// act on its own host (NET_ADMIN, NET_RAW, NET_BIND_SERVICE). It may write only in the trial's folder, the working
+    /// folder, /tmp (its HOME), /var/tmp and /run; the commands of a trial share these three, and they end with it. Of
+    /// /home and /root it sees the folders of its programs, of PATH and suiro's cache; the rest is read-only or hidden,
+    /// /proc/sys (but for /proc/sys/net), /sys, /etc/shadow and /etc/ssh among it. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub privileged: bool,
-    /// What it means if the program exits before the trial ends. Default: `allowed`.
+    /// The consequence if the program exits before the trial ends. Default: `allowed`.
     #[serde(default)]
     pub exit: Exit,
     /// The signal that asks it to stop at the trial's end. Default: `TERM`.

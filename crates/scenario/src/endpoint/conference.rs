@@ -24,12 +24,12 @@ bounds! {
     }
 }
 
-/// One end of a video call: it sends the other end synthetic video and receives theirs, as a desktop conference does.
-/// One thread captures, encodes, sends by a non-blocking socket, receives and decodes, so a processor with too much to
-/// do holds up all of it. Each picture is coded by itself (a cosine transform in blocks, as motion JPEG), at a constant
-/// size. A send call that fails drops its packet and is counted in the table `conference`. Its camera starts 1 s after
-/// its own start, when both ends have their sockets, and stops 0.5 s before the trial ends, so that the last pictures
-/// arrive.
+/// One end of a video call: it sends the other end synthetic video and receives the other end's video, like a desktop
+/// conference. One thread captures, encodes, sends by a non-blocking socket, receives and decodes, so a CPU with too
+/// much to do holds up all of it. Each frame is coded by itself (a cosine transform in blocks, as motion JPEG), at a
+/// constant size. A send call that fails drops its packet and is counted in the table `conference`. Its camera starts 1
+/// s after its own start, when both ends have their sockets, and stops 0.5 s before the trial ends, so that the last
+/// frames arrive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Conference>)]
@@ -39,16 +39,16 @@ pub struct Conference {
     /// UDP port that it sends from and receives at. Default: 5004.
     #[serde(default = "port")]
     pub port: u16,
-    /// Width of the pictures in pixels, a multiple of 16, the same at both ends. Default: 320.
+    /// Width of the frames in pixels, a multiple of 16, the same at both ends. Default: 320.
     #[serde(default = "width")]
     pub width: u32,
-    /// Height of the pictures in pixels, a multiple of 16, the same at both ends. Default: 240.
+    /// Height of the frames in pixels, a multiple of 16, the same at both ends. Default: 240.
     #[serde(default = "height")]
     pub height: u32,
-    /// Pictures per second. Default: 10.
+    /// Frames per second. Default: 10.
     #[serde(default = "fps")]
     pub fps: u32,
-    /// Size of an encoded picture: the finest quantiser with which it is not exceeded is taken. Default:
+    /// Size of an encoded frame: the finest quantiser with which it is not exceeded is taken. Default:
     /// 10 kB, about 1 bit per pixel at 320×240, as CellB has it.
     #[serde(default = "picture")]
     pub picture: Bytes,
@@ -61,7 +61,7 @@ pub struct Conference {
     /// Receive buffer of the socket as SO_RCVBUF takes it; Linux doubles it. Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// The processor that its thread stays on, counted from 0 over those that there are and round again. Default: any.
+    /// The CPU that its thread stays on, counted from 0 over those that there are and round again. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u8>,
 }
@@ -91,7 +91,7 @@ impl Kind for Conference {
         let Some(other) = check.peer::<Self>(&self.with) else { return };
         if (other.width, other.height) != (self.width, self.height) {
             let message = format!(
-                "pictures of {}×{}, but `{}` has {}×{}",
+                "frames of {}×{}, but `{}` has {}×{}",
                 self.width, self.height, self.with, other.width, other.height
             );
             check.push(check.refusal("width", message).hint("give both ends the same size"));

@@ -53,8 +53,8 @@ bounds! {
     }
 }
 
-/// A node of a stream server: it can send each of its streams, keeps all of them ready, and sends those that it is told to
-/// by AMWA NMOS IS-05. Its name is what a controller's desired state calls it.
+/// A node of a stream server: it can send each of its streams, keeps all of them ready, and sends those that are
+/// activated through AMWA NMOS IS-05. Its name is what a controller's desired state calls it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<UncompressedNode>)]
@@ -69,7 +69,7 @@ pub struct UncompressedNode {
     /// TCP port of its APIs. Default: 8080.
     #[serde(default = "port")]
     pub port: u16,
-    /// The pictures of its streams. Default: `1920x1080`.
+    /// The frames of its streams. Default: `1920x1080`.
     #[serde(default)]
     pub picture: UncompressedPicture,
     /// The format of packets. Default: `st2110`.
@@ -81,16 +81,16 @@ pub struct UncompressedNode {
     /// Number of different frames of each stream, all held in memory. Default: 10.
     #[serde(default = "frames")]
     pub frames: u32,
-    /// A storage that the frames are read from, of each stream one. Default: none, they are in memory.
+    /// A storage that the frames are read from, one for each stream. Default: none, they are in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<NodeStorage>,
     /// Limit on the packets of one burst. Default: 7.
     #[serde(default = "burst")]
     pub burst: u32,
-    /// The processor that its thread is pinned to, counted from 0, modulo the number of processors. Default: any.
+    /// The CPU that its thread is pinned to, counted from 0, modulo the number of CPUs. Default: any.
     #[serde(default)]
     pub cpu: Option<u8>,
-    /// When it dies, as by kill −9, counted from the trial's start. Default: never.
+    /// When it is killed (SIGKILL), counted from the trial's start. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dies: Option<Duration>,
 }
@@ -100,7 +100,7 @@ pub struct UncompressedNode {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<NodeStorage>)]
 pub struct NodeStorage {
-    /// The rate that it delivers a stream at.
+    /// The rate at which it delivers a stream.
     pub rate: BitRate,
     /// When it becomes slower, counted from the trial's start.
     pub slow_at: Duration,
@@ -108,14 +108,14 @@ pub struct NodeStorage {
     pub slow_rate: BitRate,
 }
 
-/// The pictures of uncompressed video: all have 59.94 frames per second, 4:2:2 of 10 bits.
+/// The frames of uncompressed video: all have 59.94 frames per second, 4:2:2 of 10 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum UncompressedPicture {
     /// 2.486 Gbit/s: an eighth of 8K.
     #[default]
     #[serde(rename = "1920x1080")]
     Full,
-    /// 3.178 Gbit/s, and 3.2 as IP in packets of 8800 bytes: what a stream of the study had with its own headers.
+    /// 3.178 Gbit/s, and 3.2 as IP in packets of 8800 bytes: as a stream of the study with its own headers.
     #[serde(rename = "2200x1205")]
     Study,
     /// 1.105 Gbit/s.
@@ -150,12 +150,12 @@ pub struct UncompressedRegistry {
     /// TCP port. Default: 8235.
     #[serde(default = "registry_port")]
     pub port: u16,
-    /// When it dies, as by kill −9, counted from the trial's start. Default: never.
+    /// When it is killed (SIGKILL), counted from the trial's start. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dies: Option<Duration>,
 }
 
-/// The controller of a stream server: it brings the streams to where its desired state wants them, and replaces nodes that
+/// The controller of a stream server: it moves the streams to the nodes of its desired state, and replaces nodes that
 /// die, starve or lag.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -166,15 +166,15 @@ pub struct UncompressedController {
     /// The desired state at the start: TOML, as `suiro uncompressed control` reads it. The host number n of the trial has
     /// the address 10.0.0.n.
     pub state: String,
-    /// Twins (SMPTE ST 2022-7) that are added to that state: the stream's number, and a second node that sends the same packets
-    /// to the same address, from where it is. Default: none.
+    /// Twins (SMPTE ST 2022-7) that are added to that state: the stream's number, and a second node that sends the same
+    /// packets to the same address. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub twins: BTreeMap<String, String>,
     /// The file that holds it, in the trial's folder. Controllers with the same file share it: one leads. Default:
     /// `desired.toml`.
     #[serde(default = "file")]
     pub file: PathBuf,
-    /// What the operator does, in the order of time.
+    /// The operator's actions, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<OperatorAction>,
     /// TCP port of its API and page. Default: 8090.
@@ -187,7 +187,7 @@ pub struct UncompressedController {
     /// frame times.
     #[serde(default = "lead_fault")]
     pub lead_fault: Duration,
-    /// How often it asks each node how it is. Default: 20 ms.
+    /// How often it asks each node for its state. Default: 20 ms.
     #[serde(default = "ask_every")]
     pub ask_every: Duration,
     /// How long a node may be silent before it is replaced. Default: 50 ms, three frame times.
@@ -196,7 +196,7 @@ pub struct UncompressedController {
     /// How many frames a node may repeat, or send late or not at all, within a second before it is replaced. Default: 3.
     #[serde(default = "faulty_frames")]
     pub faulty_frames: u32,
-    /// When it dies, as by kill −9, counted from the trial's start. Default: never.
+    /// When it is killed (SIGKILL), counted from the trial's start. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dies: Option<Duration>,
 }
@@ -207,10 +207,10 @@ pub struct UncompressedController {
 pub struct OperatorAction {
     /// When, counted from the trial's start.
     pub at: Duration,
-    /// Streams that another node shall send: the stream's number, and the node. All change at the same frame.
+    /// Streams to move to another node: the stream's number, and the node. All change at the same frame.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub moves: BTreeMap<String, String>,
-    /// Whether the streams shall be on air. Default: as before.
+    /// Whether the streams are to be on air. Default: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<bool>,
 }

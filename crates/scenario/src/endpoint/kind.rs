@@ -32,7 +32,7 @@ pub trait Kind: Any + Debug + Bounded {
         Some(())
     }
 
-    /// The congestion control that it asks the kernel for, and the key that says so.
+    /// The congestion control that it asks the kernel for, and the key that sets it.
     fn congestion(&self) -> Option<Congestion<'_>> {
         None
     }
@@ -100,7 +100,7 @@ pub struct Listens {
     pub transport: Transport,
     /// The ports, all of them.
     pub ports: RangeInclusive<u16>,
-    /// The key that says so.
+    /// The key that sets it.
     pub key: &'static str,
 }
 
@@ -181,7 +181,7 @@ pub enum Need<'a> {
 pub struct Viewer {
     /// How the video comes.
     pub delivery: Delivery,
-    /// Whether pictures with a loss are shown, as the decoder made them, instead of being left out.
+    /// Whether frames with a loss are shown, as the decoder made them, instead of being left out.
     pub shows_damage: bool,
 }
 

@@ -53,14 +53,14 @@ pub struct Endpoint {
     pub spec: EndpointSpec,
 }
 
-/// What it means if an endpoint does not run for a while, because it was stopped or waited for a processor.
+/// What it means if an endpoint does not run for a while, because it was stopped or waited for a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Absence {
-    /// More than 150 ms make the trial invalid: its figures would be those of the machine, not of the network.
+    /// More than 150 ms make the trial invalid: its results would be those of the machine, not of the network.
     #[default]
     Fails,
-    /// It is recorded only: the scenario itself keeps the processor busy.
+    /// It is recorded only: the scenario itself keeps the CPU busy.
     Ignored,
 }
 
@@ -140,7 +140,7 @@ kinds! {
     "multicast-sender" => multicast::MulticastSender,
     /// Joins and leaves a multicast group.
     "multicast-receiver" => multicast::MulticastReceiver,
-    /// Sends streams of uncompressed video as it is told to by NMOS.
+    /// Sends the streams of uncompressed video that are activated over NMOS.
     "uncompressed-node" => control::UncompressedNode,
     /// Knows the nodes that live.
     "uncompressed-registry" => control::UncompressedRegistry,
@@ -152,7 +152,7 @@ kinds! {
     "web-clients" => web::WebClients,
     /// One end of a video call.
     "conference" => conference::Conference,
-    /// Keeps the processor of a host busy with small packets.
+    /// Keeps the CPU of a host busy with small packets.
     "spray" => spray::Spray,
     /// Any program.
     "command" => command::Command,
@@ -197,7 +197,7 @@ pub(crate) struct Common {
     /// start in the order of the file, each when the one before is ready.
     #[serde(default)]
     pub start: Duration,
-    /// What it means if it does not run for more than 150 ms, because it was stopped or waited for a processor.
+    /// The consequence if it does not run for more than 150 ms, because it was stopped or waited for a CPU.
     #[serde(default)]
     pub absence: Absence,
 }
@@ -207,7 +207,7 @@ impl Common {
     pub const KEYS: [&str; 4] = ["host", "count", "start", "absence"];
 }
 
-/// Keys that every endpoint may have besides those of its kind, for suggestions.
+/// Keys that every endpoint may have in addition to those of its kind, for suggestions.
 const ALSO: [&str; 5] = ["kind", "host", "count", "start", "absence"];
 
 const fn one() -> u16 {

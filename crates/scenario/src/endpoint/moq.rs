@@ -109,7 +109,7 @@ impl Asked {
     }
 }
 
-/// Publishes what a camera sees by Media over QUIC Transport (MoQT): H.264 by an encoder, sent to a relay over raw QUIC.
+/// Publishes a camera over Media over QUIC Transport (MoQT): H.264 from an encoder, sent to a relay over raw QUIC.
 /// Its broadcast has the tracks `catalog.json`, as the `hang` format describes them, `video`, and `data`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -139,18 +139,20 @@ pub struct MoqPublisher {
     /// Default: 1.5 Mbit/s.
     #[serde(default = "rate")]
     pub rate: BitRate,
-    /// From one key frame to the next: who joins waits for one. Default: 2 s.
+    /// From one key frame to the next: a viewer that joins waits for one. Default: 2 s.
     #[serde(default = "key_every")]
     pub key_every: Duration,
-    /// What adapts to the link; a viewer that is to change between qualities has the same key. Default: `none`.
+    /// The part that adapts to the link; a viewer that is to change between qualities has the same key. Default:
+    /// `none`.
     #[serde(default)]
     pub adaptation: MoqAdaptation,
-    /// Bit rates of the lower qualities, each below the one before: with adaptation `qualities` or `both` each is a track of its
-    /// own beside that of `rate`, and is encoded while somebody receives it. Default: 60 % and 35 % of `rate`.
+    /// Bit rates of the lower qualities, each below the one before: with adaptation `qualities` or `both` each is a
+    /// track of its own next to that of `rate`, and is encoded while a viewer receives it. Default: 60 % and 35 % of
+    /// `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qualities: Option<Vec<BitRate>>,
-    /// A track of small objects beside the video, such as the state of a game: `json`, `binary` or `none`. Each has its number
-    /// and the time when it was published. Default: `none`.
+    /// A track of small objects next to the video, such as the state of a game: `json`, `binary` or `none`. Each has
+    /// its number and the time when it was published. Default: `none`.
     #[serde(default)]
     pub data: MoqData,
     /// From one object of the data track to the next. Default: 100 ms.
@@ -169,7 +171,7 @@ pub struct MoqPublisher {
     /// Its congestion control; Chromium has one of its own. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
-    /// δ of `copa`, which counts for no other: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
+    /// δ of `copa`, ignored by the others: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
     /// `moxygen` has 0.05.
     #[serde(default = "delta")]
     pub delta: f64,
@@ -178,8 +180,8 @@ pub struct MoqPublisher {
     pub qlog: bool,
 }
 
-/// A relay of Media over QUIC Transport: it passes each broadcast on to everyone who asks for it, and keeps what is newest
-/// for who joins later.
+/// A relay of Media over QUIC Transport: it passes each broadcast on to all its subscribers, and keeps the newest
+/// objects for those that join later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<MoqRelay>)]
@@ -187,14 +189,14 @@ pub struct MoqRelay {
     /// UDP port that it listens at. Default: 4443.
     #[serde(default = "port")]
     pub port: u16,
-    /// The bearer token that it asks for, of letters, digits and `-._~+/=`. Default: none is asked for.
+    /// The bearer token that it requires, of letters, digits and `-._~+/=`. Default: none is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Groups that are this much older than the newest are not passed on any more. Default: everything is passed on,
     /// however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
-    /// Memory for groups that somebody has not been sent yet; beyond it the oldest are dropped. Default: 64 MB.
+    /// Memory for groups that some subscriber has not been sent yet; beyond it the oldest are dropped. Default: 64 MB.
     #[serde(default = "cache")]
     pub cache: Bytes,
     /// Sessions at the same time; further ones are refused. Default: 2000.
@@ -206,7 +208,7 @@ pub struct MoqRelay {
     /// Its congestion control. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
-    /// δ of `copa`, which counts for no other: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
+    /// δ of `copa`, ignored by the others: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
     /// `moxygen` has 0.05.
     #[serde(default = "delta")]
     pub delta: f64,
@@ -215,7 +217,7 @@ pub struct MoqRelay {
     pub qlog: bool,
 }
 
-/// Receives a broadcast by Media over QUIC Transport and plays its video, without a screen.
+/// Receives a broadcast over Media over QUIC Transport and plays its video, without a screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<MoqViewer>)]
@@ -223,7 +225,7 @@ pub struct MoqViewer {
     /// The program that views: `suiro` or `chromium`. Default: `suiro`.
     #[serde(default, rename = "endpoint")]
     pub program: MoqProgram,
-    /// The `moq-relay` that it asks.
+    /// The `moq-relay` that it subscribes at.
     pub from: String,
     /// The broadcast's name. Default: `camera`.
     #[serde(default = "broadcast")]
@@ -238,13 +240,13 @@ pub struct MoqViewer {
     /// highest. Default: `none`.
     #[serde(default)]
     pub adaptation: MoqAdaptation,
-    /// How suiro's viewer plays; Chromium shows each picture as soon as it is decoded.
+    /// How suiro's viewer plays; Chromium shows each frame as soon as it is decoded.
     #[serde(default)]
     pub viewer: Policy,
-    /// Its congestion control, for what little it sends. Default: `cubic`.
+    /// Its congestion control, for the few packets that it sends. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
-    /// δ of `copa`, which counts for no other: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
+    /// δ of `copa`, ignored by the others: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
     /// `moxygen` has 0.05.
     #[serde(default = "delta")]
     pub delta: f64,
@@ -333,7 +335,7 @@ pub enum QuicCongestion {
     Cubic,
     /// BBRv3 (draft-ietf-ccwg-bbr).
     Bbr,
-    /// Copa, which goes by delay (Arun and Balakrishnan, NSDI 2018).
+    /// Copa, which reacts to delay (Arun and Balakrishnan, NSDI 2018).
     Copa,
 }
 
@@ -448,7 +450,7 @@ impl Kind for MoqViewer {
             let Self { draft, congestion, qlog, .. } = *self;
             Asked { draft, congestion, qlog }.check(check);
             if self.viewer != Policy::default() {
-                let message = "Chromium shows each picture as soon as it is decoded";
+                let message = "Chromium shows each frame as soon as it is decoded";
                 check.push(check.refusal("viewer", message).hint("remove viewer"));
             }
             if self.adaptation != MoqAdaptation::None {
@@ -479,7 +481,7 @@ fn check_relay_token(check: &mut Check<'_>, relay: &str, token: &Option<String>)
         && other.token.is_some()
         && other.token != *token
     {
-        let message = format!("`{relay}` asks for another token");
+        let message = format!("`{relay}` requires another token");
         check.push(check.refusal("token", message).hint("give both the same token"));
     }
 }

@@ -26,7 +26,7 @@ bounds! {
     }
 }
 
-/// Sends packets of one size to a multicast group at a constant rate, whoever listens: packets without content, with a
+/// Sends packets of one size to a multicast group at a constant rate, with or without receivers: packets without content, with a
 /// number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub struct MulticastSender {
     /// UDP port that it sends to. Default: 5004.
     #[serde(default = "port")]
     pub port: u16,
-    /// How fast it sends, headers included. Default: 1 Mbit/s.
+    /// Its rate, headers included. Default: 1 Mbit/s.
     #[serde(default = "rate")]
     pub rate: BitRate,
     /// Size of its IP packets. Default: 1400 B.
@@ -57,9 +57,9 @@ pub struct MulticastSender {
 pub struct MulticastReceiver {
     /// The group.
     pub group: Ipv4Addr,
-    /// The sender whose packets are wanted, a `multicast-sender` or an `uncompressed-sender`; of any other, none: with
-    /// IGMPv3, routers leave them out, and FRR's do so for groups of 232.0.0.0/8 only (RFC 4607): of another group, a
-    /// receiver that names a source gets nothing. Default: any.
+    /// The sender whose packets are wanted, a `multicast-sender` or an `uncompressed-sender`. With IGMPv3, routers
+    /// leave out packets of all other senders. FRR's routers support this for groups of 232.0.0.0/8 only (RFC 4607):
+    /// for another group, a receiver that names a source gets nothing. Default: any.
     #[serde(default)]
     pub source: Option<String>,
     /// How long it stays. Default: to the end.

@@ -56,7 +56,7 @@ pub struct RtpSender {
     pub choose: VersionRate,
     /// How it finds its rate.
     pub control: RateSpec,
-    /// How the packets of a picture follow one another. Default: `target`.
+    /// How the packets of a frame follow one another. Default: `target`.
     #[serde(default)]
     pub pace: Pace,
     /// Between which moments the round-trip time is measured. Default: `path`.
@@ -76,7 +76,7 @@ pub struct RtpSender {
     /// When it reports. Default: `study`.
     #[serde(default)]
     pub rtcp: RtcpTimes,
-    /// `study`: pictures from one sender report to the next. Default: 5.
+    /// `study`: frames from one sender report to the next. Default: 5.
     #[serde(default = "pictures")]
     pub report_pictures: u32,
 }
@@ -131,14 +131,14 @@ pub enum VersionRate {
     Mean,
 }
 
-/// How the packets of a picture follow one another.
+/// How the packets of a frame follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
     /// At the rate that the rate control allows.
     #[default]
     Target,
-    /// All at once when the picture is read: the sender of MPEG-TFRCP wrote each picture to its socket, and reports
+    /// All at once when the frame is read: the sender of MPEG-TFRCP wrote each frame to its socket, and reports
     /// wait behind it.
     None,
 }
@@ -171,7 +171,7 @@ pub enum OnBreak {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtcpTimes {
-    /// As in MPEG-TFRCP: the sender reports every few pictures, and the receiver answers at once.
+    /// As in MPEG-TFRCP: the sender reports every few frames, and the receiver answers at once.
     #[default]
     Study,
     /// As in RFC 3550 §6.3, with the reduced minimum interval of §6.2.
@@ -278,7 +278,7 @@ impl Kind for RtpReceiver {
         Some(Viewer { delivery: Delivery::Stream, shows_damage })
     }
 
-    /// What a camera showed, and what a loss made of pictures, is nowhere else to look at.
+    /// What a camera showed, and what a loss made of frames, is nowhere else to look at.
     fn keep_for_screen(&mut self) {
         self.save |= self.codec == RtpCodec::H264 || self.viewer.loss == Loss::Show;
     }

@@ -1,4 +1,4 @@
-//! `spray`: small packets that keep a host's processor at work.
+//! `spray`: small packets that keep a host's CPU at work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,13 +20,12 @@ bounds! {
 }
 
 /// Sends small UDP packets to a host without pause, as the program `spray` of SunOS did, so that receiving them keeps a
-/// processor busy. A cable's packets are received by the processor that sends them, in its softirq: pinned to the
-/// processor of the other host's application (`cpu`), this takes that processor away from it, as interrupts of a network
-/// card do. In turns of the length `flood` it runs at real-time priority, so the packets come before every process; in
-/// between, for the length `ease`, it has the priority of a process, as the kernel's own thread for softirqs has, and
-/// shares the processor. The lengths of turns vary at random between half of these and one and a half. No socket needs
-/// to listen: the packets are received and dropped. Needs the capability to use real-time priority, which endpoints
-/// have.
+/// CPU busy. A cable's packets are received by the CPU that sends them, in its softirq: pinned to the CPU of the other
+/// host's application (`cpu`), this takes that CPU away from it, as interrupts of a network card do. In turns of the
+/// length `flood` it runs at real-time priority, so the packets come before every process. In between, for the length
+/// `ease`, it has the priority of an ordinary process, like the kernel's own thread for softirqs, and shares the CPU.
+/// The lengths of turns vary at random between half of these and one and a half. No socket needs to listen: the packets
+/// are received and dropped. Needs the capability to use real-time priority, which endpoints have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Spray>)]
@@ -43,7 +42,7 @@ pub struct Spray {
     pub flood: Duration,
     /// How long its turns at ordinary priority last on average.
     pub ease: Duration,
-    /// The processor that its thread stays on, counted from 0 over those that there are and round again. Default: any.
+    /// The CPU that its thread stays on, counted from 0 over those that there are and round again. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u8>,
 }

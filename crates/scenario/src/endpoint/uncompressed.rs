@@ -1,5 +1,5 @@
 //! `uncompressed-sender` and `uncompressed-receiver`: uncompressed video, a stream for each part of the
-//! picture.
+//! frame.
 
 use std::net::Ipv4Addr;
 
@@ -51,7 +51,7 @@ impl Bounded for UncompressedSource {
 }
 
 /// Sends one stream of uncompressed video, 1920×1080 at 59.94 frames per second in 4:2:2 of 10 bits:
-/// synthetic pictures, each with its number and a checksum. Frame k begins k frame times after the
+/// synthetic frames, each with its number and a checksum. Frame k begins k frame times after the
 /// SMPTE epoch, whichever host sends it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +60,7 @@ pub struct UncompressedSender {
     /// The endpoint that it sends to, an `uncompressed-receiver`. Default: none, then it needs a `group`.
     #[serde(default)]
     pub to: Option<String>,
-    /// The multicast group that it sends to, whoever listens, such as `"239.1.1.1"`. Default: none, it sends `to` one
+    /// The multicast group that it sends to, with or without receivers, such as `"239.1.1.1"`. Default: none, it sends `to` one
     /// receiver.
     #[serde(default)]
     pub group: Option<Ipv4Addr>,
@@ -69,7 +69,7 @@ pub struct UncompressedSender {
     /// The format of packets. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
-    /// Its pictures, the same as its receiver's. In `raster`, the full ones are whole SDI rasters. Default: `1920x1080`.
+    /// Its frames, the same as its receiver's. In `raster`, the full ones are whole SDI rasters. Default: `1920x1080`.
     #[serde(default)]
     pub picture: UncompressedPicture,
     /// Largest IP packet; the path must carry it unfragmented. Default: 8800 B, as
@@ -83,7 +83,7 @@ pub struct UncompressedSender {
     /// frame of `raster` has 6.2 MB. Default: 30.
     #[serde(default = "frames")]
     pub frames: u32,
-    /// Frames that it reads ahead from a `storage`. Unless reading `copies`, a ring takes no memory beside that of the
+    /// Frames that it reads ahead from a `storage`. Unless reading `copies`, a ring takes no memory in addition to that of the
     /// different frames. Default: as many as `frames`.
     #[serde(default)]
     pub ring: Option<u32>,
@@ -94,8 +94,8 @@ pub struct UncompressedSender {
     /// begin with the same frame; later if it is not ready by then. Default: 0 s.
     #[serde(default)]
     pub begin: Duration,
-    /// The processor that its thread is pinned to, counted from 0, modulo the number of processors.
-    /// A sender and its receiver on the same processor share its cache. Default: any.
+    /// The CPU that its thread is pinned to, counted from 0, modulo the number of CPUs.
+    /// A sender and its receiver on the same CPU share its cache. Default: any.
     #[serde(default)]
     pub cpu: Option<u8>,
 }
@@ -118,7 +118,7 @@ pub struct UncompressedReceiver {
     /// The format of packets, the same as its senders'. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
-    /// The pictures of its streams, the same as its senders'. Default: `1920x1080`.
+    /// The frames of its streams, the same as its senders'. Default: `1920x1080`.
     #[serde(default)]
     pub picture: UncompressedPicture,
     /// Whether every frame's checksum is verified. Default: `true`.
@@ -127,14 +127,14 @@ pub struct UncompressedReceiver {
     /// Receive buffer of each stream. Default: 64 MiB.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
-    /// Frame times from the beginning of a frame to the tick at which its output shows it, as a converter that is locked to
-    /// others: frame k at tick k + delay, counted from the SMPTE epoch. A frame takes one frame time to be sent; the
-    /// rest is for frames that arrive late. Default: 6, which leaves 83 ms, more than twice as late as any frame of
-    /// eight streams was on two processors (35 ms).
+    /// Frame times from the beginning of a frame to the tick at which its output shows it, as a converter that is
+    /// locked to others: frame k at tick k + delay, counted from the SMPTE epoch. A frame takes one frame time to be
+    /// sent; the rest is for frames that arrive late. Default: 6, which leaves 83 ms: more than twice the worst
+    /// lateness of a frame of eight streams on two CPUs (35 ms).
     #[serde(default = "delay")]
     pub delay: u8,
-    /// The processor that its thread is pinned to, counted from 0, modulo the number of processors.
-    /// A sender and its receiver on the same processor share its cache. Default: any.
+    /// The CPU that its thread is pinned to, counted from 0, modulo the number of CPUs.
+    /// A sender and its receiver on the same CPU share its cache. Default: any.
     #[serde(default)]
     pub cpu: Option<u8>,
 }
@@ -158,7 +158,7 @@ pub enum UncompressedSource {
         /// them. Default: `true`.
         #[serde(default = "yes")]
         send: bool,
-        /// Whether reading takes processor time: each frame is copied from the page cache to the ring, as from a file
+        /// Whether reading takes CPU time: each frame is copied from the page cache to the ring, as from a file
         /// system; if not, it appears in memory, as from a card that writes there by itself. Default: `false`.
         #[serde(default)]
         copies: bool,
@@ -172,7 +172,7 @@ pub enum UncompressedFormat {
     /// As in the study: the whole SDI raster, 2.967 Gbit/s, in large packets of suiro's own format.
     #[default]
     Raster,
-    /// ST 2110-20: the picture, 2.486 Gbit/s.
+    /// ST 2110-20: the frame, 2.486 Gbit/s.
     St2110,
 }
 
@@ -255,7 +255,7 @@ impl UncompressedSender {
             let (ours, theirs) =
                 (format!("{}x{}", ours.0, ours.1), format!("{}x{}", theirs.0, theirs.1));
             let message = format!("it sends `{ours}`, but `{to}` takes `{theirs}`");
-            check.push(check.refusal("picture", message).hint("give both the same picture"));
+            check.push(check.refusal("picture", message).hint("give both the same `picture`"));
         }
         if receiver.format != self.format {
             let (ours, theirs) = (self.format.name(), receiver.format.name());

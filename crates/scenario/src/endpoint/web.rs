@@ -41,8 +41,7 @@ pub struct WebServer {
 /// Users who read web pages: each waits for an exponentially distributed *think time*, loads a
 /// page, and repeats this until the trial ends. A page has `objects` objects with sizes from a
 /// bounded Pareto distribution: the first is loaded over a new connection, the others over up to
-/// `connections`, and all close with the page. The random draws do not depend on what the network
-/// does.
+/// `connections`, and all close with the page. The random draws do not depend on the network.
 ///
 /// The heavy tail of sizes on the web is from Crovella and Bestavros, "Self-similarity in World
 /// Wide Web traffic", IEEE/ACM Transactions on Networking 5(6), 1997. The default values are ours.

@@ -53,10 +53,10 @@ impl WebrtcProgram {
     }
 }
 
-/// Publishes what a camera sees over WebRTC: H.264 by an encoder that follows the estimate of congestion
-/// control, first with its bit rate, then its frame rate, then the size of its pictures. It serves WHEP at
-/// `http://HOST:PORT/whep` to any number of viewers, each a peer connection of its own; or, with `to`, offers its video
-/// to a viewer by WHIP. One encoder serves all viewers: it follows the least estimate of them.
+/// Publishes a camera over WebRTC: H.264 from an encoder that follows the estimate of congestion control, first with
+/// its bit rate, then its frame rate, then the size of its frames. It serves WHEP at `http://HOST:PORT/whep` to any
+/// number of viewers, each a peer connection of its own; or, with `to`, offers its video to a viewer over WHIP. One
+/// encoder serves all viewers: it follows the least estimate of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<WebrtcPublisher>)]
@@ -66,13 +66,13 @@ pub struct WebrtcPublisher {
     /// The program that publishes: `suiro` or `chromium`. Default: `suiro`.
     #[serde(default, rename = "endpoint")]
     pub program: WebrtcProgram,
-    /// A `webrtc-viewer` without `from`, to which it makes an offer by WHIP. Default: none, it serves WHEP.
+    /// A `webrtc-viewer` without `from`, to which it makes an offer over WHIP. Default: none, it serves WHEP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// TCP port at which it serves WHEP. Default: 8889.
     #[serde(default = "port")]
     pub port: u16,
-    /// The bearer token that a viewer must have, of letters, digits and `-._~+/=`. Default: none is asked for.
+    /// The bearer token that a viewer must have, of letters, digits and `-._~+/=`. Default: none is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// The estimate that congestion control begins with; Chromium's is always 300 kbit/s. Default: 300 kbit/s, as
@@ -92,14 +92,14 @@ pub struct WebrtcViewer {
     /// The program that views: `suiro` or `chromium`. Default: `suiro`.
     #[serde(default, rename = "endpoint")]
     pub program: WebrtcProgram,
-    /// The `webrtc-publisher` to which it makes an offer by WHEP. Default: none, it serves WHIP at
+    /// The `webrtc-publisher` to which it makes an offer over WHEP. Default: none, it serves WHIP at
     /// `http://HOST:PORT/whip`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// TCP port at which it serves WHIP. Default: 8889.
     #[serde(default = "port")]
     pub port: u16,
-    /// The bearer token: without `from`, the one that a publisher must have. Default: none is asked for.
+    /// The bearer token: without `from`, the one that a publisher must have. Default: none is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// How suiro's viewer plays; Chromium has a jitter buffer of its own.
@@ -218,7 +218,7 @@ impl Kind for WebrtcViewer {
 }
 
 fn or_none(name: &Option<String>) -> &str {
-    name.as_deref().unwrap_or("nobody")
+    name.as_deref().unwrap_or("no endpoint")
 }
 
 pub(super) fn check_token(check: &mut Check<'_>, token: Option<&str>) {
@@ -239,7 +239,7 @@ fn check_same_token(
     other: &str,
 ) {
     if ours != theirs {
-        let message = format!("`{other}` asks for another token");
+        let message = format!("`{other}` requires another token");
         check.push(check.refusal("token", message).hint("give both the same token, or neither"));
     }
 }

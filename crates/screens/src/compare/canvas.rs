@@ -1,4 +1,4 @@
-//! A picture in 4:2:0 to draw on: rectangles and text.
+//! A frame in 4:2:0 to draw on: rectangles and text.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ struct Mask {
     advance: f32,
 }
 
-/// The picture.
+/// The frame.
 #[derive(Debug)]
 pub struct Canvas {
     width: u32,
@@ -92,12 +92,12 @@ impl Canvas {
         &self.bytes
     }
 
-    /// Draws the picture of another canvas of the same size.
+    /// Draws the frame of another canvas of the same size.
     pub fn copy(&mut self, from: &Self) {
         self.bytes.copy_from_slice(&from.bytes);
     }
 
-    /// Fills what lies of an area within the picture. Chroma has half the resolution: edges at odd
+    /// Fills what lies of an area within the frame. Chroma has half the resolution: edges at odd
     /// pixels bear their neighbour's tint.
     pub fn fill(&mut self, area: Area, colour: Colour) {
         let right = (area.x + area.width).min(self.width);

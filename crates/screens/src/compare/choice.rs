@@ -5,14 +5,14 @@ use suiro_record::PlannedTrial;
 
 use crate::Unsuitable;
 
-/// Most trials that fit on one picture.
+/// Most trials that fit on one frame.
 pub const TRIALS_MAX: usize = 9;
 
 /// The trials that were asked for, in that order; where nothing was asked, the first repetition of
 /// every cell.
 ///
 /// # Errors
-/// [`Unsuitable`]: a word that fits no cell, or several; more than fit on a picture.
+/// [`Unsuitable`]: a word that fits no cell, or several; more than fit on a frame.
 pub fn choose<'p>(plan: &'p [PlannedTrial], asked: &[String]) -> Result<Vec<&'p PlannedTrial>> {
     let chosen = match asked {
         [] => plan.iter().filter(|planned| planned.repetition == 1).collect(),
@@ -21,7 +21,7 @@ pub fn choose<'p>(plan: &'p [PlannedTrial], asked: &[String]) -> Result<Vec<&'p 
     if chosen.len() > TRIALS_MAX {
         let (count, hint) = (chosen.len(), names(plan).join(", "));
         bail!(Unsuitable(format!(
-            "{count} trials are too many: {TRIALS_MAX} fit on a picture\nhint: choose with --cells among {hint}"
+            "{count} trials are too many: {TRIALS_MAX} fit on a frame\nhint: choose with --cells among {hint}"
         )));
     }
     Ok(chosen)

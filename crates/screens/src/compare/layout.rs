@@ -3,7 +3,7 @@
 
 use super::canvas::Area;
 
-/// The picture is as large as it can be within this: full HD.
+/// The frame is as large as it can be within this: full HD.
 const WIDTH_MAX: u32 = 1920;
 const HEIGHT_MAX: u32 = 1080;
 
@@ -29,7 +29,7 @@ pub struct TileAreas {
     pub graph: Area,
 }
 
-/// The whole picture.
+/// The whole frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Its width; even.

@@ -36,7 +36,7 @@ pub struct Request<'a> {
     pub cells: &'a [String],
     /// The viewer whose screen is shown, where a trial has several; `None`: the first.
     pub player: Option<&'a str>,
-    /// The video to write; the poster, a still of it, is written beside it as PNG.
+    /// The video to write; the poster, a still of it, is written next to it as PNG.
     pub output: &'a Path,
 }
 
@@ -106,7 +106,7 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
     Ok(Shown { tile, screen, size: (width, height.saturating_sub(strip)), strip, video })
 }
 
-/// Why a viewer's picture stood still, by table `causes`, which `suiro report` writes; none in a folder of before.
+/// Why a viewer's video froze, by table `causes`, which `suiro report` writes; none in a folder of before.
 fn reasons(dir: &Path, endpoint: &str) -> Result<Vec<(i64, i64, String)>> {
     let rows: Vec<CauseRow> = Reader::read_all(dir)?;
     let still = rows.into_iter().filter(|row| matches!(row.effect, Effect::Stall | Effect::Freeze));

@@ -21,7 +21,7 @@ pub struct Tile {
     pub label: String,
     /// What its viewer saw.
     pub viewing: Viewing,
-    /// Why it stood still: from, to, and the reason in a few words.
+    /// Why it stalled: from, to, and the reason in a few words.
     pub reasons: Vec<(i64, i64, String)>,
 }
 
@@ -69,7 +69,7 @@ fn palette() -> Palette {
 /// What the graphs show: one quantity, on one scale for all tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quantity {
-    /// Age of the picture.
+    /// Age of the frame.
     Latency,
     /// Media buffered.
     Buffer,
@@ -119,7 +119,7 @@ impl Painter {
         painter
     }
 
-    /// The picture at a time, without the videos: planes one after the other.
+    /// The frame at a time, without the videos: planes one after the other.
     pub fn paint(&mut self, t_ns: i64) -> &[u8] {
         self.canvas.copy(&self.still);
         let clock = format!("{:.1} s", t_ns as f64 / 1e9);

@@ -35,7 +35,7 @@ pub fn input(
     begun_ns: i64,
     rung: impl Fn(u64) -> Result<usize>,
 ) -> Result<Value> {
-    let first = viewing.moments.first().context("the table `frames` tells of no picture shown")?;
+    let first = viewing.moments.first().context("table `frames` has no frame that was shown")?;
     let stretches = stretches(package, viewing, rung)?;
     let fps = picture(&package.video[stretches[0].rung])?.2;
     let mut before = 0;
@@ -83,7 +83,7 @@ fn stretches(
     let mut last = None;
     for moment in &viewing.moments {
         let rate = moment.rung_bps.and_then(|rate| u64::try_from(rate).ok());
-        let rate = rate.context("the table `frames` does not tell the rung")?;
+        let rate = rate.context("table `frames` does not have the rung")?;
         let rung = match last {
             Some((known, rung)) if known == rate => rung,
             _ => rung(rate)?,
@@ -276,6 +276,6 @@ mod tests {
         package.video[0].content = large;
         assert!(made(&package).unwrap_err().to_string().contains("3840x2160"));
         let nothing = input(&package, &Viewing::default(), 0, |_| Ok(0)).unwrap_err();
-        assert!(nothing.to_string().contains("no picture"), "{nothing}");
+        assert!(nothing.to_string().contains("no frame"), "{nothing}");
     }
 }

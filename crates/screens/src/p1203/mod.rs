@@ -90,7 +90,7 @@ impl Program {
         let Viewer { name, package, trial, records } = viewer;
         let own = records.player.iter().filter(|row| &*row.endpoint == *name);
         let begun = own.map(|row| row.t_ns).min();
-        let begun = begun.context("the table `player` does not tell when the player began")?;
+        let begun = begun.context("table `player` does not have the start of the player")?;
         let seen = viewing(trial, records, name);
         let rung = |rate| crate::rung(package, Some(rate));
         let input = input::input(package, &seen, begun, rung)?;
@@ -106,7 +106,7 @@ impl Program {
         let ended = bounded::run(&self.path, &arguments, self.limits, stop)?;
         if String::from_utf8_lossy(&ended.output).contains("'accept'") {
             let path = self.path.display();
-            bail!("it asks for consent to its licence: run `{path}` once by hand as this user");
+            bail!("it requires consent to its licence: run `{path}` once yourself as this user");
         }
         parse(self.answer(&ended)?, media_s)
     }
@@ -137,7 +137,7 @@ struct Scores {
 /// The answer to one input: an object of one entry, which bears the name of the input's file.
 fn parse(text: &str, media_s: f64) -> Result<P1203> {
     let answers: BTreeMap<String, Scores> =
-        serde_json::from_str(text).context("its answer is not what p1203-standalone writes")?;
+        serde_json::from_str(text).context("its output is not that of p1203-standalone")?;
     let count = answers.len();
     ensure!(count == 1, "it answers for {count} inputs; there was one");
     let Scores { o46, o35, o23, mode } =

@@ -46,12 +46,12 @@ fn our_side_gives_one_file_and_takes_the_scores() {
 #[test]
 fn hostile_answers_are_told_and_bounded() {
     for (commands, why) in [
-        ("", "not what p1203-standalone writes"),
+        ("", "not that of p1203-standalone"),
         ("echo '{}'", "0 inputs"),
-        ("echo '[]'", "not what"),
-        (r#"echo '{"a": {"O46": NaN, "mode": 0}}'"#, "not what"),
-        (r#"echo '{"a": {"O46": 1e999, "mode": 0}}'"#, "not what"),
-        (r#"echo '{"a": {"O46": "3", "mode": 0}}'"#, "not what"),
+        ("echo '[]'", "not that of"),
+        (r#"echo '{"a": {"O46": NaN, "mode": 0}}'"#, "not that of"),
+        (r#"echo '{"a": {"O46": 1e999, "mode": 0}}'"#, "not that of"),
+        (r#"echo '{"a": {"O46": "3", "mode": 0}}'"#, "not that of"),
         (r#"echo '{"a": {"O35": 3, "mode": 0}}'"#, "O46"),
         (r#"echo '{"a": {"O46": 5.01, "mode": 0}}'"#, "O46 is 5.01"),
         (r#"echo '{"a": {"O46": 3, "O23": 0.9, "mode": 0}}'"#, "O23 is 0.9"),

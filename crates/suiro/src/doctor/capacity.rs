@@ -1,4 +1,4 @@
-//! How many trials this machine can run side by side: tried, not computed from the number of processors.
+//! How many trials this machine can run side by side: tried, not computed from the number of CPUs.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use suiro_record::Folder;
 
 use crate::Usage;
 
-/// Most trials that are tried side by side, for each processor.
+/// Most trials that are tried side by side, for each CPU.
 const PER_CORE_MAX: u32 = 4;
 
 /// How long each trial measures.

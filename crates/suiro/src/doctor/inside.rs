@@ -48,7 +48,7 @@ const TRIALS: [Trial; 6] = [
     Trial {
         name: "link capacity",
         need: Need::Optional,
-        purpose: "what one emulated link carries now, each way",
+        purpose: "the rate of one emulated link now, in each direction",
         mend: "",
         attempt: carried,
     },
@@ -176,7 +176,7 @@ fn carried() -> anyhow::Result<String> {
 
 fn diagnostics() -> anyhow::Result<String> {
     let sockets = Host::new("a")?.enter(suiro_tcp::count_sockets)??;
-    Ok(format!("asked: {sockets} sockets in a new host"))
+    Ok(format!("queried: {sockets} sockets in a new host"))
 }
 
 fn congestion() -> anyhow::Result<String> {

@@ -42,7 +42,11 @@ fn privilege() -> Check {
     let found = format!("uid {}, {count} capabilities", uid.as_raw());
     let check = Check::ok(GROUP, "privilege", purpose, &found);
     let full = Privilege::of_this_process() == Privilege::Root;
-    if full { check } else { check.but(State::Limited, "sudo suiro …, only for what needs it") }
+    if full {
+        check
+    } else {
+        check.but(State::Limited, "sudo suiro …, only for commands that need it")
+    }
 }
 
 /// The sandbox that `suiro run` would make.

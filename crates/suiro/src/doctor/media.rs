@@ -58,7 +58,7 @@ fn feature_check(ffmpeg: &Ffmpeg, feature: Feature) -> Check {
     let (purpose, required) = match feature {
         Feature::Libx264 => ("H.264 ladders", true),
         Feature::Aac => ("sound", true),
-        Feature::Libvmaf => ("picture quality as a viewer sees it", false),
+        Feature::Libvmaf => ("frame quality as a viewer sees it", false),
         Feature::Whip => ("publishing over WebRTC", false),
     };
     let mut check = Check::ok(GROUP, feature.name(), purpose, found);

@@ -1,5 +1,5 @@
 //! `suiro doctor`: what this host can and cannot do, what each thing is for, and the command that
-//! mends it. Where a facility can be tried it is tried, not guessed from a version.
+//! fixes it. Where a facility can be tried it is tried, not guessed from a version.
 
 mod bpf;
 mod btf;

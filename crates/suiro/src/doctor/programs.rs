@@ -1,4 +1,4 @@
-//! Programs that suiro starts, and tools beside it.
+//! Programs that suiro starts, and tools next to it.
 
 use std::io::Read;
 use std::path::Path;
@@ -36,7 +36,7 @@ const PROGRAMS: [Program; 7] = [
     },
     Program {
         name: "ping",
-        purpose: "measures by hand, and in tests of the link",
+        purpose: "measures manually, and in tests of the link",
         commands: &["ping"],
         version: "-V",
         required: false,
@@ -44,7 +44,7 @@ const PROGRAMS: [Program; 7] = [
     },
     Program {
         name: "iperf3",
-        purpose: "load by hand, and in tests of the link",
+        purpose: "load manually, and in tests of the link",
         commands: &["iperf3"],
         version: "--version",
         required: false,
@@ -52,7 +52,7 @@ const PROGRAMS: [Program; 7] = [
     },
     Program {
         name: "tshark",
-        purpose: "reads captures by hand",
+        purpose: "reads captures manually",
         commands: &["tshark"],
         version: "--version",
         required: false,

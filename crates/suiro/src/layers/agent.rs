@@ -32,7 +32,7 @@ pub struct AgentArgs {
     /// The folder that `suiro layers keys` made for this host.
     #[arg(long, value_name = "DIR")]
     identity: PathBuf,
-    /// What may be watched, as for `suiro layers record`. Up to 8.
+    /// The flows that may be watched, as for `suiro layers record`. Up to 8.
     #[arg(long, value_name = "FLOW", required = true)]
     flow: Vec<FlowFilter>,
     /// Where to listen.

@@ -12,7 +12,7 @@ use crate::Outcome;
 
 pub(super) const EXAMPLES: &str = "Examples:
   suiro layers keys trust studio.example 192.0.2.7 --watcher laptop
-  scp -r trust/studio.example studio.example:        what only that host needs";
+  scp -r trust/studio.example studio.example:        the files that only that host needs";
 
 /// Arguments of `layers keys`.
 #[derive(Debug, Args)]

@@ -47,8 +47,7 @@ pub enum LayersCommand {
     /// Join the recordings of two hosts, and report which layer of which host caused loss or delay.
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
-    /// Join the captures of two hosts, pcapng or pcap, and say what the way between them lost and
-    /// delayed.
+    /// Join the captures of two hosts, pcapng or pcap, and print the losses and delays of the path between them.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(analyze::AnalyzeArgs),
     /// Let watchers elsewhere record chosen flows of this host, over mutual TLS. Needs the rights of

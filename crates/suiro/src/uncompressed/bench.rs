@@ -102,7 +102,7 @@ pub struct SendArgs {
     /// 2.967 Gbit/s].
     #[arg(long, value_name = "RATE")]
     rate: Option<BitRate>,
-    /// The processor to pin the sending thread to [default: any].
+    /// The CPU to pin the sending thread to [default: any].
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
 }

@@ -45,7 +45,7 @@ pub struct Serving {
     /// Trust certificates that this authority issued (PEM): of registry and nodes.
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
-    /// Serve other hosts without a token: whoever reaches the port can command the streams.
+    /// Serve other hosts without a token: every program that reaches the port can command the streams.
     #[arg(long)]
     insecure: bool,
     /// Folder for the records; none are written otherwise.
@@ -56,7 +56,7 @@ pub struct Serving {
 /// Arguments of `node`.
 #[derive(Debug, Args)]
 pub struct NodeArgs {
-    /// Its name: what the desired state calls it.
+    /// Its name in the desired state.
     #[arg(long, value_name = "NAME")]
     name: String,
     /// The address of the interface that its streams leave by.
@@ -71,7 +71,7 @@ pub struct NodeArgs {
     /// A stream that it can store: its number and the folder of the stores; each recording is a new file there.
     #[arg(long = "store", value_name = "N=DIR", value_parser = Stored::from_str)]
     stores: Vec<Stored>,
-    /// The pictures of its streams [default: those of its frame stores, else 1920x1080 YCbCr-4:2:2 10 60000/1001].
+    /// The frames of its streams [default: those of its frame stores, else 1920x1080 YCbCr-4:2:2 10 60000/1001].
     #[arg(long, value_name = "GEOMETRY")]
     geometry: Option<Geometry>,
     /// How many streams it may send at a time.
@@ -83,7 +83,7 @@ pub struct NodeArgs {
     /// Frames in the ring of each stream.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..=100_000))]
     ring: u32,
-    /// The processor to pin the sending thread to [default: any].
+    /// The CPU to pin the sending thread to [default: any].
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
     #[command(flatten)]
@@ -152,7 +152,7 @@ pub enum ControlCommand {
     Stop(AskArgs),
     /// Move a stream to another node while it plays.
     Move(MoveArgs),
-    /// Begin to store the streams where `stored_by` says, all at the same frame.
+    /// Begin to store the streams at the nodes in `stored_by`, all at the same frame.
     StartStoring(AskArgs),
     /// End all recordings, at the same frame.
     StopStoring(AskArgs),
@@ -288,7 +288,7 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
     })
 }
 
-/// The streams of a node; their pictures must be the same.
+/// The streams of a node; their frames must be the same.
 fn outlets(
     offered: &[Offered],
     mut geometry: Option<Geometry>,
@@ -305,7 +305,7 @@ fn outlets(
         };
         if let Some(other) = geometry.replace(own).filter(|other| *other != own) {
             bail!(Usage(format!(
-                "--stream {number}: expected pictures of {other}, as before, found {own}"
+                "--stream {number}: expected frames of {other}, as before, found {own}"
             )));
         }
         let source = match store {
@@ -317,7 +317,7 @@ fn outlets(
     let geometry = geometry.unwrap_or(Geometry::HD);
     if !synth::fits(&geometry) && offered.iter().any(|own| own.store.is_none()) {
         bail!(Usage(format!(
-            "--geometry {geometry}: synthetic pictures have no room for their stamp"
+            "--geometry {geometry}: synthetic frames have no room for their stamp"
         )));
     }
     Ok((outlets, geometry))

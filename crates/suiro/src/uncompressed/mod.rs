@@ -14,7 +14,7 @@ use crate::Outcome;
 
 /// Shown after the help.
 pub const EXAMPLES: &str = "Examples:
-  suiro uncompressed synth --out nodes --frames 120        eight stores of synthetic pictures
+  suiro uncompressed synth --out nodes --frames 120        eight stores of synthetic frames
   suiro uncompressed split film.mp4 --out nodes --frames 60
   suiro uncompressed info nodes/*.frames --verify
   suiro uncompressed join nodes/*.frames --out 8k.raw
@@ -32,20 +32,20 @@ pub const EXAMPLES: &str = "Examples:
 /// The commands of `uncompressed`.
 #[derive(Debug, Subcommand)]
 pub enum UncompressedCommand {
-    /// Make frame stores of synthetic pictures, with number and checksum in every frame.
+    /// Make frame stores of synthetic frames, with number and checksum in every frame.
     Synth(stores::SynthArgs),
-    /// Split an 8K picture sequence into the frame stores of eight nodes.
+    /// Split an 8K frame sequence into the frame stores of eight nodes.
     Split(stores::SplitArgs),
-    /// Join eight frame stores into raw 8K pictures, bit for bit.
+    /// Join eight frame stores into raw 8K frames, bit for bit.
     Join(stores::JoinArgs),
-    /// Print what frame stores contain.
+    /// Print the contents of frame stores.
     Info(stores::InfoArgs),
     /// Send streams, each packet at its time: frame k of every stream begins k frame times after
     /// the SMPTE epoch, whichever host it is on.
     Send(stream::SendArgs),
     /// Receive streams, and verify every packet and frame.
     Receive(stream::ReceiveArgs),
-    /// Run a node: it sends the streams that it is told to by AMWA NMOS IS-05.
+    /// Run a node: it sends the streams that are activated over AMWA NMOS IS-05.
     Node(control::NodeArgs),
     /// Run a registry of nodes: AMWA NMOS IS-04.
     Registry(control::RegistryArgs),

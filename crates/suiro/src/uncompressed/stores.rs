@@ -18,7 +18,7 @@ use crate::outputs::{self, Batch, Existing, Output};
 use crate::progress::Work;
 use crate::{Outcome, Usage};
 
-/// How a picture is split.
+/// How a frame is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum How {
     /// 8K-DG: two green planes, a red and a blue one, of a quarter of the pixels each, two streams for
@@ -49,10 +49,10 @@ pub struct SynthArgs {
     /// Stores.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     nodes: u32,
-    /// The pictures of each store.
+    /// The frames of each store.
     #[arg(long, value_name = "TEXT", default_value_t = Geometry::HD)]
     geometry: Geometry,
-    /// Put each picture into an SDI raster, as the study's streams of 2.97 Gbit/s were.
+    /// Put each frame into an SDI raster, like the study's streams of 2.97 Gbit/s.
     #[arg(long)]
     raster: bool,
     /// Replace files that are there already.
@@ -63,7 +63,7 @@ pub struct SynthArgs {
 /// Arguments of `split`.
 #[derive(Debug, Args)]
 pub struct SplitArgs {
-    /// A file that ffmpeg reads, or with --raw, raw pictures.
+    /// A file that ffmpeg reads, or with --raw, raw frames.
     input: PathBuf,
     /// The folder for the eight stores, `node-1.frames` to `node-8.frames`.
     #[arg(long, value_name = "DIR")]
@@ -71,18 +71,18 @@ pub struct SplitArgs {
     /// How to split.
     #[arg(long = "as", value_name = "HOW", value_enum, default_value_t = How::Dg)]
     how: How,
-    /// The whole pictures; a file that ffmpeg reads is scaled to them. Of dg, raw pictures are the planes
-    /// G1 G2 R B of half the width and height; of tiles, planes Y Cb Cr or G B R. Samples of more than 8 bits
-    /// are 16-bit words, little-endian.
+    /// The whole frames; a file that ffmpeg reads is scaled to them. For dg, raw frames are the planes G1 G2
+    /// R B of half the width and height; of tiles, planes Y Cb Cr or G B R. Samples of more than 8 bits are
+    /// 16-bit words, little-endian.
     #[arg(long, value_name = "TEXT", default_value = "7680x4320 RGB 10 60000/1001")]
     geometry: Geometry,
-    /// The input is raw pictures.
+    /// The input is raw frames.
     #[arg(long)]
     raw: bool,
     /// Split no more frames than these [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     frames: Option<u64>,
-    /// Put each picture into an SDI raster, as the study's streams of 2.97 Gbit/s were.
+    /// Put each frame into an SDI raster, like the study's streams of 2.97 Gbit/s.
     #[arg(long)]
     raster: bool,
     /// Replace files that are there already.
@@ -96,7 +96,7 @@ pub struct JoinArgs {
     /// The eight stores, in the order of their parts. Frames are joined by their numbers.
     #[arg(required = true)]
     stores: Vec<PathBuf>,
-    /// The file for the raw pictures.
+    /// The file for the raw frames.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// How they were split, if the stores do not record it, like those written by `receive`.
@@ -143,7 +143,7 @@ pub fn synth(args: &SynthArgs) -> Result<Outcome> {
     let raster = match (args.raster, Raster::around(&args.geometry)) {
         (false, _) => None,
         (true, Some(raster)) => Some(raster),
-        (true, None) => bail!(Usage(format!("--raster needs pictures of {}", Geometry::HD))),
+        (true, None) => bail!(Usage(format!("--raster needs frames of {}", Geometry::HD))),
     };
     let batch = begin(&args.out, args.nodes as usize, &[], args.replace)?;
     let mut work = Work::new("synthetic frames");
@@ -275,7 +275,7 @@ pub fn split(args: &SplitArgs) -> Result<Outcome> {
     let split = split_frames(args, &mut source, writer, &mut frames);
     if frames == 0 {
         split?;
-        bail!("{} has no picture", args.input.display());
+        bail!("{} has no frame", args.input.display());
     }
     // What came before a failure is kept.
     batch.keep()?;
@@ -356,7 +356,7 @@ struct Info {
     split: Option<&'static str>,
     /// Frames whose checksum was verified; null if that was not requested.
     verified: Option<u64>,
-    /// Frames that a recording lacks; null if that was not requested.
+    /// Frames that a recording does not have; null if that was not requested.
     missing: Option<u64>,
     /// Of these, frames with a sound stamp of the synthetic source.
     stamped: Option<u64>,

@@ -40,7 +40,7 @@ const SYNTHETIC: u32 = 60;
 /// How packets are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Layouts {
-    /// SMPTE ST 2110-20 in Ethernet's standard packets: what other tools receive.
+    /// SMPTE ST 2110-20 in Ethernet's standard packets: the format that other tools receive.
     St2110,
     /// The study's format: any bytes, in packets of 8800 bytes, with number and checksum of each
     /// frame.
@@ -89,7 +89,7 @@ struct Common {
     /// RTP payload type.
     #[arg(long, value_name = "N", default_value_t = PAYLOAD_TYPE, value_parser = clap::value_parser!(u8).range(..128))]
     payload_type: u8,
-    /// The processor to pin the thread to [default: any].
+    /// The CPU to pin the thread to [default: any].
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
     /// Stop after this long [default: on Ctrl-C].
@@ -126,7 +126,7 @@ pub struct SendArgs {
     /// The frame store of each stream, in the same order [default: synthetic frames].
     #[arg(long, value_name = "FILE")]
     store: Vec<PathBuf>,
-    /// Synthetic frames: the pictures [default: 1920x1080; for raster, its SDI raster of
+    /// Synthetic frames: their format [default: 1920x1080; for raster, its SDI raster of
     /// 2200x1125].
     #[arg(long, value_name = "TEXT", conflicts_with = "store")]
     geometry: Option<Geometry>,
@@ -172,7 +172,7 @@ pub struct ReceiveArgs {
     /// (.sdp).
     #[arg(required = true, value_name = "ADDRESS:PORT|FILE")]
     streams: Vec<String>,
-    /// The pictures, if there is no session description [default: as for `send`].
+    /// The frames, if there is no session description [default: as for `send`].
     #[arg(long, value_name = "TEXT")]
     geometry: Option<Geometry>,
     /// Local address of the interface on which to receive groups.
@@ -384,7 +384,7 @@ pub fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
         writeln!(
             out,
             "stream {stream}: {gbps:.3} Gbit/s, {} frames, {} late, {} repeated, {} skipped, {} packets \
-             unreachable; at most {:.2} ms behind; thread {:.0} % of a processor",
+             unreachable; at most {:.2} ms behind; thread {:.0} % of a CPU",
             counts.frames,
             counts.late,
             repeats,
@@ -529,7 +529,7 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
         writeln!(
             out,
             "stream {}: {gbps:.3} Gbit/s, {} packets lost, {} frames whole, {} not, {} damaged, {}; {}; thread \
-             {:.0} % of a processor",
+             {:.0} % of a CPU",
             total.stream,
             counts.lost,
             counts.frames,

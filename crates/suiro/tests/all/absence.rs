@@ -66,12 +66,12 @@ fn worst_s(trial: &Trial, name: &str) -> f64 {
     endpoint(trial, name).lateness.as_ref().map_or(0.0, |lateness| lateness.worst_s)
 }
 
-/// The longest time between two pictures shown, in seconds.
+/// The longest time between two frames shown, in seconds.
 fn longest_picture(rows: &[FrameRow]) -> f64 {
     let mut shown: Vec<i64> = rows.iter().filter_map(|row| row.displayed_ns).collect();
     shown.sort_unstable();
     let gaps = shown.windows(2).map(|pair| pair[1] - pair[0]);
-    gaps.max().expect("pictures were shown") as f64 / 1e9
+    gaps.max().expect("frames were shown") as f64 / 1e9
 }
 
 #[test]

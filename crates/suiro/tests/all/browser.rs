@@ -45,7 +45,7 @@ fn needs() -> Option<(Ffmpeg, Trials)> {
     Some((ffmpeg, Trials::find()?))
 }
 
-/// Runs the scenario with these keys of publisher and viewer, and checks what holds for all: pictures were shown, and
+/// Runs the scenario with these keys of publisher and viewer, and checks what holds for all: frames were shown, and
 /// both ends know of one session.
 fn run(publisher: &str, viewer: &str, signalling: Signalling) -> Option<Vec<WebrtcSessionRow>> {
     let (ffmpeg, trials) = needs()?;
@@ -69,7 +69,7 @@ fn run(publisher: &str, viewer: &str, signalling: Signalling) -> Option<Vec<Webr
     let trial = &out.summary().trials[0];
     if let Some(because) = &trial.invalid_because {
         // A busy machine may keep an endpoint from running: what is checked below holds all the same.
-        let busy = because.contains("did not run") || because.contains("waited for a processor");
+        let busy = because.contains("did not run") || because.contains("waited for a CPU");
         let excused = !trials.are_virtual() && (busy || !because.contains("endpoint"));
         assert!(excused, "{because}\n{}", done.stderr);
     }
@@ -107,13 +107,13 @@ fn run(publisher: &str, viewer: &str, signalling: Signalling) -> Option<Vec<Webr
     Some(sessions)
 }
 
-/// What holds on a machine that is busy too: some pictures, each after it was captured.
+/// What holds on a machine that is busy too: some frames, each after it was captured.
 fn check_frames(frames: &[FrameRow]) {
     let shown: Vec<&FrameRow> = frames.iter().filter(|row| row.displayed_ns.is_some()).collect();
     assert!(shown.len() >= 15, "{} of {} frames were shown", shown.len(), frames.len());
     let numbers: BTreeSet<i64> = frames.iter().map(|row| row.frame).collect();
     assert_eq!(numbers.len(), frames.len(), "a frame has one row");
-    // The stamp has milliseconds, and the browser's clock was asked for once. Of pictures that are shown before the first
+    // The stamp has milliseconds, and the browser's clock was asked for once. Of frames that are shown before the first
     // stamp can be read, the times are not known.
     let whole = |row: &&&FrameRow| {
         let times = row.captured_ns.zip(row.received_ns).zip(row.displayed_ns);

@@ -1,4 +1,4 @@
-//! `[record] capture`: what two captures of a link show, beside the link's own record.
+//! `[record] capture`: what two captures of a link show, next to the link's own record.
 
 use crate::common::{Done, Room, Trials, has};
 use suiro_record::tables::{HopRow, LinkRow};

@@ -126,7 +126,7 @@ fn pure_crates_are_those_of_the_map_and_are_refused_more() {
     for entry in refused(&everywhere) {
         assert!(
             refused_here.contains(&entry),
-            "clippy-pure.toml lacks what clippy.toml has: {entry}"
+            "clippy-pure.toml does not have what clippy.toml has: {entry}"
         );
     }
     assert!(refused_here.len() > refused(&everywhere).count());

@@ -1,4 +1,4 @@
-//! The tests of the program, in one program. Those with a `main` of their own are beside it.
+//! The tests of the program, in one program. Those with a `main` of their own are next to it.
 
 mod absence;
 mod browser;
@@ -31,3 +31,4 @@ mod uncompressed_send;
 mod uncompressed_streams;
 mod usage;
 mod virtual_time;
+mod words;

@@ -85,7 +85,7 @@ fn trials_run_one_by_one_and_merged_are_a_run() {
     assert_eq!(merged.command[1..], ["run", "tiny.toml", "--out", "merged"]);
     let trial = room.results("merged").trial("kind=bad/2");
     let mut machine = trial.machine.unwrap();
-    // Beside the machine's own settings it has the priority of the trial's processes.
+    // Next to the machine's own settings it has the priority of the trial's processes.
     assert!(machine.settings.remove("nice").is_some(), "{machine:?}");
     assert!(!machine.kernel.is_empty() && machine == merged.machine, "each trial has its machine");
     assert_eq!(

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A hundred packets a second each way.
 const LATE: &str = r#"
 name = "late"
-title = "the emulator stands still for a while"
+title = "the emulator stalls for a while"
 duration = "3 s"
 [topology]
 shape = "dumbbell"

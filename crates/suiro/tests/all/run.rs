@@ -63,7 +63,7 @@ fn a_dying_endpoint_fails_its_trial_and_resume_repeats_only_that() {
     assert!(out.has("trials/kind=good/1/logs/it.log"));
 
     check_documents(&room);
-    // One trial goes missing, the cause of the bad ones is mended.
+    // One trial goes missing, the cause of the bad ones is fixed.
     let (kept, lost) = (out.bytes("kind=good/1"), out.bytes("kind=good/2"));
     std::fs::remove_dir_all(out.root().join("trials/kind=good/2")).unwrap();
     std::fs::write(out.root().join("trials/kind=bad/2/trial.json"), "{").unwrap();

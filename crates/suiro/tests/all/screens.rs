@@ -119,7 +119,7 @@ fn check_live(trial: &TrialSummary) {
     assert!(metric(trial, "video.vmaf_native_mean") >= 99.0);
 }
 
-/// VMAF of picture and experience, in the size of the rung.
+/// VMAF of frame and experience, in the size of the rung.
 fn native(trial: &TrialSummary) -> (f64, f64) {
     let [picture, experience] =
         ["vmaf", "experience_vmaf"].map(|of| format!("video.{of}_native_mean"));
@@ -138,7 +138,7 @@ fn check_quiet(trial: &TrialSummary) {
     assert!((metric(trial, "video.mos_estimate") - (picture / 20.0).max(1.0)).abs() < 1e-9);
 }
 
-/// A freeze is as long as the player stood still, in the records and on the screen.
+/// A freeze is as long as the player stalled, in the records and on the screen.
 fn check_cut(trial: &TrialSummary, dir: &Path) {
     let (frozen, stalled) = (metric(trial, "video.freeze_s"), metric(trial, "player.stall_s"));
     assert!(stalled > 1.0, "{stalled}");
@@ -148,7 +148,7 @@ fn check_cut(trial: &TrialSummary, dir: &Path) {
     let repeats = rows.iter().filter(|row| row.repeated).count() as f64 / FPS;
     assert!((repeats - stalled).abs() <= 2.0 / FPS, "{repeats} {stalled}");
     let (picture, experience) = native(trial);
-    assert!(picture >= 99.0, "a freeze takes nothing from the pictures: {picture}");
+    assert!(picture >= 99.0, "a freeze takes nothing from the frames: {picture}");
     assert!(experience < picture - 5.0, "but from the experience: {experience}");
 }
 

@@ -11,7 +11,7 @@ use suiro_record::tables::{AccessRow, RequestRow};
 use suiro_record::words::{RequestKind, Track};
 
 const FPS: u64 = 24;
-/// Pictures in a segment of half a second.
+/// Frames in a segment of half a second.
 const SEGMENT: u64 = FPS / 2;
 
 /// Four seconds of synthetic video in two rungs, streamed for eight.
@@ -75,7 +75,7 @@ fn check_metrics(trials: &Trials, out: &Results, done: &Done) {
     // Live, a busy machine may be too late for the link; then the trial has to say so, and only so.
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
     if let Some(because) = &trial.invalid_because {
-        let late = because.contains("did not run") || because.contains("waited for a processor");
+        let late = because.contains("did not run") || because.contains("waited for a CPU");
         let excused = !trials.are_virtual() && (late || !because.contains("endpoint"));
         assert!(excused, "{because}");
         eprintln!("skipped the figures: {because}");
@@ -92,7 +92,7 @@ fn check_metrics(trials: &Trials, out: &Results, done: &Done) {
     assert!((0.0..1.0).contains(&metric("link.down.loss_ratio")));
 }
 
-/// Decodes a file, of which ffmpeg must not complain; the number of its pictures.
+/// Decodes a file, of which ffmpeg must not complain; the number of its frames.
 fn pictures(ffmpeg: &Ffmpeg, file: &Path) -> u64 {
     let mut command = Command::new(ffmpeg.path());
     command.args(["-nostdin", "-hide_banner", "-loglevel", "warning", "-progress", "pipe:1", "-i"]);
@@ -120,7 +120,7 @@ fn check_saved(out: &Results, ffmpeg: &Ffmpeg) {
     };
     let decoded: u64 = saved(".video.").iter().map(|file| pictures(ffmpeg, file)).sum();
     let expected = segments * SEGMENT;
-    assert!(decoded.abs_diff(expected) <= SEGMENT, "{decoded} pictures, {expected} fetched");
+    assert!(decoded.abs_diff(expected) <= SEGMENT, "{decoded} frames, {expected} fetched");
     for file in saved(".audio.") {
         assert_eq!(pictures(ffmpeg, &file), 0, "{}", file.display());
     }

@@ -84,7 +84,7 @@ fn nothing_is_written_over_unless_told_and_no_input_ever() {
     done(folder.path(), &with_stores("join", &stores, &["--out", "/dev/null"]));
     assert!(!Path::new("/dev/null").is_file(), "a device is written to, not replaced");
     done(folder.path(), &[&split[..], &["--replace"]].concat());
-    // Nothing is left beside: the raw pictures, the thesis, and the folder of eight.
+    // Nothing is left next to: the raw frames, the thesis, and the folder of eight.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     assert_eq!(std::fs::read_dir(folder.path().join("nodes")).unwrap().count(), 8);
 }
@@ -129,7 +129,7 @@ fn what_cannot_be_split_or_drawn_is_a_usage_error() {
     let small = ["synth", "--out", "nodes", "--geometry", "16x4 4:2:2 10 50"];
     assert!(refused(folder.path(), 2, &small).contains("too short for the stamp"));
     let raster = ["synth", "--out", "nodes", "--geometry", "64x16 4:2:2 10 50", "--raster"];
-    assert!(refused(folder.path(), 2, &raster).contains("--raster needs pictures of 1920x1080"));
+    assert!(refused(folder.path(), 2, &raster).contains("--raster needs frames of 1920x1080"));
     let error = refused(folder.path(), 1, &["info", "nowhere.frames"]);
     assert_eq!(error, "");
 }

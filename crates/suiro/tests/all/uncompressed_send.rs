@@ -79,7 +79,7 @@ fn what_nobody_takes_is_told_and_fails() {
 fn a_ring_that_memory_cuts_says_so() {
     let room = Room::new();
     run(&room, "synth --out nodes --nodes 1 --frames 9 --geometry 64x16_4:2:2_10_50").exits(0);
-    // Slots of one page: 2560 bytes of picture, and the trailer.
+    // Slots of one page: 2560 bytes of frame, and the trailer.
     let store = "--store nodes/node-1.frames";
     let line = format!("send 127.0.0.1:9 {store} --from cached --memory 40_kB --duration 1_ms");
     run(&room, &line).says(&["ring of 9 frames of 600 asked: 40 kB of memory"]);

@@ -1,5 +1,5 @@
 //! `suiro uncompressed send` and `receive`: a split sequence through eight streams and back, and
-//! ffmpeg's ST 2110-20 beside ours, each received by the other, bit for bit. Over loopback.
+//! ffmpeg's ST 2110-20 next to ours, each received by the other, bit for bit. Over loopback.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -136,7 +136,7 @@ fn what_a_converter_would_show_is_told() {
     assert_eq!((count("repeats"), told["frames"].as_u64()), (0, Some(20)), "{told}");
 }
 
-/// Pictures that ffmpeg has planes of and our streams pixel groups: 640×16 at 4 a second. Of shorter rows
+/// Frames that ffmpeg has planes of and our streams pixel groups: 640×16 at 4 a second. Of shorter rows
 /// ffmpeg puts more into a packet than the three that ST 2110-20 allows.
 const PICTURES: (usize, usize) = (640, 16);
 const GEOMETRY: &str = "640x16_4:2:2_10_4";
@@ -217,7 +217,7 @@ fn we_take_ffmpegs() {
     let received = store(&folder.join("received/stream-0.frames"));
     let sent: Vec<_> = planes.chunks(2 * samples()).map(packed).collect();
     assert_eq!(received.len(), FRAMES);
-    assert!(received == sent, "other pictures came");
+    assert!(received == sent, "other frames came");
 }
 
 /// All frames of a store.
@@ -246,7 +246,7 @@ fn ffmpeg_takes_ours() {
     sent(folder, &format!("send {to} {store_of} --sdp . --duration 1_ms"));
     let mut command = Command::new(ffmpeg.path());
     command.args(["-v", "error", "-nostdin", "-protocol_whitelist", "file,udp,rtp"]);
-    // It has the pictures' form from the description, and need not look at any.
+    // It has the frames' form from the description, and need not look at any.
     command.args(["-analyzeduration", "0", "-probesize", "32", "-i", "stream-0.sdp"]);
     command.args(["-frames:v", &FRAMES.to_string(), "-pix_fmt", "yuv422p10le"]);
     command.args(["-f", "rawvideo", "received.raw"]).current_dir(folder).stdout(Stdio::null());
@@ -264,7 +264,7 @@ fn ffmpeg_takes_ours() {
     let first =
         sent.iter().position(|frame| *frame == received[0]).expect("one of ours comes first");
     let round = (0..FRAMES).map(|at| &sent[(first + at) % sent.len()]);
-    assert!(received.iter().eq(round), "other pictures came");
+    assert!(received.iter().eq(round), "other frames came");
 }
 
 #[test]

@@ -211,5 +211,5 @@ fn play_that_shows_nothing_fails() {
     });
     let room = Room::new();
     let done = room.run(&["play", &url, "--duration", "1 s", "--out", "."]).exits(1);
-    done.says(&["error: ", &url, "not a single picture was shown"]);
+    done.says(&["error: ", &url, "not a single frame was shown"]);
 }

@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 enum Verdict {
     /// It was named, and no other; the shares.
     Named(String),
-    /// Another cause was named, or another beside it.
+    /// Another cause was named, or another next to it.
     Failed(String),
     /// It could not be judged.
     Skipped(String),

@@ -103,7 +103,7 @@ pub struct ReceiverConfig {
     pub buffer_bytes: u32,
     /// Compute every frame's checksum and compare it with its sender's.
     pub verify: bool,
-    /// The processor to pin the receiving thread to; `None` for any.
+    /// The CPU to pin the receiving thread to; `None` for any.
     pub cpu: Option<usize>,
     /// Where decided frames are reported, with their lane's number; those that it has no room for are left out.
     pub frames: Option<SyncSender<(u32, Frame)>>,

@@ -51,7 +51,7 @@ pub struct SenderConfig {
     pub burst: u32,
     /// Who splits bursts into packets.
     pub segmentation: Segmentation,
-    /// The processor to pin the sending thread to; `None` for any.
+    /// The CPU to pin the sending thread to; `None` for any.
     pub cpu: Option<usize>,
 }
 

@@ -47,9 +47,9 @@ pub enum Error {
         /// The reason.
         cause: packet::LayoutError,
     },
-    /// A stream's frames are whole rasters, but ST 2110-20 sends only pictures.
+    /// A stream's frames are whole rasters, but ST 2110-20 sends only images.
     #[error(
-        "stream {stream}: its store holds whole rasters ({geometry}), but ST 2110-20 carries only pictures\n\
+        "stream {stream}: its store holds whole rasters ({geometry}), but ST 2110-20 carries only images\n\
          hint: send them unchanged with --format raster"
     )]
     Raster {

@@ -78,7 +78,7 @@ pub struct Total {
     pub dropped: u32,
     /// How evenly packets arrived; `None` if no complete frame arrived before the last one.
     pub evenness: Option<Seen>,
-    /// Processor time of the thread, for all its streams.
+    /// CPU time of the thread, for all its streams.
     pub thread: Duration,
 }
 

@@ -83,7 +83,7 @@ pub struct SentTotal {
     pub counts: Counts,
     /// Frames sent again because the next one was not ready.
     pub repeats: u64,
-    /// Processor time of the thread, for all its streams.
+    /// CPU time of the thread, for all its streams.
     pub thread: Duration,
     /// Why its frames ended early; `None` if they did not.
     pub failure: Option<String>,

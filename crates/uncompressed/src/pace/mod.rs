@@ -5,7 +5,7 @@
 //! 2110-21. Packets are sent in bursts of *n*, each due with its first packet. A sender that was delayed catches up,
 //! but no faster than the leaky bucket of ST 2110-21 allows ([`Bucket`]), because faster packets exceed the network's
 //! limits. Only when it is more than half a frame late does it send as fast as it can, because then a receiver may lose
-//! a picture.
+//! an image.
 
 use suiro_units::{Duration, Time};
 

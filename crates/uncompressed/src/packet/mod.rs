@@ -108,7 +108,7 @@ pub enum Refusal {
     /// It has more than [`PIECES_MAX`] sample row data headers, or none with data.
     #[error("malformed sample row data headers")]
     RowHeaders,
-    /// It belongs to an interlaced or segmented picture.
+    /// It belongs to an interlaced or segmented image.
     #[error("interlaced")]
     Interlaced,
     /// A piece is not a whole number of pgroups.

@@ -148,7 +148,7 @@ impl Shared {
 }
 
 impl Ring {
-    /// Opens the store at `path`, whose pictures must be `wanted` if that is given, and fills the ring. Returns when
+    /// Opens the store at `path`, whose images must be `wanted` if that is given, and fills the ring. Returns when
     /// the ring is full or has all frames.
     ///
     /// # Errors

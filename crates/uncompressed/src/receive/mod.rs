@@ -24,7 +24,7 @@ use crate::socket::{Datagrams, Inlet};
 
 /// How long a thread rests when it has taken all packets. The kernel stamps packets, so resting does not make any
 /// measurement later, and one rest replaces as many wake-ups as bursts arrive meanwhile. The packets of that time
-/// should still fit in the processor's cache: for eight streams on two cores with 2 MB each, 100 µs cost 1.16 cores in
+/// should still fit in the CPU's cache: for eight streams on two cores with 2 MB each, 100 µs cost 1.16 cores in
 /// all, 50 µs 1.27, 200 µs 1.30, 400 µs 1.43 (medians of three).
 const REST: Duration = Duration::from_micros(100);
 /// Longest sleep of a thread without packets: the delay until it notices that it should stop.
@@ -64,7 +64,7 @@ pub struct Second {
     pub dropped: u32,
     /// How evenly packets arrived; `None` if it is unknown for every frame ([`Frame::seen`]).
     pub evenness: Option<Seen>,
-    /// Processor time that the thread had, for all its streams.
+    /// CPU time that the thread had, for all its streams.
     pub running: Duration,
 }
 
@@ -82,7 +82,7 @@ pub enum Told {
 /// How a thread receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The processor to stay on; `None` for any.
+    /// The CPU to stay on; `None` for any.
     pub cpu: Option<usize>,
     /// When to stop, at the latest.
     pub until: Option<Time>,

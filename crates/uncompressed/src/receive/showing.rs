@@ -12,7 +12,7 @@ use crate::epoch::Epoch;
 use crate::geometry::FrameRate;
 use crate::output::{Output, Ready, Tally};
 
-/// Complete frames that may wait to be looked at: of 64 streams while the thread stands still for a quarter of a second at
+/// Complete frames that may wait to be looked at: of 64 streams while the thread is stalled for a quarter of a second at
 /// 60 frames per second; of two streams for eight seconds.
 const FRAMES_MAX: usize = 1024;
 

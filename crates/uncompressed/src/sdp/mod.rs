@@ -35,7 +35,7 @@ pub struct Description {
     pub ttl: u8,
     /// RTP payload type, 0 to 127; dynamic ones are 96 to 127.
     pub payload_type: u8,
-    /// The pictures.
+    /// The images.
     pub geometry: Geometry,
     /// Largest UDP datagram, in bytes, without the UDP and IP headers.
     pub datagram_bytes: u32,
@@ -108,7 +108,7 @@ pub enum Error {
         /// Why not.
         because: &'static str,
     },
-    /// The picture is out of bounds.
+    /// The image is out of bounds.
     #[error(transparent)]
     Geometry(#[from] geometry::Error),
 }
@@ -281,7 +281,7 @@ impl Parameters<'_> {
     fn geometry(&self) -> Result<Geometry, Error> {
         for flag in ["interlace", "segmented"] {
             if let Some(value) = self.find(flag) {
-                let because = "only progressive pictures can be received";
+                let because = "only progressive video can be received";
                 return Err(refused(flag, value, because));
             }
         }

@@ -87,7 +87,7 @@ fn an_unsupported_description_is_refused_with_the_line() {
     assert_eq!(refused("depth=10", "depth=16"), "depth=16: expected 8, 10 or 12");
     assert_eq!(
         refused("TCS=SDR", "interlace"),
-        "interlace=: only progressive pictures can be received"
+        "interlace=: only progressive video can be received"
     );
     assert_eq!(
         refused("239.1.2.3/32", "239.1.2.3/0"),

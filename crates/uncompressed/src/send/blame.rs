@@ -7,7 +7,7 @@ use suiro_units::{Duration, Time};
 pub struct Spent {
     /// When this was read.
     pub at: Time,
-    /// Processor time of the thread.
+    /// CPU time of the thread.
     pub running: Duration,
     /// Time asleep, until it was to wake.
     pub asleep: Duration,
@@ -15,26 +15,26 @@ pub struct Spent {
     pub waking: Duration,
     /// Waiting for room in a socket or an interface's queue.
     pub no_room: Duration,
-    /// Time that the host of this virtual machine took from the thread's current processor, and which processor that
+    /// Time that the host of this virtual machine took from the thread's current CPU, and which CPU that
     /// is; `None` if unknown.
     pub steal: Option<(usize, Duration)>,
 }
 
-/// Processor time that the host of this virtual machine took; `None` if unknown.
+/// CPU time that the host of this virtual machine took; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Steal {
-    /// Of all processors.
+    /// Of all CPUs.
     pub all: Option<Duration>,
-    /// Of the thread's processor, and which that is.
+    /// Of the thread's CPU, and which that is.
     pub own: Option<(usize, Duration)>,
 }
 
 /// What made a frame late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The host of this virtual machine took the processor.
+    /// The host of this virtual machine took the CPU.
     Steal,
-    /// Another thread of this machine had the processor.
+    /// Another thread of this machine had the CPU.
     Preempted,
     /// The thread woke late from sleep.
     Waking,
@@ -52,7 +52,7 @@ pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
     let no_room = since(|spent| spent.no_room);
     let worked = since(|spent| spent.running) + since(|spent| spent.asleep) + waking;
     let preempted = after.at.saturating_since(before.at).saturating_sub(worked);
-    // If a thread moved to another processor, the time taken from it is unknown.
+    // If a thread moved to another CPU, the time taken from it is unknown.
     let same = after.steal.zip(before.steal).filter(|((now, _), (then, _))| now == then);
     let steal = same.map_or(Duration::ZERO, |((_, now), (_, then))| now.saturating_sub(then));
     let causes = [
@@ -66,7 +66,7 @@ pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
     most.filter(|(time, _)| *time * 4 >= late).map_or(Cause::Load, |(_, cause)| *cause)
 }
 
-/// The stolen time of processor `cpuN`, or of all processors for `cpu`, in the text of /proc/stat: in ticks of a
+/// The stolen time of CPU `cpuN`, or of all CPUs for `cpu`, in the text of /proc/stat: in ticks of a
 /// hundredth of a second (proc(5)).
 pub fn parse_steal(stat: &str, cpu: &str) -> Option<Duration> {
     let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(after(stolen), Cause::Steal);
         let moved =
             |spent: &mut Spent| (spent.running, spent.steal) = (MS * 20, Some((0, MS * 90)));
-        assert_eq!(after(moved), Cause::Preempted, "another processor's");
+        assert_eq!(after(moved), Cause::Preempted, "another CPU's");
     }
 
     #[test]

@@ -55,9 +55,9 @@ pub struct Counts {
     pub frames: u64,
     /// Frames whose last packet left more than a frame time after it was due.
     pub late: u64,
-    /// Of these, because the machine's host took the processor.
+    /// Of these, because the machine's host took the CPU.
     pub late_steal: u64,
-    /// Of these, because another thread had the processor.
+    /// Of these, because another thread had the CPU.
     pub late_preempted: u64,
     /// Of these, because the thread woke late from sleep.
     pub late_waking: u64,
@@ -143,11 +143,11 @@ pub struct ThreadSecond {
     pub at: Time,
     /// How long it was.
     pub span: Duration,
-    /// Processor time that it used.
+    /// CPU time that it used.
     pub running: Duration,
     /// The latest that it woke from sleep.
     pub woke_late_max: Duration,
-    /// Processor time that the machine's host took, of all processors; `None` if unknown.
+    /// CPU time that the machine's host took, of all CPUs; `None` if unknown.
     pub steal: Option<Duration>,
 }
 
@@ -156,7 +156,7 @@ pub struct ThreadSecond {
 pub struct Options {
     /// True to keep the schedule; false to send as fast as possible, to measure the maximum.
     pub paced: bool,
-    /// The processor to pin it to; `None` for any.
+    /// The CPU to pin it to; `None` for any.
     pub cpu: Option<usize>,
     /// When the first frame begins, at the earliest; `None` for as soon as possible.
     pub begin: Option<Time>,
@@ -169,7 +169,7 @@ pub struct Options {
 pub struct Account {
     /// From the first frame's start to the last one's end.
     pub span: Duration,
-    /// Processor time that it used.
+    /// CPU time that it used.
     pub running: Duration,
 }
 
@@ -178,7 +178,7 @@ pub struct Account {
 /// discarded. Nothing is sent if `stop` is set before the first frame begins.
 ///
 /// # Errors
-/// If the thread cannot be pinned to its processor, or the system does not send packets of a stream any more.
+/// If the thread cannot be pinned to its CPU, or the system does not send packets of a stream any more.
 pub fn run(
     lanes: &mut [Lane],
     options: &Options,
@@ -257,7 +257,7 @@ pub(crate) struct Thread {
     woke_late_max: Duration,
     steal: Steal,
     steal_read: Time,
-    /// When it began, and its processor time then.
+    /// When it began, and its CPU time then.
     begun: (Time, Duration),
     last: (Time, Duration, Option<Duration>),
 }
@@ -333,7 +333,7 @@ impl Thread {
 }
 
 impl Steal {
-    /// The stolen time so far, with that of the processor that the calling thread is on.
+    /// The stolen time so far, with that of the CPU that the calling thread is on.
     fn read() -> Self {
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let cpu = rustix::thread::sched_getcpu();

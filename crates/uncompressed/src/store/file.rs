@@ -51,7 +51,7 @@ impl Store {
         Ok(slots / self.header.slot_bytes() as u64)
     }
 
-    /// The same store, if it has frames and its pictures are `wanted`.
+    /// The same store, if it has frames and its images are `wanted`.
     pub fn of(self, wanted: &Geometry) -> Result<Self, Error> {
         let found = self.header.geometry;
         if found == *wanted {

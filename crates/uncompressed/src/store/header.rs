@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0–7 | `suiro8k` and a zero |
 //! | 8–11 | version, 1 |
-//! | 12–15 | what a frame is: 0 a picture, 1 an SDI raster with the picture in it |
+//! | 12–15 | what a frame is: 0 an image, 1 an SDI raster with the image in it |
 //! | 16–19, 20–23 | width and height of the frame in pixels |
 //! | 24–27 | sampling: 0 YCbCr 4:2:2, 1 YCbCr 4:4:4, 2 RGB |
 //! | 28–31 | bits of a sample |
@@ -13,7 +13,7 @@
 //! | 48–55 | bytes of a slot |
 //! | 56–63 | number of the first frame |
 //! | 64–71 | frames |
-//! | 72–75, 76–79 | which part of the whole picture this is, from 0, and how many parts there are |
+//! | 72–75, 76–79 | which part of the whole image this is, from 0, and how many parts there are |
 //! | 80–87 | how it was split: 0 not at all, 1 8K-DG, 2 tiles |
 //! | 4088–4095 | checksum of the bytes before it ([`crate::checksum`]) |
 //!
@@ -37,9 +37,9 @@ pub(super) const TRAILER_BYTES: usize = 32;
 /// What a frame in a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// A picture.
+    /// An image.
     Picture,
-    /// An SDI raster with the picture in it, and blanking around it.
+    /// An SDI raster with the image in it, and blanking around it.
     Raster,
 }
 
@@ -61,7 +61,7 @@ pub enum HeaderError {
     /// A field has an invalid value.
     #[error("the header's {0} is invalid: {1}")]
     Field(&'static str, u64),
-    /// The pictures are out of bounds.
+    /// The images are out of bounds.
     #[error(transparent)]
     Geometry(#[from] geometry::Error),
 }
@@ -78,7 +78,7 @@ pub struct Header {
     pub first: u64,
     /// Frames in the store, including those that are missing from a recording.
     pub frames: u64,
-    /// How the whole picture was split; `None` if it was not.
+    /// How the whole image was split; `None` if it was not.
     pub split: Option<Split>,
     /// Which part this is, from 0.
     pub part: u32,
@@ -87,7 +87,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A store without frames, of whole pictures.
+    /// A store without frames, of whole images.
     pub const fn new(geometry: Geometry, content: Content) -> Self {
         Self { geometry, content, first: 0, frames: 0, split: None, part: 0, parts: 1 }
     }

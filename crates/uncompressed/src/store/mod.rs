@@ -1,4 +1,4 @@
-//! Frame stores: the pictures of one node in one file, laid out for reading without the page cache.
+//! Frame stores: the images of one node in one file, laid out for reading without the page cache.
 //!
 //! A store is a header page ([`Header`]) and slots of equal size, a multiple of [`PAGE_BYTES`]. A slot holds a frame,
 //! zeros as padding, and at its end a trailer ([`Trailer`]) with the frame's number and checksum. Slot i begins at
@@ -62,12 +62,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Its pictures differ from those wanted.
-    #[error("{}: expected pictures of {wanted}, found {found}", path.display())]
+    /// Its images differ from those wanted.
+    #[error("{}: expected images of {wanted}, found {found}", path.display())]
     Geometry {
         /// The file.
         path: PathBuf,
-        /// The format of its pictures.
+        /// The format of its images.
         found: Geometry,
         /// The format that was expected.
         wanted: Geometry,

@@ -329,7 +329,7 @@ impl Peer {
         }
         let at = candidate.addr();
         if at.port() == 0 || at.ip().is_unspecified() || at.ip().is_multicast() {
-            return Err(refused(format!("nobody receives at {at}")));
+            return Err(refused(format!("no receiver at {at}")));
         }
         self.candidates += 1;
         self.rtc.add_remote_candidate(candidate);

@@ -18,7 +18,7 @@ const DELAY: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Packets a second of the loads, each way: up to 2.3 Gbit/s.
 const STEPS: [u32; 9] = [5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 110_000, 160_000, 240_000];
-/// Times that a load is tried: another program may have had the processor.
+/// Times that a load is tried: another program may have had the CPU.
 const TRIES: u32 = 2;
 /// The senders kept up if they sent this share of the packets in time.
 const KEPT_UP: f64 = 0.95;

@@ -62,7 +62,7 @@ pub(crate) struct Heard {
 pub(crate) enum Sending {
     /// Like the link's own threads, so that packets are sent when they should be.
     OnTime,
-    /// Like any program. A load that fills a processor must not keep the link's own threads off it.
+    /// Like any program. A load that fills a CPU must not keep the link's own threads off it.
     Ordinary,
 }
 

@@ -176,7 +176,7 @@ fn activation(value: &Value) -> Result<Asked, String> {
             Some(time.map_err(wrong)?)
         }
     };
-    let needs = |mode| format!("activation.requested_time: {mode} needs one, found none");
+    let needs = |mode| format!("activation.requested_time: {mode} needs a time, found none");
     match pairs.get("mode") {
         Some(Value::Null) => Ok(Asked::Cancel),
         Some(Value::String(mode)) => match mode.as_str() {

@@ -190,7 +190,7 @@ fn what_does_not_match_the_schema_is_refused_with_its_place() {
         s(mode(json!("now"), Value::Null)).contains("activation.mode: expected activate_immediate")
     );
     assert!(s(json!({ "activation": {} })).contains("found none"));
-    assert!(s(mode(json!("activate_scheduled_relative"), Value::Null)).contains("needs one"));
+    assert!(s(mode(json!("activate_scheduled_relative"), Value::Null)).contains("needs a time"));
     assert!(
         s(mode(json!("activate_scheduled_absolute"), json!("1.5"))).contains("SECONDS:NANOSECONDS")
     );

@@ -3,7 +3,7 @@
 //!
 //! A frame is shown from the moment at which the playhead reaches it, while pictures move. A
 //! playhead that stops at a frame's very beginning, for lack of it, has not shown it. A viewer who
-//! joins in the middle of a frame sees that frame. While the player did not run, the picture stood still: of the frames
+//! joins in the middle of a frame sees that frame. While the player did not run, the video froze: of the frames
 //! that the playhead reached meanwhile, the last is shown when the player is back, and the others never are.
 
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ struct Span {
     received: Time,
 }
 
-/// Follows one track of pictures.
+/// Follows one track of frames.
 #[derive(Debug)]
 pub(crate) struct Frames {
     source: FrameRate,

@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    /// The player did not run for a while, so it did not change the picture. The playhead moves on: who is back shows
+    /// The player did not run for a while, so it did not change the frame. The playhead moves on: who is back shows
     /// what is due then. Said before the session advances to the end of that time.
     pub fn on_absence(&mut self, absence: Absence) {
         if let Some(Ok(frames)) = self.stream.as_mut().map(|stream| &mut stream.frames) {

@@ -156,7 +156,7 @@ fn tracks(period: Node, base: &Url, total: Option<Duration>) -> Result<Vec<Track
             rungs.push(rung);
             rows += own_rows;
             if rows > ROWS_MAX {
-                let problem = format!("more than {ROWS_MAX} rows of <SegmentTimeline>, all told");
+                let problem = format!("more than {ROWS_MAX} rows of <SegmentTimeline> in all");
                 return Err(at(representation, problem));
             }
         }
@@ -366,7 +366,7 @@ impl Timeline {
             Ok(repeat) => repeat.saturating_add(1),
             Err(_) => {
                 let end = next.or(self.end);
-                let end = end.ok_or_else(|| at(row, "@r=-1, and nothing says until when"))?;
+                let end = end.ok_or_else(|| at(row, "@r=-1, and no end is given"))?;
                 end.saturating_sub(start).div_ceil(duration).max(1)
             }
         };

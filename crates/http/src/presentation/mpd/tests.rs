@@ -136,11 +136,7 @@ fn broken_manifests_are_refused_with_their_line() {
         ("r=\"2\"", "r=\"9999999999\"", "line 16: 10000000000 segments"),
         ("r=\"2\"", "r=\"many\"", "line 16: @r=\"many\""),
         ("t=\"900000\"", "t=\"200000\"", "overlaps"),
-        (
-            "t=\"900000\" d=\"90000\"",
-            "t=\"900000\" d=\"90000\" r=\"-1\"",
-            "nothing says until when",
-        ),
+        ("t=\"900000\" d=\"90000\"", "t=\"900000\" d=\"90000\" r=\"-1\"", "no end is given"),
         ("bandwidth=\"500000\"", "", "line 19: <Representation> needs a @bandwidth"),
         ("bandwidth=\"500000\"", "bandwidth=\"0\"", "needs a @bandwidth"),
         ("$Number%05d$", "$Number%99d$", "not a format"),
@@ -226,7 +222,7 @@ fn rows_that_many_rungs_inherit_are_counted_for_each() {
          </Period></MPD>"
     );
     let error = from_mpd(text.as_bytes(), &url()).unwrap_err().to_string();
-    assert_eq!(error, "line 12: more than 1000000 rows of <SegmentTimeline>, all told");
+    assert_eq!(error, "line 12: more than 1000000 rows of <SegmentTimeline> in all");
 }
 
 #[test]

@@ -120,7 +120,7 @@ INLINE u8 *network_of(struct sk_buff *skb)
 }
 
 // When the system call began that sends the packet, and when UDP took the datagram: when it was called, or when the thread
-// last got a processor again, because until then it waited for room in the socket's buffer, or for a processor.
+// last got a CPU again, because until then it waited for room in the socket's buffer, or for a CPU.
 INLINE void begins_at(struct passage *passage)
 {
 	struct thread *thread = sending_thread();

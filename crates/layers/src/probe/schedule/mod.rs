@@ -1,4 +1,4 @@
-//! Reads what the scheduler and the softirqs did: two maps, summed over threads and processors.
+//! Reads what the scheduler and the softirqs did: two maps, summed over threads and CPUs.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -11,7 +11,7 @@ const RUNNING: u64 = records::RUNNING as u64;
 /// Sums since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Threads of the application were ready and waited for a processor.
+    /// Threads of the application were ready and waited for a CPU.
     pub waiting_ns: Option<u64>,
     /// Threads of the application ran.
     pub running_ns: Option<u64>,
@@ -73,7 +73,7 @@ fn thread_sums(bytes: &[u8], now_ns: u64) -> (u64, u64) {
     (of(WAITING, thread.waiting_ns), of(RUNNING, thread.running_ns))
 }
 
-/// How long the softirq of a processor was delayed in total.
+/// How long the softirq of a CPU was delayed in total.
 fn softirq_late(bytes: &[u8], now_ns: u64) -> u64 {
     let softirq = records::Softirq::read(bytes);
     let raised = Some(softirq.raised_ns).filter(|&raised| raised != 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// Whether the application's threads get a processor when they want one, and the network's receive
+// Whether the application's threads get a CPU when they want one, and the network's receive
 // softirq when it is raised.
 
 #define NET_RX_SOFTIRQ 3

@@ -88,15 +88,15 @@ pub struct WifiSpec {
     /// Share of the air time that other stations use. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy: Option<Ratio>,
-    /// Attenuation besides distance and walls. Default: 0 dB.
+    /// Attenuation in addition to distance and walls. Default: 0 dB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attenuation: Option<Decibels>,
-    /// What changes during a trial, in order of time. Default: nothing.
+    /// Changes during a trial, in order of time. Default: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Vec<WifiChangeSpec>>,
 }
 
-/// What changes on a Wi-Fi link at a given time; absent keys keep their values.
+/// Changes of a Wi-Fi link at a given time; absent keys keep their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<WifiChangeSpec>)]
@@ -132,7 +132,7 @@ pub struct WifiConfig {
 /// What may change on a Wi-Fi link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Air {
-    /// Attenuation besides distance and walls.
+    /// Attenuation in addition to distance and walls.
     pub attenuation: Decibels,
     /// Share of the time that other stations hold the air.
     pub busy: Ratio,

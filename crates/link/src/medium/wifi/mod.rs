@@ -82,7 +82,7 @@ impl Wifi {
     }
 
     /// The air of several stations. `busy` is the others' share of it, whatever the stations' own air says. A cell of one
-    /// station has the same chance as a link.
+    /// station has the same random numbers as a link.
     pub fn cell(stations: &[WifiConfig], busy: Schedule<Ratio>, seed: Seed) -> Self {
         let seed = seed.derive("wifi");
         let seed_of = |word: &str, station: usize| match station {

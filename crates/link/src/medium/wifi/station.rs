@@ -189,7 +189,7 @@ impl Peer {
             frame.tries += 1;
             frame.passage.attempts = frame.passage.attempts.saturating_add(1);
             let bits = mpdu_bytes(frame.passage.size()) as f64 * 8.0;
-            // The draw is made in any case, so that chance does not hang on the answer.
+            // The draw is made in any case, so that later random numbers do not depend on the answer.
             let intact = random.chance((1.0 - bit_error).powf(bits));
             frame.received = answered && intact;
             received += usize::from(frame.received);
@@ -260,5 +260,5 @@ impl RateControl {
     }
 }
 
-/// Time on air is bounded for A-MPDUs, besides their number.
+/// Time on air is bounded for A-MPDUs, in addition to their number.
 pub(crate) const MAX_AIRTIME: Duration = Duration::from_millis(4);

@@ -1,6 +1,6 @@
 //! The disciplines against their RFCs, event by event.
 //!
-//! Beside this file the pseudocode of RFC 8289 (CoDel), RFC 8033 (PIE) and RFC 8290 (FQ-CoDel) is
+//! Next to this file the pseudocode of RFC 8289 (CoDel), RFC 8033 (PIE) and RFC 8290 (FQ-CoDel) is
 //! written down a second time, as straightforwardly as it goes and with nothing of the link: numbers
 //! of nanoseconds and bytes, and a server that asks for the next packet whenever it is free. What
 //! it does with every packet is the golden record that the link must repeat: whether the packet is

@@ -199,7 +199,7 @@ fn every_frame_arrives_and_is_shown() {
 fn each_report_is_answered_and_tells_the_round_trip() {
     let mut world = World::new(|_| {}, |_| false);
     world.run(100);
-    // One at the start, and after every fifth picture.
+    // One at the start, and after every fifth frame.
     assert!((20..24).contains(&world.sender.counters().reports), "{:?}", world.sender.counters());
     assert!(world.sender.counters().disbelieved.is_empty(), "{:?}", world.sender.counters());
     let rtt = std::iter::from_fn(|| world.sender.take_period()).filter_map(|period| period.rtt);
@@ -259,7 +259,7 @@ fn congestion_feedback_comes_at_its_interval() {
     let every = |config: &mut Config| config.feedback = Some(Duration::from_millis(50));
     let mut world = World::new(every, |packet| packet == 30);
     world.run(100);
-    // 4 s of 20 a second, each with a report block; beside them, the answers.
+    // 4 s of 20 a second, each with a report block; next to them, the answers.
     let reports = world.sender.counters().reports;
     assert!((160..200).contains(&reports), "{reports}");
     assert!(world.sender.counters().disbelieved.is_empty(), "{:?}", world.sender.counters());

@@ -59,7 +59,7 @@ impl Memory {
             Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
         };
         let memory: Self = serde_json::from_str(&text).with_context(|| {
-            format!("reading {}\nhint: remove it to forget what was applied", path.display())
+            format!("reading {}\nhint: remove it to forget the applied changes", path.display())
         })?;
         let same = memory.boot == boot;
         Ok(if same { memory } else { Self { boot, changes: Vec::new() } })

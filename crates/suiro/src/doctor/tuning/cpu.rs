@@ -1,4 +1,4 @@
-//! The processors: governor, nodes, pinning, virtualisation and steal.
+//! The CPUs: governor, nodes, pinning, virtualisation and steal.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::{Change, Finding};
 use crate::doctor::State;
 
 /// What these findings belong to.
-pub const GROUP: &str = "uncompressed: processors";
+pub const GROUP: &str = "uncompressed: CPUs";
 /// Share of time stolen by the hypervisor above which frames were late.
 const STEAL_MAX: f64 = 0.01;
 

@@ -24,7 +24,7 @@ const OFFLOADS: [&str; 5] = [
 pub fn findings(machine: &Machine, interface: &str) -> Vec<Finding> {
     let folder = format!("/sys/class/net/{interface}");
     if machine.read(format!("{folder}/mtu")).is_none() {
-        let purpose = "what the streams are sent and received by";
+        let purpose = "the interface of the streams";
         let finding = Finding::ok(GROUP, interface, purpose, "there is no such interface");
         return vec![finding.but(State::Missing, "ip -brief link")];
     }

@@ -158,7 +158,7 @@ pub fn run(request: &Request) -> Result<bool> {
         return Ok(well);
     }
     say!(
-        "watching all processors at work for {}: streams that run here meanwhile are late",
+        "watching all CPUs at work for {}: streams that run here meanwhile are late",
         still::WATCH
     );
     let live = [clock::finding(tai_state()), still::finding(&machine.cpus(), still::WATCH)];

@@ -1,6 +1,6 @@
-//! Whether processors stand still: all of them are kept busy for a while, and each looks at the clock
-//! without a pause. What a clock misses, a sender that was on that processor would have missed too.
-//! Steal (proc(5)) shows a hypervisor that shares processors; nothing shows one that halts a
+//! Whether CPUs stall: all of them are kept busy for a while, and each looks at the clock
+//! without a pause. What a clock misses, a sender that was on that CPU would have missed too.
+//! Steal (proc(5)) shows a hypervisor that shares CPUs; nothing shows one that halts a
 //! machine whose quota is used up.
 
 use suiro_uncompressed::clock;
@@ -16,12 +16,12 @@ pub const WATCH: Duration = Duration::from_secs(6);
 const PAUSE_MIN: Duration = Duration::from_micros(500);
 /// Pauses above this are reported: a tenth of a frame at 59.94 frames per second.
 const PAUSE_LONG: Duration = Duration::from_micros(1_668);
-/// Most pauses of a processor that are kept.
+/// Most pauses of a CPU that are kept.
 const PAUSES_MAX: usize = 10_000;
 /// Busy time before pauses count: the clock speeds up, the scheduler moves others away.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// A time in which a processor did nothing for us.
+/// A time in which a CPU did nothing for us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pause {
     begin: Time,
@@ -38,7 +38,7 @@ impl Pause {
     }
 }
 
-/// Watches processors `cpus` for `span`, and says how they stood still.
+/// Watches CPUs `cpus` for `span`, and says how they stalled.
 pub fn finding(cpus: &[u32], span: Duration) -> Finding {
     let from = clock::monotonic() + SETTLE;
     let pauses: Vec<_> = std::thread::scope(|scope| {
@@ -57,7 +57,7 @@ pub fn finding(cpus: &[u32], span: Duration) -> Finding {
     told(&pauses, span)
 }
 
-/// The pauses of one processor; `None` if we may not use it.
+/// The pauses of one CPU; `None` if we may not use it.
 fn watch(cpu: usize, from: Time, until: Time) -> Option<Vec<Pause>> {
     clock::prepare_thread(Some(cpu)).ok()?;
     let mut pauses = Vec::new();
@@ -72,12 +72,12 @@ fn watch(cpu: usize, from: Time, until: Time) -> Option<Vec<Pause>> {
     Some(pauses)
 }
 
-/// What the pauses of each processor mean.
+/// What the pauses of each CPU mean.
 fn told(processors: &[Vec<Pause>], span: Duration) -> Finding {
     let purpose = "a sender that pauses for a tenth of a frame is out of step";
     let finding = |text: &str| Finding::ok(GROUP, "standing still", purpose, text);
     if processors.is_empty() {
-        return finding("unknown: no processor core may be used").but(State::Limited, "");
+        return finding("unknown: no CPU core may be used").but(State::Limited, "");
     }
     let long = |pauses: &[Pause]| -> Vec<Pause> {
         pauses.iter().copied().filter(|pause| pause.length() > PAUSE_LONG).collect()
@@ -100,7 +100,7 @@ fn told(processors: &[Vec<Pause>], span: Duration) -> Finding {
     finding(&text).but(State::Limited, mend)
 }
 
-/// Pauses of the first processor during which all others paused too.
+/// Pauses of the first CPU during which all others paused too.
 fn together(processors: &[Vec<Pause>]) -> usize {
     let Some((first, others)) = processors.split_first() else { return 0 };
     let everywhere = |pause: &&Pause| {
@@ -145,6 +145,6 @@ mod tests {
     #[test]
     fn processors_that_we_may_not_use_are_left_out() {
         let found = finding(&[100_000], Duration::from_millis(1)).check.found;
-        assert_eq!(found, "unknown: no processor core may be used");
+        assert_eq!(found, "unknown: no CPU core may be used");
     }
 }

@@ -200,7 +200,7 @@ fn a_change_that_fails_is_told_and_stays_remembered() {
     assert!(state.exists(), "what could not be taken back is not forgotten");
     fs::write(&state, "{").unwrap();
     let error = format!("{:#}", apply::undo(&machine, &state).unwrap_err());
-    assert!(error.contains("remove it to forget what was applied"), "{error}");
+    assert!(error.contains("remove it to forget the applied changes"), "{error}");
 }
 
 #[test]

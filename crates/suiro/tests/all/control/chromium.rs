@@ -1,4 +1,4 @@
-//! Chromium as a person's hands and eyes: it opens a page, clicks, types, and takes pictures. It is spoken to by the
+//! Chromium as a person's hands and eyes: it opens a page, clicks, types, and takes frames. It is spoken to by the
 //! DevTools protocol over two pipes.
 
 use std::io::{BufRead, BufReader, Write};
@@ -151,7 +151,7 @@ impl Browser {
         }
     }
 
-    /// Shows the page as on a screen of that width, in light or dark colours, and writes a picture of all of it.
+    /// Shows the page as on a screen of that width, in light or dark colours, and writes a frame of all of it.
     pub fn picture(&mut self, width: u32, colours: &str, path: &Path) {
         let screen =
             json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });

@@ -21,7 +21,7 @@ fn shows(node: &str, text: &str) -> String {
     format!("document.querySelector('[data-node={node}]')?.innerText.includes('{text}') === true")
 }
 
-/// Pictures as an operator sees them, for a person to look at; nothing may stick out at the side.
+/// Frames as an operator sees them, for a person to look at; nothing may stick out at the side.
 fn look(browser: &mut Browser, name: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("control");
     std::fs::create_dir_all(&folder).unwrap();
@@ -33,7 +33,7 @@ fn look(browser: &mut Browser, name: &str) {
             assert!(wide.as_u64() <= Some(width.into()), "{name}: {wide} px wide on {width}");
         }
     }
-    eprintln!("pictures of the page: {}", folder.display());
+    eprintln!("frames of the page: {}", folder.display());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::common::{self, Done, Room};
 
 /// The bearer token.
 pub const TOKEN: &str = "only-for-this-test-0123456789";
-/// Pictures that cost next to nothing to send.
+/// Frames that cost next to nothing to send.
 const GEOMETRY: &str = "160x90 YCbCr-4:2:2 10 60000/1001";
 
 const STATE: &str = r#"

@@ -136,7 +136,7 @@ pub enum Trouble {
 
 /// Where frames and events go.
 pub trait Output {
-    /// A frame is decided; its bytes are there if pictures are wanted and it is whole.
+    /// A frame is decided; its bytes are there if images are wanted and it is whole.
     fn frame(&mut self, frame: &Frame, picture: &[u8]);
     /// Something happened.
     fn event(&mut self, at: Time, what: What);

@@ -83,7 +83,7 @@ impl Layout {
         self.format
     }
 
-    /// The pictures.
+    /// The images.
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }

@@ -77,7 +77,7 @@ fn foreign_datagrams_are_refused() {
     assert_eq!(refusal(16, 0x80), Refusal::Interlaced);
     assert_eq!(refusal(16, 0x7f), Refusal::Outside);
     assert_eq!(refusal(15, 0xaf), Refusal::Pgroup);
-    // The continuation bits of the sample row data headers go on through the zeros of the picture.
+    // The continuation bits of the sample row data headers go on through the zeros of the image.
     assert_eq!(refusal(18, 0x80), Refusal::Short);
     let raster = hd(Format::Raster, STUDY_PACKET_BYTES);
     assert_eq!(raster.parse(&sound, PAYLOAD_TYPE), Err(Refusal::Version(4)));

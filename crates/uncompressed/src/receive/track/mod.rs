@@ -134,14 +134,14 @@ struct Open {
 pub struct Wanted {
     /// Compute the checksum and compare it with the sender's.
     pub verify: bool,
-    /// Assemble the pictures.
+    /// Assemble the images.
     pub pictures: bool,
 }
 
 /// Most frames of which nothing arrived that are reported at a time.
 const MISSING_MAX: u64 = 600;
 
-/// A callback for finished frames: the frame, and its bytes if pictures are wanted.
+/// A callback for finished frames: the frame, and its bytes if images are wanted.
 pub type OnFrame<'a> = &'a mut dyn FnMut(&Frame, &[u8]);
 
 /// One stream.
@@ -161,7 +161,7 @@ pub struct Track {
     /// The largest IP packet of the sender.
     largest: u32,
     open: Vec<Open>,
-    /// Memory of pictures, for reuse.
+    /// Memory of images, for reuse.
     spare: Vec<Vec<u8>>,
     /// The timestamp of the newest frame.
     newest: Option<u32>,

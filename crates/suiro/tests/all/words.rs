@@ -1,0 +1,251 @@
+//! The hand-written documents, and those generated from the sources, are plain technical English: sentences of at most 40
+//! words, and none of the words and turns that readers stumbled over. CONTRIBUTING.md lists what to write instead.
+
+use std::path::{Path, PathBuf};
+
+const WORDS_MAX: usize = 40;
+
+/// What is not written, and what is written instead. Matched on whole words, in lower case.
+const INSTEAD: &[(&str, &str)] = &[
+    ("processor", "CPU or core"),
+    ("processors", "CPUs or cores"),
+    ("picture", "frame, or image"),
+    ("pictures", "frames, or images"),
+    ("mend", "fix"),
+    ("mends", "fixes"),
+    ("mended", "fixed"),
+    ("beside", "alongside, next to, compared with, competing with, during"),
+    ("chance", "randomness, random"),
+    ("stood still", "stalled"),
+    ("stands still", "is stalled"),
+    ("stand still", "stall"),
+    ("two hands", "two threads"),
+    ("other hand", "other thread"),
+    ("by webrtc", "over WebRTC"),
+    ("by quic", "over QUIC"),
+    ("by tcp", "over TCP"),
+    ("by udp", "over UDP"),
+    ("by rtp", "over RTP"),
+    ("by dash", "over DASH"),
+    ("by hls", "over HLS"),
+    ("by whip", "over WHIP"),
+    ("by whep", "over WHEP"),
+    ("by http", "over HTTP"),
+    ("each way", "in each direction"),
+    ("both ways", "in both directions"),
+    ("two ways", "two directions"),
+    ("ways", "directions, paths"),
+    ("tells", "reports, prints, records"),
+    ("is told", "receives, is configured"),
+    ("are told", "receive"),
+    ("says so", "reports that"),
+    ("say so", "report that"),
+    ("lacks", "does not have, is missing"),
+    ("lacking", "missing"),
+    ("refused whole", "rejected"),
+    ("repeats a study", "reproduces a study"),
+    ("repeats the study", "reproduces the study"),
+    ("is not so", "is not met"),
+    ("trial of root", "trial run as root"),
+    ("is for root", "needs root"),
+];
+
+/// What no document says as long as the package is not published.
+const UNPUBLISHED: &[&str] = &["pip install suiro", "pip install 'suiro", "pip install \"suiro"];
+
+/// Where these words are right: a codec's own terms, and programs and protocols that do something.
+const ALLOWED: &[&str] = &[
+    "picture parameter set",
+    "picture header",
+    "picture loss indication",
+    "group of pictures",
+    "groups of pictures",
+    "lost by udp or tcp",
+    "utilisation by webrtc",
+    "sent by quic",
+];
+
+/// A sentence of a document that does not read well, and why.
+#[derive(Debug, PartialEq)]
+struct Fault {
+    line: usize,
+    why: String,
+}
+
+/// A piece of text that sentences do not cross: a paragraph, a point of a list, a cell of a table.
+struct Block {
+    line: usize,
+    text: String,
+    prose: bool,
+}
+
+/// The blocks of a Markdown document. Of fenced code only the comments of shell scripts and TOML are read.
+fn blocks(document: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut fenced, mut open) = (false, false);
+    for (number, line) in document.lines().enumerate() {
+        let (line_number, text) = (number + 1, line.trim());
+        if text.starts_with("```") {
+            fenced = !fenced;
+            open = false;
+        } else if fenced {
+            let comment =
+                text.split_once("# ").filter(|(code, _)| code.is_empty() || code.ends_with(' '));
+            if let Some((_, comment)) = comment {
+                blocks.push(Block { line: line_number, text: comment.to_owned(), prose: false });
+            }
+        } else if text.is_empty() {
+            open = false;
+        } else if text.starts_with('|') {
+            let cells = text.split('|').filter(|cell| !cell.trim().is_empty());
+            let block = |cell: &str| Block {
+                line: line_number,
+                text: cell.trim().to_owned(),
+                prose: false,
+            };
+            blocks.extend(cells.flat_map(|cell| cell.split("<br>")).map(block));
+            open = false;
+        } else {
+            let heading = text.starts_with('#');
+            let numbered = text.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok());
+            let starts = heading || numbered || text.starts_with("- ") || text.starts_with("![");
+            match blocks.last_mut() {
+                Some(last) if open && !starts => last.text.extend([" ", text]),
+                _ => {
+                    let text = text.trim_start_matches(['#', '-', ' ']).to_owned();
+                    blocks.push(Block { line: line_number, text, prose: !heading });
+                }
+            }
+            open = !heading;
+        }
+    }
+    blocks
+}
+
+/// The text as it is read: code is one word, of a link only its text is left.
+fn read(text: &str) -> String {
+    let mut plain = String::new();
+    for (number, part) in text.split('`').enumerate() {
+        plain.push_str(if number % 2 == 0 { part } else { "CODE" });
+    }
+    let mut read = String::new();
+    let mut rest = plain.as_str();
+    while let Some((before, after)) = rest.split_once("](") {
+        read.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    read.push_str(rest);
+    read.replace(['[', '*'], "")
+}
+
+fn sentences(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut rest = text;
+    let mut from = 0;
+    while let Some(at) = rest[from..].find(['.', '?', '!']).map(|at| at + from) {
+        let after = &rest[at + 1..];
+        let next = after.trim_start_matches([')', '"', '”']);
+        let begins = |char: char| !char.is_lowercase();
+        if next.starts_with(' ') && next.trim_start().starts_with(begins) {
+            sentences.push(rest[..=at].trim());
+            rest = next;
+            from = 0;
+        } else {
+            from = at + 1;
+        }
+    }
+    sentences.push(rest.trim());
+    sentences
+}
+
+/// If the word or the words occur in the text as whole words.
+fn contains(text: &str, words: &str) -> bool {
+    let letter = |char: char| char.is_alphanumeric() || char == '_';
+    text.match_indices(words).any(|(at, _)| {
+        let free = |char: Option<char>| !char.is_some_and(letter);
+        let ends = words.ends_with(letter);
+        free(text[..at].chars().next_back())
+            && (!ends || free(text[at + words.len()..].chars().next()))
+    })
+}
+
+/// What a sentence begins with that makes a clause its subject.
+const CLAUSES: &[&str] = &["What ", "Who ", "Whoever ", "Whatever "];
+
+fn faults(document: &str) -> Vec<Fault> {
+    let unpublished = |line: &str| UNPUBLISHED.iter().any(|command| line.contains(command));
+    let numbered = document.lines().enumerate().filter(|(_, line)| unpublished(line));
+    let why = "the package is not published: write pip install dist/suiro-*.whl";
+    let mut faults: Vec<Fault> =
+        numbered.map(|(at, _)| Fault { line: at + 1, why: why.to_owned() }).collect();
+    for Block { line, text, prose } in blocks(document) {
+        let mut fault = |why: String| faults.push(Fault { line, why });
+        let text = read(&text);
+        let mut lower = text.to_lowercase();
+        for allowed in ALLOWED {
+            lower = lower.replace(allowed, "");
+        }
+        for (words, instead) in INSTEAD.iter().filter(|(words, _)| contains(&lower, words)) {
+            fault(format!("\"{words}\": write {instead}"));
+        }
+        for sentence in sentences(&text) {
+            let words = sentence.split_whitespace().filter(|w| w.contains(char::is_alphanumeric));
+            let count = words.count();
+            if count > WORDS_MAX {
+                fault(format!("a sentence of {count} words: {sentence}"));
+            }
+            if prose && sentence.ends_with('.') && CLAUSES.iter().any(|c| sentence.starts_with(c)) {
+                fault(format!("a clause as the subject: {sentence}"));
+            }
+        }
+    }
+    faults
+}
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "kernel/README.md"]
+        .map(|file| root.join(file))
+        .to_vec();
+    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn documents_are_plain_english() {
+    let files = documents();
+    assert!(files.len() >= 12, "only {} documents found", files.len());
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        found.extend(
+            faults(&text).iter().map(|Fault { line, why }| format!("{name}:{line}: {why}")),
+        );
+    }
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn long_sentences_and_listed_words_are_found() {
+    let long = ["word"; 41].join(" ");
+    let found = |text: &str| faults(text).len();
+    assert_eq!(found(&format!("A {long}.")), 1);
+    assert_eq!(found(&format!("A {}. A {}.", &long[..100], &long[..100])), 0);
+    assert_eq!(found(&format!("- {long}\n- {long}")), 2, "each point of a list by itself");
+    assert_eq!(found(&format!("| {} | {} |", &long[..150], &long[..150])), 0, "cells are apart");
+    assert_eq!(found("A link beside\nanother: two processors."), 2, "over the end of a line");
+    assert_eq!(found("Key `beside`, a group of pictures, one-way delay and stateless."), 0);
+    assert_eq!(found("What stops a session is a timeout."), 1);
+    assert_eq!(found("What stops a session?"), 0);
+    assert_eq!(found("```sh\nfor x in beside; do  # a way beside it\n```"), 1, "comments of code");
+    assert_eq!(found("```sh\npip install suiro\n```"), 1);
+    let place = |text: &str| faults(text)[0].line;
+    assert_eq!(place("# A heading\n\nA text.\n\nThe chance."), 5);
+}
