@@ -16,11 +16,11 @@ export interface Look {
 }
 
 const COLOURS = 8;
-const DASHES = ["", "7 3", "12 3 2 3", "4 2", "2 2 7 2"];
+const DASHES = ["", "8 3", "2 2.5", "12 3 2 3", "5 2", "16 4", "7 2 2 2 2 2", "3 6"];
 
 /**
- * A look for every cell. The axis with most values chooses the colour, the others the dashes, so that
- * what varies can be read off; with one axis both vary, for those who cannot tell the colours.
+ * A look for every cell. The axis with most values chooses the colour, so that what varies can be read off. Dashes differ
+ * as well, for those who cannot tell the colours: as many as there are, each of a few cells has one of its own.
  */
 export function looks(page: Page): Look[] {
   const fitting = page.axes.map((axis, index) => ({ index, n: axis.labels.length }));
@@ -32,7 +32,8 @@ export function looks(page: Page): Look[] {
     const colour = Math.max(0, page.axes[main.index]?.labels.indexOf(value) ?? 0);
     const rest = cell.values.filter((_, axis) => axis !== main.index).join("\n");
     if (!others.includes(rest)) others.push(rest);
-    return look(colour, others.indexOf(rest));
+    const few = page.cells.length <= DASHES.length;
+    return look(colour, few ? index : colour + others.indexOf(rest));
   });
 }
 
@@ -103,7 +104,18 @@ export interface Panel {
  * figures of their own, for the cells are overlaid in each.
  */
 export function panels(page: Page): Panel[] {
-  const found = page.panels.flatMap((look) => {
+  return allPanels(page).filter((panel) => hasMeaning(page, panel));
+}
+
+/** The titles of the figures that are not drawn. */
+export function leftOut(page: Page): string[] {
+  return allPanels(page)
+    .filter((panel) => !hasMeaning(page, panel))
+    .map((panel) => panel.title);
+}
+
+function allPanels(page: Page): Panel[] {
+  return page.panels.flatMap((look) => {
     const groups = new Map<string, Panel>();
     page.series.forEach((info, index) => {
       if (info.panel !== look.id) return;
@@ -116,7 +128,6 @@ export function panels(page: Page): Panel[] {
     });
     return [...groups.values()];
   });
-  return found.filter((panel) => hasMeaning(page, panel));
 }
 
 /** The panel's title, and which of several instances the figure is of. */
@@ -125,10 +136,16 @@ function title(look: PagePanel, { instance, direction }: PageSeries): string {
   return words.length ? `${look.title}, ${words.join(" ")}` : look.title;
 }
 
-/** Up-direction queues that never held anything say nothing: left out. */
+/**
+ * A figure is left out if nothing was measured of its main lines or all of it is zero, and a queue up if it was all but
+ * empty: such figures say nothing.
+ */
 function hasMeaning(page: Page, panel: Panel): boolean {
-  if (!panel.look.quiet_up || panel.direction !== "up") return true;
-  return panel.series.some(({ index }) =>
-    page.trials.some((trial) => trial.series[index]?.some((value) => (value ?? 0) > 0.01)),
+  const least = panel.look.quiet_up && panel.direction === "up" ? 0.01 : 0;
+  const main = panel.series.filter(
+    ({ info }) => info.style !== "bound" && info.style !== "context",
+  );
+  return (main.length ? main : panel.series).some(({ index }) =>
+    page.trials.some((trial) => trial.series[index]?.some((value) => Math.abs(value ?? 0) > least)),
   );
 }

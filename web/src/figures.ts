@@ -1,7 +1,16 @@
 // The stack of figures on one time axis, with its legend and controls.
 
 import { type Band, type Chart, draw, type Line, type Spec, valueAt } from "./chart";
-import { type Look, looks, type Panel, panels, type Repetition, type Run, runs } from "./data";
+import {
+  type Look,
+  leftOut,
+  looks,
+  type Panel,
+  panels,
+  type Repetition,
+  type Run,
+  runs,
+} from "./data";
 import { h, s } from "./dom";
 import { type Key, type Saved, save, standalone } from "./export";
 import { plain } from "./format";
@@ -33,8 +42,17 @@ export function figures(page: Page): HTMLElement | null {
   return new Figures(page, all, duration).element;
 }
 
+/** The figures in which there is nothing to see. */
+function notDrawn(page: Page): HTMLElement | null {
+  const titles = leftOut(page);
+  if (!titles.length) return null;
+  return h("p", { class: "hint" }, `Not drawn, because all values are zero: ${titles.join("; ")}.`);
+}
+
 interface Frame {
   panel: Panel;
+  /** All of it; hidden while no shown cell has a value. */
+  figure: HTMLElement;
   svg: SVGSVGElement;
   /** Lies over the figure, so that moving the cursor does not repaint the lines. */
   overlay: SVGSVGElement;
@@ -88,6 +106,7 @@ class Figures {
       ),
       this.controls.element,
       stack,
+      notDrawn(page),
     );
     let width = 0;
     new ResizeObserver(() => {
@@ -108,13 +127,12 @@ class Figures {
       "data-panel": panel.look.id,
     });
     const spec = this.spec(panel, 800);
-    const frame: Frame = { panel, svg, overlay, readout, spec, chart: draw(spec) };
+    const figure = h("figure", {});
+    const frame: Frame = { panel, figure, svg, overlay, readout, spec, chart: draw(spec) };
     this.frames.push(frame);
     this.listen(frame);
     const meaning = panel.series.map(({ info }) => `${info.label}: ${info.doc}`).join("\n");
-    return h(
-      "figure",
-      {},
+    figure.append(
       h(
         "figcaption",
         { title: meaning },
@@ -133,6 +151,7 @@ class Figures {
       ),
       h("div", { class: "plot" }, svg, overlay),
     );
+    return figure;
   }
 
   private spec(panel: Panel, width: number): Spec {
@@ -182,6 +201,7 @@ class Figures {
       const across = width ?? (frame.svg.parentElement?.clientWidth || 800);
       frame.spec = this.spec(frame.panel, across);
       frame.chart = draw(frame.spec);
+      frame.figure.hidden = !frame.spec.lines.some(hasValue);
       for (const svg of [frame.svg, frame.overlay]) {
         svg.setAttribute("viewBox", `0 0 ${across} ${frame.spec.height}`);
         svg.setAttribute("height", String(frame.spec.height));
@@ -320,9 +340,13 @@ class Figures {
   }
 
   private saveAll(): void {
-    const all = this.frames.map(saved);
+    const all = this.frames.filter((frame) => !frame.figure.hidden).map(saved);
     save(`${this.page.scenario}.svg`, standalone(this.page.title, this.keys(), all));
   }
+}
+
+function hasValue(line: Line): boolean {
+  return line.values.some((value) => value !== null);
 }
 
 function saved(frame: Frame): Saved {

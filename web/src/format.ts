@@ -4,6 +4,8 @@
 export interface Scale {
   unit: string;
   factor: number;
+  /** True of units without steps, such as packets: whole numbers keep all their digits. */
+  counts: boolean;
 }
 
 const STEPS: Record<string, [string, number][]> = {
@@ -35,9 +37,10 @@ const STEPS: Record<string, [string, number][]> = {
 export function scaleFor(unit: string, most: number): Scale {
   // Delays are compared in milliseconds, so they stay so up to ten seconds.
   const slack = unit === "ms" || unit === "µs" ? 10 : 1;
-  const steps = STEPS[unit] ?? [[unit, 1]];
-  const fit = steps.find(([, factor]) => Math.abs(most) >= factor * slack) ?? steps.at(-1);
-  return fit ? { unit: fit[0], factor: fit[1] } : { unit, factor: 1 };
+  const steps = STEPS[unit];
+  const fit = steps?.find(([, factor]) => Math.abs(most) >= factor * slack) ?? steps?.at(-1);
+  if (!fit) return { unit, factor: 1, counts: !["s", "cores", "dB"].includes(unit) };
+  return { unit: fit[0], factor: fit[1], counts: false };
 }
 
 /** `value` with `digits` significant digits, without exponent; 0 digits: a whole number, with all its digits. */
@@ -54,10 +57,10 @@ function decimals(value: number, digits: number): number {
   return Math.min(6, Math.max(0, digits - 1 - magnitude));
 }
 
-/** A value in its unit; a count, which has none, keeps all its digits. */
+/** A value in its unit; a count keeps all its digits. */
 export function shown(value: number, scale: Scale, digits: number): string {
   const scaled = value / scale.factor;
-  const whole = scale.unit === "" && Number.isInteger(scaled) && Math.abs(scaled) < 1e9;
+  const whole = scale.counts && Number.isInteger(scaled) && Math.abs(scaled) < 1e9;
   return whole ? String(scaled) : plain(scaled, digits);
 }
 
@@ -65,7 +68,7 @@ export function shown(value: number, scale: Scale, digits: number): string {
 export function margin(half: number, about: number, scale: Scale, digits: number): string {
   const value = about / scale.factor;
   const places =
-    value === 0 || (scale.unit === "" && Number.isInteger(value)) ? 1 : decimals(value, digits);
+    value === 0 || (scale.counts && Number.isInteger(value)) ? 1 : decimals(value, digits);
   return (half / scale.factor).toFixed(places);
 }
 

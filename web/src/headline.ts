@@ -38,7 +38,7 @@ function briefs(page: Page): HTMLElement | null {
     if (brief === null) return [];
     const look = all[cell];
     const name = page.cells.length > 1 ? h("b", {}, look ? sample(look) : null, label) : null;
-    return [h("li", {}, name, name ? ": " : "", `${brief}.`)];
+    return [h("li", {}, name, name ? ": " : "", `${unbroken(brief)}.`)];
   });
   if (!items.length) return null;
   const more = items.slice(BRIEFS);
@@ -46,6 +46,11 @@ function briefs(page: Page): HTMLElement | null {
     more.length > 0 &&
     h("details", {}, h("summary", {}, `${count(more.length, "more cell")}`), h("ul", {}, ...more));
   return h("div", { class: "briefs" }, h("ul", {}, ...items.slice(0, BRIEFS)), rest);
+}
+
+/** A number stays on the line of its unit. */
+function unbroken(text: string): string {
+  return text.replace(/(\d) (?=(%|s|ms|[kMG]?bit\/s)( |[;,.)]|$))/g, "$1\u00a0");
 }
 
 /** Whether the figures can be trusted, and what became of a study's findings, each with a link to more. */

@@ -291,6 +291,10 @@ function linesOf(page: Page, of: PageFigure): Drawn {
     const scaled = points.map((value) => (value === null ? null : value * scale));
     const bins = Math.max(1, Math.round((of.mean_over_s ?? 0) / run.bin_s));
     const values = means(scaled, bins);
+    if (values.every((value) => value === null)) {
+      drawn.missing.push(`${label}: nothing was measured`);
+      continue;
+    }
     drawn.keys.push({ label, ...look });
     drawn.lines.push({
       label,

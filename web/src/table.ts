@@ -40,12 +40,23 @@ export function table(page: Page): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${note}${page.cells.length > ROWS ? `The first ${ROWS} of ${whole(page.cells.length)} cells. ` : ""}The best value of each metric is highlighted. Click a metric's name to sort by it; definitions are below the table.`,
+      `${note}${page.cells.length > ROWS ? `The first ${ROWS} of ${whole(page.cells.length)} cells. ` : ""}${highlight(page)}Click a metric's name to sort by it; definitions are below the table.`,
     ),
     box,
     more,
     glossary(page),
   );
+}
+
+/** What is highlighted, or why nothing is. */
+function highlight(page: Page): string {
+  if (page.cells.length < 2) return "";
+  if (!page.comparable) return "No value is called the best: the cells' links differ. ";
+  if (columnsOf(page, true).some((column) => column.best !== null))
+    return "The best value of each metric is highlighted. ";
+  return page.trials.some((trial) => trial.repetition > 1)
+    ? ""
+    : "No value is called the best: each cell has one repetition. ";
 }
 
 interface Column {
@@ -123,12 +134,18 @@ function columnsOf(page: Page, all: boolean): Column[] {
     const means = page.cells.flatMap((cell) => cell.metrics[index]?.mean ?? []);
     if (!means.length || !(all || metric.main)) return [];
     const scale = scaleFor(metric.unit, Math.max(...means.map(Math.abs)));
-    return [{ metric, index, scale, best: best(metric, means, scale) }];
+    return [{ metric, index, scale, best: best(page, index, means, scale) }];
   });
 }
 
-/** The best mean as printed; null if all look alike or none is better. */
-function best(metric: PageMetric, means: number[], scale: Scale): string | null {
+/**
+ * The best mean as printed; null if all look alike or none is better, if some cell has a single value, and if the cells'
+ * links differ.
+ */
+function best(page: Page, index: number, means: number[], scale: Scale): string | null {
+  const metric = page.metrics[index] as PageMetric;
+  const single = page.cells.some((cell) => cell.metrics[index]?.n === 1);
+  if (single || !page.comparable) return null;
   const [least, most] = [Math.min(...means), Math.max(...means)].map((mean) =>
     shown(mean, scale, metric.digits),
   ) as [string, string];

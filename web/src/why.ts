@@ -27,6 +27,18 @@ function colour(page: Page, cause: number): string {
   return `var(--why-${page.causes[cause]?.cause ?? "unknown"})`;
 }
 
+/** Black or white, whichever reads better on the colour of a cause. */
+function labelColour(page: Page, cause: number): string {
+  const name = `--why-${page.causes[cause]?.cause ?? "unknown"}`;
+  const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const [red, green, blue] = [1, 3, 5].map((at) => {
+    const share = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  // WCAG 2, relative luminance: above this, black has the higher contrast.
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
+}
+
 /** True if there is anything to show. */
 export function hasStrip(page: Page): boolean {
   return page.causes.length > 0 && page.trials.some((trial) => trial.limits.length > 0);
@@ -99,7 +111,13 @@ export class Strip {
           .flatMap(([a, b, cause]) =>
             this.stretch([px(Math.max(a, from)), px(Math.min(b, to))], y, cause, [a, b]),
           );
-        return s("g", {}, mark, ...parts);
+        // Some causes are nearly as light, or as dark, as the paper.
+        const spans = limits.spans.filter(([a, b]) => b > from && a < to);
+        const [first, last] = [spans[0]?.[0] ?? from, spans.at(-1)?.[1] ?? from];
+        const [left, right] = [px(Math.max(first, from)), px(Math.min(last, to))];
+        const edge = "fill:none;stroke:var(--axis);stroke-width:1";
+        const frame = { x: left, y, width: Math.max(0, right - left), height: ROW, style: edge };
+        return s("g", {}, mark, ...parts, s("rect", frame));
       }),
     );
   }
@@ -116,7 +134,8 @@ export class Strip {
     const style = `fill:${colour(this.page, cause)}`;
     const box = s("rect", { x: left, y, width, height: ROW, style }, s("title", {}, when));
     if (width < label.length * CHARACTER + 8) return [box];
-    const text = s("text", { x: left + 5, y: y + 13, class: "why-label" }, label);
+    const ink = `fill:${labelColour(this.page, cause)}`;
+    const text = s("text", { x: left + 5, y: y + 13, class: "why-label", style: ink }, label);
     return [box, text];
   }
 

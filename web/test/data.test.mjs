@@ -9,7 +9,7 @@ import { build } from "esbuild";
 const source = join(dirname(fileURLToPath(import.meta.url)), "../src/data.ts");
 const built = await build({ entryPoints: [source], bundle: true, write: false, format: "esm" });
 const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { panels } = await import(`data:text/javascript;base64,${code}`);
+const { leftOut, looks, panels } = await import(`data:text/javascript;base64,${code}`);
 
 const look = (id, title, more = {}) => ({ id, title, direction: null, quiet_up: false, ...more });
 const series = (panel, instance = null, direction = null) => {
@@ -18,7 +18,7 @@ const series = (panel, instance = null, direction = null) => {
 
 /** The titles of the figures of these panels and series, and how many series each shows. */
 function drawn(panel, ...all) {
-  const trials = [{ series: all.map(({ values }) => values ?? [0, 0]) }];
+  const trials = [{ series: all.map(({ values }) => values ?? [0, 5]) }];
   const found = panels({ panels: panel, series: all, trials });
   return found.map((figure) => [figure.title, figure.series.length]);
 }
@@ -57,8 +57,46 @@ test("a title names the direction unless the panel is of one", () => {
 test("a quiet up direction is left out, whatever its link is called", () => {
   const quiet = [look("queue", "Queue", { quiet_up: true })];
   const up = series("queue", null, "up");
-  assert.deepEqual(drawn(quiet, up, series("queue", "uplink", "down")), [
+  const nearlyEmpty = { ...up, values: [0, 0.01] };
+  assert.deepEqual(drawn(quiet, nearlyEmpty, series("queue", "uplink", "down")), [
     ["Queue, uplink down", 1],
   ]);
   assert.deepEqual(drawn(quiet, { ...up, values: [0, 5] }), [["Queue, up", 1]]);
+});
+
+test("a figure in which nothing is to be seen is not drawn, but named", () => {
+  const all = [look("losses", "Dropped"), look("margin", "Margin"), look("rtt", "RTT")];
+  const found = [
+    { ...series("losses"), values: [0, 0] },
+    { ...series("margin"), values: [0, -3] },
+    { ...series("rtt"), values: [null, null] },
+    // A bound alone is no reason to draw.
+    { ...series("rtt"), style: "bound", values: [8, 8] },
+  ];
+  assert.deepEqual(drawn(all, ...found), [["Margin", 1]]);
+  const trials = [{ series: found.map(({ values }) => values) }];
+  assert.deepEqual(leftOut({ panels: all, series: found, trials }), ["Dropped", "RTT"]);
+});
+
+test("lines differ by dash as well as by colour", () => {
+  const axes = (...sizes) =>
+    sizes.map((n, axis) => ({
+      name: `a${axis}`,
+      labels: Array.from({ length: n }, (_, i) => `${i}`),
+    }));
+  const cells = (all) =>
+    all
+      .reduce((rest, { labels }) => rest.flatMap((one) => labels.map((l) => [...one, l])), [[]])
+      .map((values) => ({ values }));
+  for (const sizes of [[2], [8], [3, 2], [2, 4]]) {
+    const all = axes(...sizes);
+    const dashes = looks({ axes: all, cells: cells(all) }).map(({ dash }) => dash);
+    assert.equal(new Set(dashes).size, dashes.length, `${sizes}: ${dashes}`);
+  }
+  for (const sizes of [[20], [8, 5], [3, 4, 4]]) {
+    const all = axes(...sizes);
+    const both = looks({ axes: all, cells: cells(all) }).map(({ colour, dash }) => colour + dash);
+    const most = Math.min(both.length, 24);
+    assert.ok(new Set(both).size >= most, `${sizes}: ${new Set(both).size} of ${both.length}`);
+  }
 });

@@ -8,7 +8,10 @@ use suiro_analysis::{
     Better, CellSummary, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare,
     describe_among, means,
 };
-use suiro_record::{Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, TrialSummary};
+use suiro_record::words::CheckedQuantity;
+use suiro_record::{
+    Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, Trial, TrialSummary,
+};
 use suiro_study::Study;
 
 use crate::page::{
@@ -73,6 +76,7 @@ pub(crate) fn page(
     let series = series(&trials);
     let published = study.map(|study| published(study, findings, summary, &series));
     let cells = compare(&summary.trials);
+    let comparable = comparable(&cells, &trials);
     let causes = strip::causes(trials.iter().map(|read| &read.why));
     let mut cell_of = vec![0; trials.len()];
     for (index, cell) in cells.iter().enumerate() {
@@ -124,12 +128,56 @@ pub(crate) fn page(
         causes,
         series,
         cells,
+        comparable,
         trials,
         many: None,
         comparison: None,
         findings: findings.findings.clone(),
         published,
     }
+}
+
+/// Whether all cells asked the same of their links, by their first trials: of each direction rate, delay and loss, and the
+/// rate over the trial. Queues may differ: which of them is the best is a fair question.
+fn comparable(cells: &[CellSummary], trials: &[Read]) -> bool {
+    let first = |cell: &CellSummary| {
+        let outcomes = cell.trials.iter().filter_map(|at| trials[*at].outcome.as_ref());
+        outcomes.filter(|outcome| !outcome.skipped).map(asked).next()
+    };
+    let mut asked = cells.iter().filter_map(first);
+    let Some(one) = asked.next() else { return true };
+    asked.all(|other| alike(&one, &other))
+}
+
+/// Whether two trials asked the same of their links.
+fn alike(one: &BTreeMap<String, f64>, other: &BTreeMap<String, f64>) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= RATES_ALIKE * a.abs().max(b.abs());
+    let same = |(name, value): (&String, &f64)| other.get(name).is_some_and(|it| near(*value, *it));
+    one.len() == other.len() && one.iter().all(same)
+}
+
+/// Rates that differ by less are alike: a link whose rate is random has another mean in every trial.
+const RATES_ALIKE: f64 = 0.02;
+
+/// What a trial asked of its links, by name.
+fn asked(trial: &Trial) -> BTreeMap<String, f64> {
+    let mut asked = BTreeMap::new();
+    for link in &trial.self_checks {
+        for check in &link.checks {
+            let counts = matches!(
+                check.what,
+                CheckedQuantity::Rate | CheckedQuantity::Delay | CheckedQuantity::Loss
+            );
+            if let Some(value) = check.asked.filter(|_| counts) {
+                asked.insert(format!("{} {} {:?}", link.link, link.direction, check.what), value);
+            }
+        }
+    }
+    for rate in trial.link_rates.iter().filter(|rate| !rate.rate_bps.is_empty()) {
+        let mean = rate.rate_bps.iter().sum::<f64>() / rate.rate_bps.len() as f64;
+        asked.insert(format!("{} {} mean", rate.link, rate.direction), mean);
+    }
+    asked
 }
 
 /// A trial as a sentence about its cell takes it.
@@ -218,11 +266,12 @@ fn trial(
 pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
     let names: BTreeSet<&String> = summary.trials.iter().flat_map(|t| t.metrics.keys()).collect();
     let mut found: Vec<(usize, String, PageMetric)> = Vec::new();
+    let bottlenecks = Bottlenecks::of(summary);
     for name in &names {
         if let Some((metric, instance)) = describe_among(name, &names) {
             let place = catalogue().position(|m| std::ptr::eq(m, metric));
             let words = instance.words();
-            let mut one = page_metric(name, metric, &instance);
+            let mut one = page_metric(name, metric, &instance, &bottlenecks);
             if let Some(size) = size_of_vmaf(summary, name) {
                 one.label.push_str(size);
             }
@@ -246,10 +295,57 @@ fn size_of_vmaf(summary: &Summary, name: &str) -> Option<&'static str> {
     Some(if both { ", 1080 lines" } else { ", native size" })
 }
 
-fn page_metric(name: &str, metric: &Metric, instance: &Instance) -> PageMetric {
-    // What all had, and what links carried towards viewers.
+/// Which direction of each link is the bottleneck.
+struct Bottlenecks<'a> {
+    /// The links that it is known of, as names of metrics begin: `link.access`.
+    links: BTreeSet<&'a str>,
+    /// The directions that are used most in some trial: `link.access.up`.
+    ways: BTreeSet<&'a str>,
+}
+
+impl<'a> Bottlenecks<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        let mut found = Self { links: BTreeSet::new(), ways: BTreeSet::new() };
+        for trial in summary.trials.iter().filter(|trial| trial.valid) {
+            let mut most: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
+            for (name, value) in &trial.metrics {
+                let Some(way) = name.strip_suffix(".utilisation") else { continue };
+                let Some((link, value)) = link_of(way).zip(*value) else { continue };
+                let before = most.entry(link).or_insert((value, way));
+                if value > before.0 {
+                    *before = (value, way);
+                }
+            }
+            found.links.extend(most.keys());
+            found.ways.extend(most.values().map(|(_, way)| way));
+        }
+        found
+    }
+
+    /// Whether a metric is of a bottleneck: where that is not known, of what goes towards viewers.
+    fn has(&self, name: &str, instance: &Instance) -> bool {
+        let way = name.rsplit_once('.').map_or(name, |(way, _)| way);
+        match link_of(way).is_some_and(|link| self.links.contains(link)) {
+            true => self.ways.contains(way),
+            false => instance.is_towards_viewers(),
+        }
+    }
+}
+
+/// `link.access` of `link.access.up`.
+fn link_of(way: &str) -> Option<&str> {
+    way.rsplit_once('.').map(|(link, _)| link)
+}
+
+fn page_metric(
+    name: &str,
+    metric: &Metric,
+    instance: &Instance,
+    bottlenecks: &Bottlenecks,
+) -> PageMetric {
+    // What all had, and what the bottleneck of each link carried.
     let general = match instance.direction {
-        Some(_) => instance.is_towards_viewers(),
+        Some(_) => bottlenecks.has(name, instance),
         None => instance.name.is_none(),
     };
     PageMetric {
@@ -391,5 +487,61 @@ mod tests {
         let found = metrics(&summary);
         let main: Vec<&str> = found.iter().filter(|it| it.main).map(|it| &*it.name).collect();
         assert_eq!(main, names[..2]);
+    }
+
+    #[test]
+    fn the_short_table_has_the_direction_that_is_the_bottleneck() {
+        let names = |down: f64, up: f64| {
+            let metrics = [
+                ("link.down.utilisation", Some(down)),
+                ("link.up.utilisation", Some(up)),
+                ("link.down.loss_ratio", Some(0.0)),
+                ("link.up.loss_ratio", Some(0.1)),
+            ];
+            let trial = TrialSummary {
+                cell: Cell::default(),
+                repetition: 1,
+                seed: suiro_units::Seed(1),
+                valid: true,
+                invalid_because: None,
+                skipped: false,
+                metrics: metrics.map(|(name, value)| (name.to_owned(), value)).into(),
+            };
+            let found = metrics_of(vec![trial]);
+            found.into_iter().filter(|it| it.main).map(|it| it.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(0.9, 0.1), ["link.down.loss_ratio", "link.down.utilisation"]);
+        assert_eq!(names(0.1, 0.9), ["link.up.loss_ratio", "link.up.utilisation"]);
+    }
+
+    fn metrics_of(trials: Vec<TrialSummary>) -> Vec<PageMetric> {
+        metrics(&Summary { trials, ..Summary::default() })
+    }
+
+    #[test]
+    fn links_of_other_rates_are_not_compared() {
+        let trial = |rates: &[f64], loss: Option<f64>| -> Trial {
+            let check = serde_json::json!({
+                "what": "loss", "unit": "ratio", "asked": loss, "measured": null, "at_least": null,
+                "at_most": null, "ok": null, "note": null,
+            });
+            let link = serde_json::json!({
+                "link": "access", "direction": "down", "attempt": 1, "checks": [check], "ok": true,
+            });
+            let rate = serde_json::json!({
+                "link": "access", "direction": "down", "span_s": 1.0, "rate_bps": rates,
+            });
+            let trial = serde_json::json!({
+                "cell": {}, "repetition": 1, "seed": 1, "valid": true, "invalid_because": null,
+                "started": "2026-01-01T00:00:00Z", "duration_s": 2.0, "epoch_monotonic_ns": 0,
+                "self_checks": [link], "links": [], "link_rates": [rate], "endpoints": [],
+                "versions": {},
+            });
+            serde_json::from_value(trial).unwrap()
+        };
+        let one = asked(&trial(&[8e6, 1.5e6], None));
+        assert!(alike(&one, &asked(&trial(&[8.01e6, 1.5e6], None))));
+        assert!(!alike(&one, &asked(&trial(&[8e6, 4e6], None))), "it falls less");
+        assert!(!alike(&one, &asked(&trial(&[8e6, 1.5e6], Some(0.01)))), "it loses packets");
     }
 }

@@ -57,6 +57,8 @@ pub struct Built {
     pub findings: Findings,
     /// What happened in each cell, in one sentence, with the cell's label; empty for very many trials.
     pub briefs: Vec<(String, String)>,
+    /// Whether the cells' links are alike, so that a value can be called the best.
+    pub comparable: bool,
     /// What the longest stalls, freezes, late and missing stretches came from, a sentence each.
     pub longest: Vec<String>,
     /// The page.
@@ -189,7 +191,8 @@ pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
     page.comparison = comparison::find(folder.root());
     let report = folder.report();
     let report_bytes = html::write(&report, &page)?;
+    let comparable = page.comparable;
     let briefs = page.cells.into_iter().filter_map(|cell| Some((cell.label, cell.brief?)));
     let briefs = briefs.collect();
-    Ok(Built { summary, findings, briefs, longest, report, report_bytes })
+    Ok(Built { summary, findings, briefs, comparable, longest, report, report_bytes })
 }

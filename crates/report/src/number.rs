@@ -12,29 +12,29 @@ pub(crate) fn significant(value: f64, digits: u8) -> f64 {
 
 /// A unit to print in, and how many base units it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scale {
-    pub unit: &'static str,
+pub(crate) struct Scale<'a> {
+    pub unit: &'a str,
     pub factor: f64,
+    /// True of units without steps, such as packets: whole numbers keep all their digits.
+    pub counts: bool,
 }
 
 /// The unit in which values up to `most` of base unit `unit` read well.
-pub(crate) fn scale(unit: &str, most: f64) -> Scale {
+pub(crate) fn scale(unit: &str, most: f64) -> Scale<'_> {
     let most = most.abs();
     let steps: &[(&str, f64)] = match unit {
         "bit/s" => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)],
         "B" => &[("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)],
         "ms" => &[("s", 1e3), ("ms", 1.0)],
         "µs" => &[("s", 1e6), ("ms", 1e3), ("µs", 1.0)],
-        "s" => &[("s", 1.0)],
         "ratio" => &[("%", 0.01)],
-        "cores" => &[("cores", 1.0)],
-        _ => &[("", 1.0)],
+        _ => return Scale { unit, factor: 1.0, counts: !matches!(unit, "s" | "cores" | "dB") },
     };
     // Milliseconds stay milliseconds until ten seconds: delays are compared in them.
     let slack = if matches!(unit, "ms" | "µs") { 10.0 } else { 1.0 };
     let fits = |(_, factor): &&(&str, f64)| most >= factor * slack;
     let (unit, factor) = steps.iter().find(fits).or(steps.last()).copied().unwrap_or(("", 1.0));
-    Scale { unit, factor }
+    Scale { unit, factor, counts: false }
 }
 
 /// `value` with `digits` significant digits, in plain decimals.
@@ -52,9 +52,9 @@ fn decimals(value: f64, digits: u8) -> usize {
     usize::try_from((i32::from(digits) - 1 - magnitude).clamp(0, 6)).unwrap_or(0)
 }
 
-/// True for a count: it has no unit and no fraction, and keeps all its digits.
+/// True for a count: it has no fraction, and keeps all its digits.
 fn is_count(scaled: f64, scale: Scale) -> bool {
-    scale.unit.is_empty() && scaled.fract() == 0.0 && scaled.abs() < 1e9
+    scale.counts && scaled.fract() == 0.0 && scaled.abs() < 1e9
 }
 
 /// A value in its unit.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn counts_and_margins() {
-        let (count, rate) = (scale("", 1.0), scale("bit/s", 3e6));
+        let (count, rate) = (scale("packets", 1.0), scale("bit/s", 3e6));
         assert_eq!(shown(12_345.0, count, 3), "12345");
         assert_eq!(shown(1.5, count, 3), "1.50");
         assert_eq!(shown(3e6, rate, 3), "3.00");
@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn units() {
-        assert_eq!(scale("bit/s", 3.2e6), Scale { unit: "Mbit/s", factor: 1e6 });
+        assert_eq!(scale("bit/s", 3.2e6), Scale { unit: "Mbit/s", factor: 1e6, counts: false });
+        assert_eq!(scale("dB", 40.0).unit, "dB", "whatever is not scaled keeps its unit");
         assert_eq!(scale("ms", 2_400.0).unit, "ms");
         assert_eq!(scale("ms", 24_000.0).unit, "s");
         assert_eq!(scale("ratio", 0.5).unit, "%");

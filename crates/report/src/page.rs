@@ -53,6 +53,9 @@ pub struct Page {
     pub series: Vec<PageSeries>,
     /// The combinations.
     pub cells: Vec<PageCell>,
+    /// True if all cells asked the same of their links, as far as rate, delay and loss go: only then can a value of one be
+    /// called the best.
+    pub comparable: bool,
     /// The trials, in the order of the plan.
     pub trials: Vec<PageTrial>,
     /// Sums over all trials, if there are so many that the page has no more of each than its metrics; null otherwise.

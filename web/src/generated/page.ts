@@ -39,6 +39,11 @@ export interface Page {
   series: PageSeries[];
   /** The combinations. */
   cells: PageCell[];
+  /**
+   * True if all cells asked the same of their links, as far as rate, delay and loss go: only then can a value of one be
+   * called the best.
+   */
+  comparable: boolean;
   /** The trials, in the order of the plan. */
   trials: PageTrial[];
   /** Sums over all trials, if there are so many that the page has no more of each than its metrics; null otherwise. */

@@ -24,28 +24,28 @@ impl Subject for Calls {
 pub(super) static FAMILY: Family<Calls> = Family { metrics: METRICS, series: &[] };
 
 static METRICS: &[Measure<Calls>] = metrics! {
-    conference.pictures_sent ["", Higher, 3] "Frames sent",
+    conference.pictures_sent ["frames", Higher, 3] "Frames sent",
         "Frames that this end captured, encoded and passed to the socket, over the whole call.",
         |e| Some(e.sum(|row| row.captured_pictures));
-    conference.pictures_skipped ["", Lower, 3] "Frames skipped",
+    conference.pictures_skipped ["frames", Lower, 3] "Frames skipped",
         "Frames that the camera had and the thread captured too late, so that they were left out.",
         |e| Some(e.sum(|row| row.skipped_pictures));
-    conference.pictures_shown ["", Higher, 3] "Frames shown",
+    conference.pictures_shown ["frames", Higher, 3] "Frames shown",
         "Frames of the other end of which something was shown within the trial.",
         |e| Some(e.pictures_shown());
-    conference.pictures_damaged ["", Lower, 3] "Frames damaged",
+    conference.pictures_damaged ["frames", Lower, 3] "Frames damaged",
         "Of the frames shown, those of which a part was missing.",
         |e| Some(e.pictures_damaged());
-    conference.pictures_lost ["", Lower, 3] "Frames lost",
+    conference.pictures_lost ["frames", Lower, 3] "Frames lost",
         "Frames of the other end of which nothing came within the trial.",
         |e| Some(e.pictures_lost());
-    conference.packets_sent ["", Neither, 3] "Packets sent",
+    conference.packets_sent ["packets", Neither, 3] "Packets sent",
         "Packets that the kernel took from this end, over the whole call.",
         |e| Some(e.sum(|row| row.sent_packets));
-    conference.packets_received ["", Neither, 3] "Packets received",
+    conference.packets_received ["packets", Neither, 3] "Packets received",
         "Packets of the other end that came, over the whole call.",
         |e| Some(e.sum(|row| row.received_packets));
-    conference.packets_late ["", Lower, 3] "Packets late",
+    conference.packets_late ["packets", Lower, 3] "Packets late",
         "Of the packets received, those of a frame that was over.",
         |e| Some(e.sum(|row| row.late_packets));
     #[main] conference.loss_ratio ["ratio", Lower, 3] "Call: loss",

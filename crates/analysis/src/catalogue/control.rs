@@ -19,22 +19,22 @@ impl Subject for All {
 pub(super) static FAMILY: Family<All> = Family { metrics: OF_CONTROL, series: &[] };
 
 static OF_CONTROL: &[Measure<All>] = metrics! {
-    #[main] control.replaced ["", Neither, 4] "Streams replaced",
+    #[main] control.replaced ["streams", Neither, 4] "Streams replaced",
         "Streams of uncompressed video that a controller gave to a standby because their node was faulty.",
         |c| Some(c.count() as f64);
-    #[main] control.detected_max_frames ["", Lower, 3] "Fault detected",
+    #[main] control.detected_max_frames ["frames", Lower, 3] "Fault detected",
         "From the beginning of a fault to the controller's entry that the node is faulty, in frame times of the stream, \
         maximum. A fault begins when the node records that it starves or lags, else with the end of the last packet that \
         receivers had of the stream. Null if nothing was replaced.",
         |c| c.detected().max();
-    #[main] control.on_air_max_frames ["", Lower, 3] "Standby on air",
+    #[main] control.on_air_max_frames ["frames", Lower, 3] "Standby on air",
         "From the controller's entry that a node is faulty to the first packet of its stream that came after it, in frame \
         times, maximum; null if nothing was replaced, or no packet came.",
         |c| c.on_air().max();
-    #[main] control.gap_max_frames ["", Lower, 6] "Frames lost by a replaced stream",
+    #[main] control.gap_max_frames ["frames", Lower, 6] "Frames lost by a replaced stream",
         "Incomplete frames of a stream that was replaced, maximum of these streams; null if there was none.",
         |c| c.gap_max();
-    #[main] control.others_lost_frames ["", Lower, 6] "Frames lost by other streams",
+    #[main] control.others_lost_frames ["frames", Lower, 6] "Frames lost by other streams",
         "Incomplete frames of all streams that were not replaced.",
         |c| Some(c.others_lost());
 };

@@ -23,28 +23,28 @@ impl Subject for AllConverters {
 pub(super) static FAMILY: Family<AllConverters> = Family { metrics: METRICS, series: OVER_TIME };
 
 static METRICS: &[Measure<AllConverters>] = metrics! {
-    converter.streams ["", Higher, 3] "Streams shown",
+    converter.streams ["streams", Higher, 3] "Streams shown",
         "Streams of uncompressed video of which a converter had at least one complete frame.",
         |c| Some(c.streams() as f64);
-    converter.ticks ["", Higher, 6] "Ticks of converters",
+    converter.ticks ["ticks", Higher, 6] "Ticks of converters",
         "Output ticks, one each frame time, from the first to the last that all streams have.",
         |c| Some(c.ticks());
-    #[main] converter.underruns ["", Lower, 6] "Underruns at converters",
+    #[main] converter.underruns ["times", Lower, 6] "Underruns at converters",
         "Output ticks at which the stream's next frame was not complete, so that the converter \
         showed the one before once more, all streams together.",
         |c| Some(c.count(Shown::Underrun));
-    converter.repeats ["", Lower, 6] "Frames repeated by senders",
+    converter.repeats ["frames", Lower, 6] "Frames repeated by senders",
         "Output ticks at which a new frame had the content of the one before, because its sender \
         had repeated it, all streams together.",
         |c| Some(c.count(Shown::Repeat));
-    converter.skipped_frames ["", Lower, 6] "Frames never shown",
+    converter.skipped_frames ["frames", Lower, 6] "Frames never shown",
         "Frames that no output tick showed although a later one was shown, all streams together.",
         |c| Some(c.skipped());
-    #[main] converter.apart_ticks ["", Lower, 6] "Ticks out of step",
+    #[main] converter.apart_ticks ["ticks", Lower, 6] "Ticks out of step",
         "Output ticks at which the streams did not all show a frame of the same number; null for a \
         single stream.",
         |c| c.apart();
-    converter.mixed_ticks ["", Lower, 6] "Ticks of mixed images",
+    converter.mixed_ticks ["ticks", Lower, 6] "Ticks of mixed images",
         "Output ticks at which the parts shown were not all of one image, because a sender had repeated or left out \
          a frame, or a stream was not synchronised. Null for a single stream, or if packets do not carry the number \
          of the image.",

@@ -66,10 +66,10 @@ static METRICS: &[Measure<Sharing>] = metrics! {
     fairness.target_variation ["ratio", Lower, 3] "Target rate variation",
         "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video.",
         |r| r.target_variation();
-    fairness.video_flows ["", Neither, 3] "Video flows",
+    fairness.video_flows ["flows", Neither, 3] "Video flows",
         "Video flows that competed.",
         |r| Some(r.count(Kind::Video));
-    fairness.tcp_flows ["", Neither, 3] "TCP flows",
+    fairness.tcp_flows ["flows", Neither, 3] "TCP flows",
         "TCP flows that competed.",
         |r| Some(r.count(Kind::Tcp));
 };

@@ -90,25 +90,25 @@ static METRICS: &[Measure<Between>] = metrics! {
 };
 
 static SERIES: &[Curve<Between>] = series! {
-    layers.system_call_lost_ratio [LayerLoss, "", Line] "system call",
+    layers.system_call_lost_ratio [LayerLoss, "ratio", Line] "system call",
         "share of what was sent in each second, lost between the layer's access points",
         |d, bins| by_second(d, Layer::SystemCall, bins, |row| row.between_loss_ratio);
     layers.system_call_between_ms [LayerDelay, "ms", Line] "system call",
         "one-way delay between the layer's access points, mean over each second",
         |d, bins| by_second(d, Layer::SystemCall, bins, |row| row.between_delay_mean_ms);
-    layers.transport_lost_ratio [LayerLoss, "", Line] "transport",
+    layers.transport_lost_ratio [LayerLoss, "ratio", Line] "transport",
         "share of what was sent in each second, lost between the layer's access points",
         |d, bins| by_second(d, Layer::Transport, bins, |row| row.between_loss_ratio);
     layers.transport_between_ms [LayerDelay, "ms", Line] "transport",
         "one-way delay between the layer's access points, mean over each second",
         |d, bins| by_second(d, Layer::Transport, bins, |row| row.between_delay_mean_ms);
-    layers.network_lost_ratio [LayerLoss, "", Line] "network",
+    layers.network_lost_ratio [LayerLoss, "ratio", Line] "network",
         "share of what was sent in each second, lost between the layer's access points",
         |d, bins| by_second(d, Layer::Network, bins, |row| row.between_loss_ratio);
     layers.network_between_ms [LayerDelay, "ms", Line] "network",
         "one-way delay between the layer's access points, mean over each second",
         |d, bins| by_second(d, Layer::Network, bins, |row| row.between_delay_mean_ms);
-    layers.link_lost_ratio [LayerLoss, "", Line] "link",
+    layers.link_lost_ratio [LayerLoss, "ratio", Line] "link",
         "share of what was sent in each second, lost between the layer's access points",
         |d, bins| by_second(d, Layer::Link, bins, |row| row.between_loss_ratio);
     layers.link_between_ms [LayerDelay, "ms", Line] "link",

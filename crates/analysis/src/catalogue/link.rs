@@ -116,7 +116,7 @@ static METRICS: &[Measure<Directions>] = metrics! {
     link.queue_max_bytes ["B", Lower, 3] "Queue, greatest",
         "Largest number of bytes that an arriving packet found waiting.",
         |d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max();
-    link.unaccounted ["", Lower, 3] "Lost by the emulator",
+    link.unaccounted ["packets", Lower, 3] "Lost by the emulator",
         "Packets that the emulator itself lost. Must be 0.",
         |d| d.totals.map(|totals| totals.unaccounted as f64);
     link.lateness_p50_us ["µs", Lower, 3] "Emulator lateness, median",

@@ -31,7 +31,7 @@ impl Subject for Machine {
 pub(super) static FAMILY: Family<Machine> = Family { metrics: METRICS, series: OVER_TIME };
 
 static METRICS: &[Measure<Machine>] = metrics! {
-    machine.standstills ["", Lower, 6] "Standstills of CPUs",
+    machine.standstills ["times", Lower, 6] "Standstills of CPUs",
         "How often a CPU of the machine stalled for a tenth of a frame time or longer, all \
         CPUs together, while the endpoints ran.",
         |w| Some(w.told.count as f64);
@@ -41,7 +41,7 @@ static METRICS: &[Measure<Machine>] = metrics! {
     machine.standstill_max_ms ["ms", Lower, 3] "Standstill, longest",
         "For how long a CPU stalled at most.",
         |w| Some(w.told.longest_s * 1e3);
-    machine.watcher_cores ["", Lower, 2] "Cost of watching for standstills",
+    machine.watcher_cores ["cores", Lower, 2] "Cost of watching for standstills",
         "CPUs that were busy with watching for standstills, on average.",
         |w| Some(w.told.watcher_cores);
 };

@@ -42,17 +42,17 @@ static OF_ROUTERS: &[Measure<Routers>] = metrics! {
     multicast.in_mean_bps ["bit/s", Neither, 4] "Multicast arriving",
         "IP packets of groups that arrived at the router, headers included, from the first to the last.",
         |r| r.in_bps();
-    #[main] multicast.out_packets ["", Neither, 6] "Multicast packets forwarded",
+    #[main] multicast.out_packets ["packets", Neither, 6] "Multicast packets forwarded",
         "Packets of groups that the router forwarded, each once for each link on which it left.",
         |r| Some(r.packets_out());
-    multicast.in_packets ["", Neither, 6] "Multicast packets arriving",
+    multicast.in_packets ["packets", Neither, 6] "Multicast packets arriving",
         "Packets of groups that arrived at the router.",
         |r| Some(r.packets_in());
-    multicast.registered_packets ["", Neither, 6] "Packets in register messages",
+    multicast.registered_packets ["packets", Neither, 6] "Packets in register messages",
         "Packets of groups that arrived at the router, as the rendezvous point, in PIM's register messages, with which a \
         source's own router announces it.",
         |r| Some(r.registered());
-    multicast.wrong_packets ["", Lower, 6] "Packets from the wrong side",
+    multicast.wrong_packets ["packets", Lower, 6] "Packets from the wrong side",
         "Packets of groups that arrived on another link than that towards their source, and were dropped.",
         |r| Some(r.wrong());
 };
@@ -67,10 +67,10 @@ static OVER_TIME: &[Curve<Routers>] = series! {
 };
 
 static OF_MEMBERSHIPS: &[Measure<All>] = metrics! {
-    membership.joins ["", Neither, 4] "Joins",
+    membership.joins ["times", Neither, 4] "Joins",
         "How often receivers joined a group.",
         |m| Some(m.count());
-    membership.unanswered ["", Lower, 4] "Joins without a packet",
+    membership.unanswered ["times", Lower, 4] "Joins without a packet",
         "How often no packet came after joining.",
         |m| Some(m.unanswered());
     #[main] membership.join_p50_ms ["ms", Lower, 3] "Join to first packet, median",

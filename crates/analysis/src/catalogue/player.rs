@@ -43,7 +43,7 @@ static METRICS: &[Measure<Players>] = metrics! {
     #[main] player.startup_s ["s", Lower, 3] "Start-up",
         "From the player's first record to the first frame of playing video; null if there was none.",
         |p| p.startup_s();
-    #[main] player.stalls ["", Lower, 3] "Stalls",
+    #[main] player.stalls ["times", Lower, 3] "Stalls",
         "Interruptions after playback began.",
         |p| p.stalls();
     #[main] player.stall_s ["s", Lower, 3] "Time stalled",
@@ -55,7 +55,7 @@ static METRICS: &[Measure<Players>] = metrics! {
     player.played_s ["s", Higher, 3] "Played",
         "Time in which the video played.",
         |p| p.played_s();
-    #[main] player.switches ["", Lower, 3] "Rung switches",
+    #[main] player.switches ["times", Lower, 3] "Rung switches",
         "Changes of the rung under the playhead.",
         |p| p.switches();
     #[main] player.buffer_mean_s ["s", Neither, 3] "Buffer",
@@ -86,7 +86,7 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Real-time video only: from the arrival of a frame's last packet to its display (jitter buffer), median over the \
          frames shown.",
         |p| p.screen.between(|row| row.received_ns, |row| row.displayed_ns).percentile(0.5);
-    video.freezes ["", Lower, 3] "Freezes",
+    video.freezes ["times", Lower, 3] "Freezes",
         "Intervals between two displayed frames that are at least three times the average of the 30 before them and \
          150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`). The interval in which \
          the viewing ended counts, start-up does not.",
@@ -100,57 +100,57 @@ static METRICS: &[Measure<Players>] = metrics! {
     video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
         "Frames shown per second, from the first one to the end of the viewing.",
         |p| p.screen.fps_shown();
-    video.frames_skipped ["", Lower, 3] "Frames skipped",
+    video.frames_skipped ["frames", Lower, 3] "Frames skipped",
         "Source frames that were not shown, counted between the first and the last that were.",
         |p| p.screen.frames_skipped();
-    video.frames_damaged ["", Lower, 3] "Frames damaged",
+    video.frames_damaged ["frames", Lower, 3] "Frames damaged",
         "Frames shown although parts of them, or of frames that they refer to, were lost and \
         the decoder had to conceal the damage. 0 if the viewer does not show such frames.",
         |p| p.screen.frames_damaged();
-    #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
+    #[main] video.vmaf_mean ["of 100", Higher, 3] "VMAF",
         "*Frame quality*: VMAF of each frame shown compared with its own source frame, mean, on a television of \
          1080 lines: both are scaled to that size, which the model assumes. In folders recorded before \
          `video.vmaf_native_mean` existed it is that metric. Freezes and delay do not count.",
         |p| p.screen.scores(|row| row.picture_vmaf).mean();
-    video.vmaf_native_mean ["", Higher, 3] "VMAF, native",
+    video.vmaf_native_mean ["of 100", Higher, 3] "VMAF, native",
         "Frame quality: VMAF of the frames in the size of the tallest rung, or of the camera, mean. Below 1080 \
          lines it is higher than the model intends, and only comparable with frames of the same size.",
         |p| p.screen.scores(|row| row.picture_vmaf_native).mean();
-    video.vmaf_p5 ["", Higher, 3] "VMAF, 5 %",
+    video.vmaf_p5 ["of 100", Higher, 3] "VMAF, 5 %",
         "Frame quality: 5th percentile of VMAF over the frames shown.",
         |p| p.screen.scores(|row| row.picture_vmaf).percentile(0.05);
-    video.ssim_mean ["", Higher, 4] "SSIM",
+    video.ssim_mean ["of 1", Higher, 4] "SSIM",
         "Frame quality: structural similarity of luma, mean over the frames shown.",
         |p| p.screen.scores(|row| row.picture_ssim).mean();
     video.psnr_mean_db ["dB", Higher, 3] "PSNR",
         "Frame quality: peak signal-to-noise ratio of luma, mean over the frames shown.",
         |p| p.screen.scores(|row| row.picture_psnr_db).mean();
-    video.experience_vmaf_mean ["", Higher, 3] "VMAF, experience",
+    video.experience_vmaf_mean ["of 100", Higher, 3] "VMAF, experience",
         "*Experience*: VMAF, at 1080 lines, of the screen at each tick of the source's frame rate compared with the \
          frame that should have been there at a constant delay (that of most frames), mean. Freezes count. So does \
          a live player that plays faster or slower to keep its latency, because it shows other frames in that time. \
          Not to be compared with frame quality.",
         |p| p.screen.scores(|row| row.experience_vmaf).mean();
-    video.experience_vmaf_native_mean ["", Higher, 3] "VMAF, experience, native",
+    video.experience_vmaf_native_mean ["of 100", Higher, 3] "VMAF, experience, native",
         "Experience: VMAF in the size of the tallest rung, or of the camera, mean.",
         |p| p.screen.scores(|row| row.experience_vmaf_native).mean();
-    video.experience_vmaf_p5 ["", Higher, 3] "VMAF, experience, 5 %",
+    video.experience_vmaf_p5 ["of 100", Higher, 3] "VMAF, experience, 5 %",
         "Experience: 5th percentile of VMAF over time.",
         |p| p.screen.scores(|row| row.experience_vmaf).percentile(0.05);
-    video.experience_ssim_mean ["", Higher, 4] "SSIM, experience",
+    video.experience_ssim_mean ["of 1", Higher, 4] "SSIM, experience",
         "Experience: structural similarity of luma, mean over time.",
         |p| p.screen.scores(|row| row.experience_ssim).mean();
     video.experience_psnr_mean_db ["dB", Higher, 3] "PSNR, experience",
         "Experience: peak signal-to-noise ratio of luma, mean over time.",
         |p| p.screen.scores(|row| row.experience_psnr_db).mean();
-    video.mos_estimate ["", Higher, 3] "MOS, estimated",
+    video.mos_estimate ["of 5", Higher, 3] "MOS, estimated",
         "Estimated mean opinion of the frames, 1 (bad) to 5 (excellent): `video.vmaf_mean` ∕ 20, at \
          least 1. The scale of the VMAF model v0.6.1 is linear in the votes that it was trained on, \
          with bad at about 20 and excellent at 100 (Netflix, VMAF repository, resource/doc/models.md). \
          Limits: clips of 10 s on a television of 1080 lines at three times its height; freezes, delay and sound do \
              not count.",
         |p| p.screen.mos();
-    video.p1203_mos ["", Higher, 3] "MOS, P.1203",
+    video.p1203_mos ["of 5", Higher, 3] "MOS, P.1203",
         "Overall quality of video, sound, start-up and stalls as estimated by ITU-T P.1203 in mode 0 (`O.46`), 1 \
          (bad) to 5 (excellent), on a computer's screen of 1920×1080. Null unless `[record] quality` is on and the \
          machine has the program `p1203-standalone`, which is not part of suiro. The \
@@ -158,10 +158,10 @@ static METRICS: &[Measure<Players>] = metrics! {
          transport; for shorter or longer trials the number is outside the Recommendation's \
          validity.",
         |p| p.p1203_mos;
-    requests.failed ["", Lower, 3] "Failed requests",
+    requests.failed ["requests", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more.",
         |p| p.failed_requests();
-    requests.abandoned ["", Lower, 3] "Segments abandoned",
+    requests.abandoned ["segments", Lower, 3] "Segments abandoned",
         "Segment requests that the player abandoned in progress to switch to a lower rung.",
         |p| p.abandoned_requests();
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
@@ -189,10 +189,10 @@ static SERIES: &[Curve<Players>] = series! {
     player.latency_ms [Latency, "ms", Line] "latency",
         "from the capture of a frame to its display",
         |p, bins| latency(p, bins);
-    player.picture_vmaf [Quality, "", Line] "VMAF of the frames",
+    player.picture_vmaf [Quality, "of 100", Line] "VMAF of the frames",
         "each frame shown compared with its own source frame, at 1080 lines",
         |p, bins| score(p, bins, |row| row.picture_vmaf);
-    player.experience_vmaf [Quality, "", Context] "VMAF of the experience",
+    player.experience_vmaf [Quality, "of 100", Context] "VMAF of the experience",
         "the screen compared with the source at a constant delay, at 1080 lines",
         |p, bins| score(p, bins, |row| row.experience_vmaf);
 };

@@ -82,13 +82,13 @@ static METRICS: &[Measure<Sending>] = metrics! {
     quic.target_mean_bps ["bit/s", Higher, 3] "Encoder, MoQ",
         "Bit rate that the encoder of a publisher was set to, mean over time.",
         |c| c.over_time(|row| Some(row.target_bps?.as_bps() as f64)).mean();
-    quic.lost_packets ["", Lower, 3] "Packets lost, QUIC",
+    quic.lost_packets ["packets", Lower, 3] "Packets lost, QUIC",
         "Packets that the sender declared lost.",
         |c| c.known(|row| row.lost_packets);
     quic.loss_ratio ["ratio", Lower, 3] "Loss, QUIC",
         "Packets that the sender declared lost, as a share of those sent.",
         |c| c.loss_ratio();
-    quic.congestion_events ["", Lower, 3] "Congestion events",
+    quic.congestion_events ["times", Lower, 3] "Congestion events",
         "Congestion events that the congestion control received.",
         |c| c.known(|row| row.congestion_events);
 };
@@ -134,13 +134,13 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
     moq.frame_mean_bytes ["B", Neither, 4] "Size of a frame, MoQ",
         "Bytes of the coded frames that came, mean.",
         |s| s.frame_bytes();
-    moq.frames_undecodable ["", Lower, 3] "Frames undecodable, MoQ",
+    moq.frames_undecodable ["frames", Lower, 3] "Frames undecodable, MoQ",
         "Frames that came and could not be decoded, because one that they refer to had not come in time. In the trial's last second it may be under way: frames of that second do not count.",
         |s| Some(s.frames_undecodable());
     moq.quality_mean_bps ["bit/s", Higher, 3] "Quality, MoQ",
         "Bit rate that the encoder of each frame that came was set to, mean over the frames.",
         |s| s.quality_bps();
-    moq.switches ["", Neither, 3] "Changes of quality, MoQ",
+    moq.switches ["times", Neither, 3] "Changes of quality, MoQ",
         "How often the viewer changed to another quality of the broadcast; null of a viewer that does not.",
         |s| s.switches();
     moq.data_latency_p50_ms ["ms", Lower, 4] "Latency of data, MoQ, median",
@@ -149,7 +149,7 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
     moq.data_latency_p95_ms ["ms", Lower, 4] "Latency of data, MoQ, 95 %",
         "From the publication of an object of a data track until the viewer had received it, 95th percentile.",
         |s| s.data_ms().percentile(0.95);
-    moq.data_missing ["", Lower, 3] "Missing data, MoQ",
+    moq.data_missing ["objects", Lower, 3] "Missing data, MoQ",
         "Objects of a data track that did not arrive, of the numbers from the first to the last that did.",
         |s| s.data_missing();
 };

@@ -52,7 +52,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
     tcp.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, minimum",
         "Smallest round-trip time that the kernel measured, unsmoothed.",
         |s| s.over_time(|row| row.min_rtt_us.map(|us| us as f64 / MS_PER_S)).min();
-    #[main] tcp.retransmits ["", Lower, 3] "Retransmits",
+    #[main] tcp.retransmits ["segments", Lower, 3] "Retransmits",
         "Segments retransmitted by the sockets that carry media.",
         |s| Some(s.sockets.iter().map(|socket| socket.retransmits as f64).sum());
     tcp.in_flight_mean_bytes ["B", Neither, 3] "In flight",
@@ -61,7 +61,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
     tcp.acked_mean_bps ["bit/s", Higher, 3] "Acknowledged",
         "Payload that the receivers acknowledged, over the trial's duration: goodput as TCP sees it.",
         |s| acked_bps(s);
-    tcp.sockets ["", Neither, 3] "Media sockets",
+    tcp.sockets ["sockets", Neither, 3] "Media sockets",
         "Sockets that carry media.",
         |s| Some(s.sockets.len() as f64);
 };

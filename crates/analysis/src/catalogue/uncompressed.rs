@@ -70,19 +70,19 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
         "Frame bytes of uncompressed video received, over the time from the first frame to the \
         end of the last, all streams together; headers do not count.",
         |s| s.rate_bps();
-    stream.streams ["", Higher, 3] "Streams",
+    stream.streams ["streams", Higher, 3] "Streams",
         "Streams of uncompressed video with at least one packet received.",
         |s| Some(s.count() as f64);
-    #[main] stream.lost_packets ["", Lower, 6] "Packets lost",
+    #[main] stream.lost_packets ["packets", Lower, 6] "Packets lost",
         "Packets of uncompressed video that never arrived.",
         |s| Some(s.sum(|row| row.lost_packets));
-    stream.lost_frames ["", Lower, 6] "Incomplete frames",
+    stream.lost_frames ["frames", Lower, 6] "Incomplete frames",
         "Frames of uncompressed video that are missing at least one packet.",
         |s| Some(s.sum(|row| i64::from(row.lost_packets > 0)));
-    stream.damaged_frames ["", Lower, 6] "Frames damaged",
+    stream.damaged_frames ["frames", Lower, 6] "Frames damaged",
         "Complete frames of uncompressed video with a wrong checksum; null if none was verified.",
         |s| s.damaged();
-    #[main] stream.late_frames ["", Lower, 6] "Frames late",
+    #[main] stream.late_frames ["frames", Lower, 6] "Frames late",
         "Frames of uncompressed video that started more than a frame time after they were due by \
         the epoch, or never arrived; null without a common clock.",
         |s| s.late();
@@ -100,7 +100,7 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
         "In each frame time, from the first stream's first packet to the last stream's first \
         packet, maximum.",
         |s| s.skew_ms().max();
-    stream.late_still_frames ["", Lower, 6] "Frames late, machine standing still",
+    stream.late_still_frames ["frames", Lower, 6] "Frames late, machine standing still",
         "Late frames during which a CPU of the machine stalled, between when they were \
         due and their first packet; null if the trial was not watched.",
         |s| s.late_still();
@@ -118,11 +118,11 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
     stream.skew_max_running_ms ["ms", Lower, 3] "Skew without standstills, maximum",
         "As stream.skew_max_ms, without frames during which a CPU stalled.",
         |s| s.running()?.skew_ms().max();
-    stream.burst_max_packets ["", Lower, 3] "Largest burst",
+    stream.burst_max_packets ["packets", Lower, 3] "Largest burst",
         "Largest number of packets in a bucket that drains at a constant rate, in the style of ST \
         2110-21.",
         |s| s.burst_max();
-    stream.buffer_max_packets ["", Lower, 3] "Receiver's buffer",
+    stream.buffer_max_packets ["packets", Lower, 3] "Receiver's buffer",
         "Largest buffer, in packets, that reading frames at a constant rate would have needed, in \
         the style of ST 2110-21.",
         |s| s.buffer_max();
@@ -132,7 +132,7 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
 };
 
 static OF_RINGS: &[Measure<AllRings>] = metrics! {
-    #[main] ring.repeats ["", Lower, 6] "Frames repeated",
+    #[main] ring.repeats ["frames", Lower, 6] "Frames repeated",
         "Frames that senders of uncompressed video repeated because the next one had not been \
         read yet, all streams together.",
         |r| Some(r.sum(|row| row.repeats));

@@ -28,13 +28,13 @@ static METRICS: &[Measure<Pages>] = metrics! {
     web.goodput_mean_bps ["bit/s", Neither, 3] "Web goodput",
         "Response bodies received for all pages, over the trial's duration.",
         |w| Some(w.rate_bps());
-    web.pages ["", Higher, 3] "Pages loaded",
+    web.pages ["pages", Higher, 3] "Pages loaded",
         "Pages loaded completely within the trial.",
         |w| Some(w.count());
-    web.flows ["", Neither, 3] "Web flows",
+    web.flows ["flows", Neither, 3] "Web flows",
         "TCP connections of the pages that were loaded; all of them have ended.",
         |w| Some(w.connections());
-    web.unfinished ["", Lower, 3] "Pages not loaded",
+    web.unfinished ["pages", Lower, 3] "Pages not loaded",
         "Pages that were started but abandoned after 60 s, refused, or cut off by the end of the \
         trial. They have no load time.",
         |w| Some(w.unfinished());

@@ -68,7 +68,7 @@ static METRICS: &[Measure<Senders>] = metrics! {
     webrtc.convergence_max_s ["s", Lower, 3] "Convergence of the estimate, longest",
         "The longest of these.",
         |c| c.convergence_max_s();
-    webrtc.unconverged ["", Lower, 3] "Estimate did not converge",
+    webrtc.unconverged ["times", Lower, 3] "Estimate did not converge",
         "After how many of these events (the connection, each change of the capacity that lasts 2 s) the estimate did not \
          come that near before the next.",
         |c| c.unconverged();
@@ -91,25 +91,25 @@ static METRICS: &[Measure<Senders>] = metrics! {
     webrtc.pacer_p95_ms ["ms", Lower, 3] "Pacer queue, 95 %",
         "For how long the first packet in the pacer had waited, 95th percentile over time.",
         |c| c.over_time(|row| row.queue_ns.map(Duration::as_millis_f64)).percentile(0.95);
-    webrtc.nacks ["", Lower, 3] "Packets asked for again",
+    webrtc.nacks ["packets", Lower, 3] "Packets asked for again",
         "Packets that the receiver asked the sender for again.",
         |c| Some(c.total(|row| row.nacks));
-    webrtc.retransmissions ["", Lower, 3] "Retransmissions",
+    webrtc.retransmissions ["packets", Lower, 3] "Retransmissions",
         "Packets that the sender sent again because they were asked for.",
         |c| Some(c.total(|row| row.retransmissions));
-    webrtc.key_frame_requests ["", Lower, 3] "Key frame requests",
+    webrtc.key_frame_requests ["times", Lower, 3] "Key frame requests",
         "Requests for a key frame, PLI and FIR, that the sender received.",
         |c| Some(c.total(|row| row.plis + row.firs));
     webrtc.padding_ratio ["ratio", Lower, 3] "Padding",
         "Bytes sent only to probe for capacity, as a share of all that was sent.",
         |c| c.padding_ratio();
-    #[main] webrtc.height_mean ["", Higher, 4] "Frame height",
+    #[main] webrtc.height_mean ["lines", Higher, 4] "Frame height",
         "Height in pixels of the frames that the encoder was set to, mean over time.",
         |c| c.over_time(|row| row.height.map(|height| height as f64)).mean();
-    webrtc.fps_mean ["", Higher, 3] "Frame rate encoded",
+    webrtc.fps_mean ["1/s", Higher, 3] "Frame rate encoded",
         "Frames per second that the encoder was set to, mean over time.",
         |c| c.over_time(|row| row.fps.map(|fps| fps as f64)).mean();
-    webrtc.steps ["", Lower, 3] "Changes of size or frame rate",
+    webrtc.steps ["times", Lower, 3] "Changes of size or frame rate",
         "How often the encoder was set to another size or frame rate.",
         |c| Some(c.steps());
 };
@@ -127,10 +127,10 @@ static SERIES: &[Curve<Senders>] = series! {
     webrtc.sent_bps [Estimate, "bit/s", Context] "sent",
         "IP packets of the connection, padding included",
         |c, bins| held(c, bins, |row| Some(row.sent_bps.as_bps() as f64));
-    webrtc.height [PictureSize, "", Step] "lines",
+    webrtc.height [PictureSize, "lines", Step] "lines",
         "the height in pixels that the encoder is set to",
         |c, bins| bins.held_last(c.stretches(|row| row.height.map(|height| height as f64)));
-    webrtc.fps [FrameRate, "", Step] "frames per second",
+    webrtc.fps [FrameRate, "1/s", Step] "frames per second",
         "the frame rate that the encoder is set to",
         |c, bins| bins.held_last(c.stretches(|row| row.fps.map(|fps| fps as f64)));
     webrtc.rtt_ms [Rtt, "ms", Line] "round-trip time",

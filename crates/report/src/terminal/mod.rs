@@ -39,7 +39,8 @@ pub fn terminal_table(built: &Built, width: usize, colour: bool) -> String {
         })
         .collect();
     let mut out = format!("{}\n{}", headline(summary, &cells, ink), sentences(briefs, width, ink));
-    let columns: Vec<Column> = shown.iter().map(|metric| Column::of(metric, &cells)).collect();
+    let columns: Vec<Column> =
+        shown.iter().map(|metric| Column::of(metric, &cells, built.comparable)).collect();
     let names: Vec<String> = cells.iter().map(|cell| name(cell, summary)).collect();
     if !columns.is_empty() {
         let abreast = abreast(&columns, &names, ink);
@@ -173,19 +174,21 @@ fn name(cell: &CellSummary, summary: &Summary) -> String {
 /// One metric of every cell.
 struct Column {
     label: String,
-    unit: &'static str,
+    unit: String,
     /// Text, and whether it is the best; empty where nothing was measured.
     values: Vec<(String, bool)>,
 }
 
 impl Column {
-    fn of(metric: &PageMetric, cells: &[CellSummary]) -> Self {
+    /// If the cells are not comparable, or one has a single value, none is the best.
+    fn of(metric: &PageMetric, cells: &[CellSummary], comparable: bool) -> Self {
         let spreads: Vec<_> =
             cells.iter().map(|c| c.metrics.get(&metric.name).copied().flatten()).collect();
         let means: Vec<f64> = spreads.iter().flatten().map(|spread| spread.mean).collect();
         let most = means.iter().fold(0.0f64, |most, mean| most.max(mean.abs()));
         let scale = scale(&metric.unit, most);
-        let best = best(metric, &means, scale);
+        let repeated = spreads.iter().flatten().all(|spread| spread.n > 1);
+        let best = if comparable && repeated { best(metric, &means, scale) } else { None };
         let values = spreads.iter().map(|spread| {
             let Some(spread) = spread else { return ("–".into(), false) };
             let mut text = shown(spread.mean, scale, metric.digits);
@@ -197,7 +200,7 @@ impl Column {
             (text, is_best)
         });
         let values = values.collect();
-        Self { label: metric.label.clone(), unit: scale.unit, values }
+        Self { label: metric.label.clone(), unit: scale.unit.to_owned(), values }
     }
 }
 
@@ -240,7 +243,7 @@ fn line(width: usize, parts: &[String]) -> Line {
 /// Cells side by side, a line per metric.
 fn abreast(columns: &[Column], names: &[String], ink: Ink) -> Vec<Line> {
     let labels = columns.iter().map(|c| chars(&c.label)).max().unwrap_or(0);
-    let units = columns.iter().map(|c| chars(c.unit)).max().unwrap_or(0);
+    let units = columns.iter().map(|c| chars(&c.unit)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..names.len())
         .map(|cell| {
             let values = columns.iter().map(|column| chars(&column.values[cell].0));
@@ -252,7 +255,7 @@ fn abreast(columns: &[Column], names: &[String], ink: Ink) -> Vec<Line> {
     head.extend(names.iter().zip(&widths).map(|(name, width)| ink.bold(&right(name, *width))));
     let mut lines = vec![line(width, &head)];
     for column in columns {
-        let mut parts = vec![left(&column.label, labels), ink.dim(&left(column.unit, units))];
+        let mut parts = vec![left(&column.label, labels), ink.dim(&left(&column.unit, units))];
         parts.extend(
             column.values.iter().zip(&widths).map(|(value, width)| padded(value, *width, ink)),
         );
@@ -271,7 +274,7 @@ fn stacked(columns: &[Column], names: &[String], width: usize, ink: Ink) -> Vec<
     let first = names.iter().map(|name| chars(name)).max().unwrap_or(0);
     let of = |column: &Column| {
         let values = column.values.iter().map(|(text, _)| chars(text)).max().unwrap_or(0);
-        values.max(chars(&column.label)).max(chars(column.unit))
+        values.max(chars(&column.label)).max(chars(&column.unit))
     };
     let mut lines = Vec::new();
     let mut rest = columns;
@@ -290,7 +293,7 @@ fn stacked(columns: &[Column], names: &[String], width: usize, ink: Ink) -> Vec<
             line(used, &parts)
         };
         lines.push(row(left("", first), &|c| ink.bold(&right(&c.label, of(c)))));
-        lines.push(row(left("", first), &|c| ink.dim(&right(c.unit, of(c)))));
+        lines.push(row(left("", first), &|c| ink.dim(&right(&c.unit, of(c)))));
         for (cell, name) in names.iter().enumerate() {
             lines.push(row(left(name, first), &|c| padded(&c.values[cell], of(c), ink)));
         }
@@ -349,6 +352,7 @@ mod tests {
             summary,
             findings: Findings::default(),
             briefs: Vec::new(),
+            comparable: true,
             longest: Vec::new(),
             report: report.into(),
             report_bytes: 0,
@@ -372,7 +376,7 @@ mod tests {
 
                                             reno  cubic (1/2)
           Goodput            Mbit/s  3.90 ± 1.27         4.20
-          Stalls                     1.50 ± 6.35            1
+          Stalls             times   1.50 ± 6.35            1
           Congestion window  kB      43.3 ± 14.1         46.7
           Loss, down         %       1.23 ± 0.00         1.23
 
@@ -397,7 +401,7 @@ mod tests {
         quick  7 cells, 7 trials, all valid
 
                        Goodput  Stalls  Congestion window
-                        kbit/s                         kB
+                        kbit/s   times                 kB
           reno             100       1               1.11
           cubic            200       1               2.22
           vegas            300       1               3.33
@@ -433,6 +437,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_the_best_of_single_values_or_of_other_links() {
+        let green = |summary: Summary, comparable: bool| {
+            let built = Built { comparable, ..built(summary, "r") };
+            terminal_table(&built, 80, true).contains("\x1b[32m")
+        };
+        let mut repeated = two_cells();
+        repeated.trials[3].valid = true;
+        assert!(green(repeated.clone(), true));
+        assert!(!green(repeated, false), "the cells' links differ");
+        assert!(!green(two_cells(), true), "one cell has a single valid trial");
+    }
+
+    #[test]
     fn escapes_of_a_strangers_folder_are_written_out() {
         let mut summary = two_cells();
         summary.scenario = "\x1b]0;owned\x07quick".into();
@@ -464,7 +481,7 @@ mod tests {
 
                                      reno  vegas (0/1)
           Goodput            Mbit/s  3.80            –
-          Stalls                        1            –
+          Stalls             times      1            –
           Congestion window  kB      42.2            –
           Loss, down         %       1.23            –
 
