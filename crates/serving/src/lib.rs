@@ -2,6 +2,7 @@
 
 pub mod bearer;
 pub mod desk;
+mod places;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -21,11 +22,13 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-/// Connections at the same time; more wait to be accepted.
+use places::Places;
+
+/// Connections at the same time. For a further one, a connection without a request in progress is closed, strangers
+/// first; if there is none, it waits.
 pub const CONNECTIONS_MAX: usize = 1024;
 /// How long what is sent may wait for a client that does not read: nginx's `send_timeout`.
 const WRITE_TIMEOUT: StdDuration = StdDuration::from_secs(60);
@@ -87,7 +90,7 @@ where
     W: Witness,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send,
-    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
 {
     let plain = |stream| async { Ok(stream) };
     run_over(listener, per_address, witness, plain, respond, stop).await
@@ -112,49 +115,86 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send,
-    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
+{
+    let limits = Limits { connections: CONNECTIONS_MAX, per_address };
+    serve(listener, limits, witness, secure, respond, stop).await
+}
+
+/// How many connections a server has at the same time.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    connections: usize,
+    per_address: usize,
+}
+
+async fn serve<W, T, G, S, R, F, B>(
+    listener: TcpListener,
+    limits: Limits,
+    witness: Option<W>,
+    secure: T,
+    respond: R,
+    stop: impl Future<Output = ()>,
+) -> Result<(), W::Error>
+where
+    W: Witness,
+    T: Fn(TcpStream) -> G + Clone + Send + 'static,
+    G: Future<Output = io::Result<S>> + Send,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<B>> + Send,
+    B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
 {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Places::default();
     let addresses = Addresses::default();
     let mut connections = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
-        let place = places.clone().acquire_owned();
-        let accepted = async { (place.await, listener.accept().await) };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             () = &mut stop => break,
             Some(_) = connections.join_next() => continue,
-            accepted = accepted => accepted,
+            accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
             // Out of descriptors, or a connection that is gone already: others may go on.
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(counted) = addresses.count(peer.ip(), per_address) else { continue };
+        let Some(counted) = addresses.count(peer.ip(), limits.per_address) else { continue };
+        tokio::select! {
+            () = &mut stop => break,
+            () = make_room(&mut connections, limits.connections, &places) => {}
+        }
         // A response must not wait for an acknowledgement of the one before (RFC 9293 §3.7.4).
         drop(stream.set_nodelay(true));
         let respond = respond.clone();
         let accept = |witness: &W| Arc::new(witness.accepted(stream.local_addr().ok(), peer));
         let accepted = witness.as_ref().map(accept);
-        let seen = accepted.clone();
+        let (seen, place) = (accepted.clone(), places.take());
+        let asking = Arc::clone(&place);
         let handler = service_fn(move |request: Request<Incoming>| {
             if let Some(seen) = &seen {
                 W::asked(seen, request.headers());
             }
+            let asked = asking.asked();
             let response = respond(peer, request);
-            async move { Ok::<_, Infallible>(response.await) }
+            async move {
+                let (head, body) = response.await.into_parts();
+                let body = asked.answered(head.status.is_success(), body);
+                Ok::<_, Infallible>(Response::from_parts(head, body))
+            }
         });
-        let (server, secure) = (server.clone(), secure.clone());
-        connections.spawn(async move {
+        let (server, secure, kept) = (server.clone(), secure.clone(), Arc::clone(&place));
+        let task = connections.spawn(async move {
             if let Ok(stream) = secure(stream).await {
                 let stream = TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT));
                 drop(server.serve_connection(stream, handler).await);
             }
-            drop((place, counted, accepted));
+            drop((kept, counted, accepted));
         });
+        place.served_by(task);
     }
     drop(listener);
     let written = witness.map_or(Ok(()), W::stopping);
@@ -163,6 +203,17 @@ where
     // Whoever is still being served is cut off, and lets go of what `respond` holds.
     connections.shutdown().await;
     written
+}
+
+/// Returns when there is a place for another connection.
+async fn make_room(connections: &mut JoinSet<()>, most: usize, places: &Places) {
+    while connections.len() >= most {
+        places.evict();
+        tokio::select! {
+            _ = connections.join_next() => {}
+            () = places.idle() => {}
+        }
+    }
 }
 
 /// How many connections each address has.
@@ -305,6 +356,70 @@ mod tests {
         let mut stream = Impatient::new(stream, minute);
         let (written, ()) = tokio::join!(stream.write_all(&[0; 5000]), reader);
         written.unwrap();
+    }
+
+    /// Asks on `stream`, and returns the status that comes.
+    async fn ask(stream: &mut TcpStream, path: &str) -> io::Result<String> {
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        Ok(String::from_utf8_lossy(&head)[9..12].to_owned())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a server's test connects to it")]
+    #[tokio::test]
+    async fn silent_strangers_give_way_then_refused_ones_then_whoever_is_idle_longest() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (asked, mut waiting) = tokio::sync::mpsc::unbounded_channel();
+        let respond = move |_, request: Request<Incoming>| {
+            let asked = asked.clone();
+            async move {
+                let (status, slow) = match request.uri().path() {
+                    "/refused" => (401, false),
+                    path => (200, path == "/slow"),
+                };
+                if slow {
+                    let (done, end) = tokio::sync::oneshot::channel::<()>();
+                    asked.send(done).unwrap();
+                    drop(end.await);
+                }
+                let body = http_body_util::Empty::<Bytes>::new();
+                Response::builder().status(status).body(body).unwrap()
+            }
+        };
+        let (over, ended) = tokio::sync::oneshot::channel::<()>();
+        let limits = Limits { connections: 4, per_address: 100 };
+        let plain = |stream| async { Ok(stream) };
+        let nobody: Option<()> = None;
+        let stop = async { drop(ended.await) };
+        let server = tokio::spawn(serve(listener, limits, nobody, plain, respond, stop));
+        let connect = || TcpStream::connect(address);
+
+        let (mut first, mut second) = (connect().await.unwrap(), connect().await.unwrap());
+        let (mut refused, mut slow) = (connect().await.unwrap(), connect().await.unwrap());
+        assert_eq!(ask(&mut first, "/").await.unwrap(), "200");
+        assert_eq!(ask(&mut refused, "/refused").await.unwrap(), "401");
+        let asking = tokio::spawn(async move { (ask(&mut slow, "/slow").await, slow) });
+        let done = waiting.recv().await.unwrap();
+        // All places are taken: `second` has never asked.
+        let mut third = connect().await.unwrap();
+        assert_eq!(ask(&mut third, "/").await.unwrap(), "200");
+        assert!(ask(&mut second, "/").await.is_err(), "a silent stranger gives way first");
+        let mut fourth = connect().await.unwrap();
+        assert_eq!(ask(&mut fourth, "/").await.unwrap(), "200");
+        assert!(ask(&mut refused, "/").await.is_err(), "then one that was refused");
+        assert_eq!(ask(&mut first, "/").await.unwrap(), "200");
+        let mut fifth = connect().await.unwrap();
+        assert_eq!(ask(&mut fifth, "/").await.unwrap(), "200");
+        assert!(ask(&mut third, "/").await.is_err(), "then the one that was idle longest");
+        drop(done);
+        let (status, slow) = asking.await.unwrap();
+        assert_eq!(status.unwrap(), "200", "a request in progress is never cut off");
+        drop((over, first, fourth, fifth, slow));
+        server.await.unwrap().unwrap();
     }
 
     #[test]
