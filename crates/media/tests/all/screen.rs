@@ -10,15 +10,12 @@ use suiro_media::stamp::{self, Layout};
 use suiro_media::{Container, Ffmpeg, MediaError, MediaSpec, Package, prepare_with};
 use suiro_units::{BitRate, Duration};
 
+use crate::common::ffmpeg;
+
 const FPS: u32 = 10;
 
 /// Frames of a loop.
 const LOOP: u64 = 20;
-
-/// ffmpeg, or `None` after saying that there is none.
-fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
-}
 
 /// Two rungs of four segments of half a second.
 fn spec() -> MediaSpec {

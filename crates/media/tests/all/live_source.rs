@@ -13,13 +13,10 @@ use suiro_media::live::{
 use suiro_media::spec::Source;
 use suiro_units::{BitRate, Duration, Time};
 
+use crate::common::ffmpeg;
+
 const EPOCH_UTC_MS: u64 = 1_800_000_000_000;
 const START: Time = Time::from_millis(500);
-
-/// ffmpeg, or `None` after saying that there is none.
-fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
-}
 
 /// One second of 12 frames, 4:3 of what is 16:9.
 fn spec() -> FootageSpec {

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use suiro_link::{Direction, Ecn, Link, LinkSpec, Packet, Verdict};
-use suiro_media::Ffmpeg;
 use suiro_media::live::{
     Captured, Decoder, Effort, EncoderConfig, Footage, FootageSpec, LiveSource, Picture,
 };
 use suiro_media::spec::Source;
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_viewer::{Fate, Frame, Outcome, Parts, Playout, Policy};
+
+use crate::common::ffmpeg;
 
 /// Payload of a packet.
 const PAYLOAD: usize = 1160;
@@ -91,9 +92,7 @@ impl Call {
 
 #[test]
 fn the_picture_shown_is_the_one_the_transport_says_and_as_old() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(|e| eprintln!("skipped: {e}")).ok() else {
-        return;
-    };
+    let Some(ffmpeg) = ffmpeg() else { return };
     let cache = tempfile::tempdir().unwrap();
     let length = Duration::from_secs(1);
     let spec =

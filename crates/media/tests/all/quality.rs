@@ -3,26 +3,18 @@
 
 use std::path::Path;
 
-use suiro_media::ffmpeg::Feature;
 use suiro_media::quality::{Quality, Score, Scores, measure, usual_delay};
 use suiro_media::screen::{Received, Screen, Shown};
 use suiro_media::spec::{Audio, Preset, Rung, Source};
 use suiro_media::{Ffmpeg, MediaError, MediaSpec, Package, prepare_with};
 use suiro_units::{BitRate, Duration};
 
+use crate::common::ffmpeg_with_vmaf;
+
 const FPS: u32 = 10;
 
 /// Frames of a loop.
 const LOOP: u64 = 40;
-
-/// An ffmpeg with libvmaf, or `None` after saying that there is none.
-fn ffmpeg() -> Option<Ffmpeg> {
-    let found = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
-    found.has(Feature::Libvmaf).then_some(found).or_else(|| {
-        eprintln!("skipped: no libvmaf");
-        None
-    })
-}
 
 /// A poor rung and one that can hardly be told from the source.
 fn spec(stamp: bool) -> MediaSpec {
@@ -67,7 +59,7 @@ fn shown(rung: usize, frame: u64) -> Option<Shown> {
 /// Nothing lost, nothing late: nothing to see, over a loop and a half.
 #[test]
 fn a_loop_back_at_a_rate_that_loses_nothing() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     for stamp in [false, true] {
         let package = prepare(&ffmpeg, &spec(stamp), folder.path());
@@ -92,7 +84,7 @@ fn a_loop_back_at_a_rate_that_loses_nothing() {
 /// A freeze of one second: the frames stay good, the experience does not while it lasts.
 #[test]
 fn a_freeze_is_seen_by_the_experience_alone() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     let package = prepare(&ffmpeg, &spec(true), folder.path());
     let mut ticks = vec![None; 4];
@@ -110,7 +102,7 @@ fn a_freeze_is_seen_by_the_experience_alone() {
 
 #[test]
 fn a_poor_rung_scores_less_by_every_measure() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     let package = prepare(&ffmpeg, &spec(true), folder.path());
     let ticks: Vec<_> = (0..20).map(|frame| shown(usize::from(frame < 10), frame)).collect();
@@ -123,7 +115,7 @@ fn a_poor_rung_scores_less_by_every_measure() {
 
 #[test]
 fn what_cannot_be_measured_says_why() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     let package = prepare(&ffmpeg, &spec(false), folder.path());
     let reason = |package: &Package, ticks: &[Option<Shown>]| {
@@ -154,7 +146,7 @@ fn what_cannot_be_measured_says_why() {
 /// Rungs of 1080 lines are compared in the model's size anyway.
 #[test]
 fn at_the_models_size_both_scores_are_one() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut spec = spec(false);
     spec.ladder[1].height = 1080;

@@ -9,12 +9,9 @@ use suiro_media::spec::{Audio, Format, Preset, Rung, Source};
 use suiro_media::{Container, Ffmpeg, MediaError, MediaSpec, mp4, prepare_with};
 use suiro_units::{BitRate, Duration};
 
-const FPS: u32 = 12;
+use crate::common::ffmpeg;
 
-/// ffmpeg, or `None` after saying that there is none.
-fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
-}
+const FPS: u32 = 12;
 
 fn rung(kbps: u64, height: u32) -> Rung {
     let (name, width, fps) = (None, None, None);

@@ -4,25 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use suiro_media::Ffmpeg;
-use suiro_media::ffmpeg::Feature;
 use suiro_media::live::{Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
 use suiro_media::quality::{Score, measure};
 use suiro_media::screen::{Codec, Received, Screen, Sent, Shown, Stream};
 use suiro_media::spec::Source;
 use suiro_units::{BitRate, Duration, Time};
 
+use crate::common::ffmpeg_with_vmaf;
+
 /// Frames that the camera captures, of which one in the middle begins anew.
 const FRAMES: u64 = 60;
 const KEY: u64 = 30;
-
-/// An ffmpeg with libvmaf, or `None` after saying that there is none.
-fn ffmpeg() -> Option<Ffmpeg> {
-    let found = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
-    found.has(Feature::Libvmaf).then_some(found).or_else(|| {
-        eprintln!("skipped: no libvmaf");
-        None
-    })
-}
 
 /// A viewer that lost what is in `lost`, and kept the rest in `folder`.
 fn kept(ffmpeg: &Ffmpeg, folder: &Path, lost: std::ops::Range<u64>) -> Stream {
@@ -64,7 +56,7 @@ fn ticks(stream: &Stream) -> Vec<Option<Shown>> {
 
 #[test]
 fn what_was_lost_is_frozen_on_the_screen_and_only_the_experience_suffers() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     let stream = kept(&ffmpeg, folder.path(), 20..KEY);
     let ticks = ticks(&stream);
@@ -99,7 +91,7 @@ fn refused(ffmpeg: &Ffmpeg, stream: &Stream, ticks: &[Option<Shown>], cache: &Pa
 
 #[test]
 fn a_stream_that_is_not_what_its_records_say_is_told() {
-    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(ffmpeg) = ffmpeg_with_vmaf() else { return };
     let folder = tempfile::tempdir().unwrap();
     let stream = kept(&ffmpeg, folder.path(), 0..0);
     let ticks = ticks(&stream);

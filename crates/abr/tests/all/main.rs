@@ -1,0 +1,4 @@
+//! The tests of algorithms and playout, of one program.
+
+mod playout;
+mod properties;

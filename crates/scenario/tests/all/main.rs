@@ -1,0 +1,6 @@
+//! The scenarios' tests, of one program.
+
+mod bounds;
+mod broken;
+mod plan;
+mod schema;

@@ -1,0 +1,4 @@
+//! The tests of socket records, of one program.
+
+mod diag;
+mod loopback;
