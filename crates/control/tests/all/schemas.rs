@@ -1,17 +1,16 @@
 //! Our answers match the schemas of AMWA: those of IS-04 v1.3 are in the package `registryaggregator` of PyPI (BBC, generated
 //! from AMWA's), those of IS-05 v1.1 are written from the specification.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::schema::violations;
-use common::{NOW, Obedient, node};
 use serde_json::{Value, json};
 use suiro_control::nmos::connection::Side;
 use suiro_control::nmos::node::Node;
 use suiro_control::nmos::{Ask, Reply};
+
+use crate::common::schema::violations;
+use crate::common::{NOW, Obedient, node};
 
 const UUID: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 const TIME: &str = "^[0-9]+:[0-9]+$";

@@ -1,0 +1,5 @@
+//! The tests of control, of one program.
+
+mod common;
+mod loopback;
+mod schemas;
