@@ -1,12 +1,11 @@
 //! Every known cause is named, with its loss exact to the packet. The recordings are made up.
 
-mod common;
-
-use common::{MS, SECOND, Way, call};
 use suiro_layers::clock::{Alignment, How};
 use suiro_layers::report::{Report, report};
 use suiro_layers::verdict::{Cause, Deed, Verdict};
 use suiro_layers::{Point, Recording};
+
+use crate::common::{MS, SECOND, Way, call};
 
 const RCVBUFF: Option<u16> = Some(1);
 const QDISC: Option<u16> = Some(2);

@@ -1,12 +1,11 @@
 //! The report as text.
 
-mod common;
-
-use common::{MS, Way, call};
 use suiro_layers::report::{html, joined, rows, text};
 use suiro_layers::{Cost, Point};
 use suiro_record::tables::FlowRow;
 use suiro_record::words::{Carries, FlowRole, Layer, Transport};
+
+use crate::common::{MS, Way, call};
 
 #[test]
 fn a_call_that_loses() {
