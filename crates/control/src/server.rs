@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Request, Response, StatusCode};
 use rustls::ServerConfig;
-use suiro_serving::desk;
+use suiro_serving::{Limits, desk};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -23,7 +23,7 @@ use crate::nmos::{Ask, BODY_MAX, Reply};
 /// Requests that wait at most; more are refused.
 const WAITING_MAX: usize = 256;
 /// Connections of one address.
-const PER_ADDRESS: usize = 256;
+const LIMITS: Limits = Limits::per_address(256);
 /// How long a request may take to arrive, and to be answered.
 const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
@@ -68,7 +68,7 @@ async fn run(
     let respond = move |_: SocketAddr, request: Request<Incoming>| respond(desk.clone(), request);
     let nobody: Option<()> = None;
     let served: Result<(), Infallible> = match tls {
-        None => suiro_serving::run(listener, PER_ADDRESS, nobody, respond, stop).await,
+        None => suiro_serving::run(listener, LIMITS, nobody, respond, stop).await,
         Some(config) => {
             let acceptor = TlsAcceptor::from(config);
             let secure = move |stream: TcpStream| {
@@ -78,7 +78,7 @@ async fn run(
                     tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await.map_err(late)?
                 }
             };
-            suiro_serving::run_over(listener, PER_ADDRESS, nobody, secure, respond, stop).await
+            suiro_serving::run_over(listener, LIMITS, nobody, secure, respond, stop).await
         }
     };
     let Ok(()) = served;

@@ -474,6 +474,25 @@ mod tests {
     fn the_short_table_has_what_stations_of_hubs_sent() {
         let names =
             ["link.lan-ws1.up.loss_ratio", "link.wan.down.loss_ratio", "link.wan.up.loss_ratio"];
+        assert_eq!(short_table(&names.map(|name| (name, 0.5))), names[..2]);
+    }
+
+    #[test]
+    fn the_short_table_has_the_direction_that_is_the_bottleneck() {
+        let names = |down: f64, up: f64| {
+            short_table(&[
+                ("link.down.utilisation", down),
+                ("link.up.utilisation", up),
+                ("link.down.loss_ratio", 0.0),
+                ("link.up.loss_ratio", 0.1),
+            ])
+        };
+        assert_eq!(names(0.9, 0.1), ["link.down.loss_ratio", "link.down.utilisation"]);
+        assert_eq!(names(0.1, 0.9), ["link.up.loss_ratio", "link.up.utilisation"]);
+    }
+
+    /// What the short table has of a trial with these metrics.
+    fn short_table(of: &[(&str, f64)]) -> Vec<String> {
         let trial = TrialSummary {
             cell: Cell::default(),
             repetition: 1,
@@ -481,41 +500,10 @@ mod tests {
             valid: true,
             invalid_because: None,
             skipped: false,
-            metrics: names.iter().map(|name| ((*name).to_owned(), Some(0.5))).collect(),
+            metrics: of.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
         };
-        let summary = Summary { trials: vec![trial], ..Summary::default() };
-        let found = metrics(&summary);
-        let main: Vec<&str> = found.iter().filter(|it| it.main).map(|it| &*it.name).collect();
-        assert_eq!(main, names[..2]);
-    }
-
-    #[test]
-    fn the_short_table_has_the_direction_that_is_the_bottleneck() {
-        let names = |down: f64, up: f64| {
-            let metrics = [
-                ("link.down.utilisation", Some(down)),
-                ("link.up.utilisation", Some(up)),
-                ("link.down.loss_ratio", Some(0.0)),
-                ("link.up.loss_ratio", Some(0.1)),
-            ];
-            let trial = TrialSummary {
-                cell: Cell::default(),
-                repetition: 1,
-                seed: suiro_units::Seed(1),
-                valid: true,
-                invalid_because: None,
-                skipped: false,
-                metrics: metrics.map(|(name, value)| (name.to_owned(), value)).into(),
-            };
-            let found = metrics_of(vec![trial]);
-            found.into_iter().filter(|it| it.main).map(|it| it.name).collect::<Vec<_>>()
-        };
-        assert_eq!(names(0.9, 0.1), ["link.down.loss_ratio", "link.down.utilisation"]);
-        assert_eq!(names(0.1, 0.9), ["link.up.loss_ratio", "link.up.utilisation"]);
-    }
-
-    fn metrics_of(trials: Vec<TrialSummary>) -> Vec<PageMetric> {
-        metrics(&Summary { trials, ..Summary::default() })
+        let found = metrics(&Summary { trials: vec![trial], ..Summary::default() });
+        found.into_iter().filter(|it| it.main).map(|it| it.name).collect()
     }
 
     #[test]

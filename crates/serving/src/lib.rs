@@ -30,6 +30,23 @@ use places::Places;
 /// Connections at the same time. For a further one, a connection without a request in progress is closed, strangers
 /// first; if there is none, it waits.
 pub const CONNECTIONS_MAX: usize = 1024;
+
+/// How many connections a server has at the same time.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// In all.
+    connections: usize,
+    /// Of one address; further ones are closed at once.
+    per_address: usize,
+}
+
+impl Limits {
+    /// [`CONNECTIONS_MAX`] in all.
+    pub const fn per_address(per_address: usize) -> Self {
+        Self { connections: CONNECTIONS_MAX, per_address }
+    }
+}
+
 /// How long what is sent may wait for a client that does not read: nginx's `send_timeout`.
 const WRITE_TIMEOUT: StdDuration = StdDuration::from_secs(60);
 /// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`.
@@ -74,14 +91,13 @@ impl Witness for () {
 }
 
 /// Has `respond` answer every request until `stop` is ready; who is still being served then is cut off.
-/// One address has at most `per_address` connections; further ones are closed at once. `witness` hears of them until
-/// `stop` is ready.
+/// `witness` hears of its connections until `stop` is ready.
 ///
 /// # Errors
 /// What the witness says at the end.
 pub async fn run<W, R, F, B>(
     listener: TcpListener,
-    per_address: usize,
+    limits: Limits,
     witness: Option<W>,
     respond: R,
     stop: impl Future<Output = ()>,
@@ -93,7 +109,7 @@ where
     B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
 {
     let plain = |stream| async { Ok(stream) };
-    run_over(listener, per_address, witness, plain, respond, stop).await
+    run_over(listener, limits, witness, plain, respond, stop).await
 }
 
 /// The same over what `secure` makes of each connection, such as TLS. A connection of which it makes nothing is closed.
@@ -101,34 +117,6 @@ where
 /// # Errors
 /// What the witness says at the end.
 pub async fn run_over<W, T, G, S, R, F, B>(
-    listener: TcpListener,
-    per_address: usize,
-    witness: Option<W>,
-    secure: T,
-    respond: R,
-    stop: impl Future<Output = ()>,
-) -> Result<(), W::Error>
-where
-    W: Witness,
-    T: Fn(TcpStream) -> G + Clone + Send + 'static,
-    G: Future<Output = io::Result<S>> + Send,
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
-    F: Future<Output = Response<B>> + Send,
-    B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
-{
-    let limits = Limits { connections: CONNECTIONS_MAX, per_address };
-    serve(listener, limits, witness, secure, respond, stop).await
-}
-
-/// How many connections a server has at the same time.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    connections: usize,
-    per_address: usize,
-}
-
-async fn serve<W, T, G, S, R, F, B>(
     listener: TcpListener,
     limits: Limits,
     witness: Option<W>,
@@ -207,7 +195,11 @@ where
 
 /// Returns when there is a place for another connection.
 async fn make_room(connections: &mut JoinSet<()>, most: usize, places: &Places) {
-    while connections.len() >= most {
+    loop {
+        while connections.try_join_next().is_some() {}
+        if connections.len() < most {
+            return;
+        }
         places.evict();
         tokio::select! {
             _ = connections.join_next() => {}
@@ -395,7 +387,7 @@ mod tests {
         let plain = |stream| async { Ok(stream) };
         let nobody: Option<()> = None;
         let stop = async { drop(ended.await) };
-        let server = tokio::spawn(serve(listener, limits, nobody, plain, respond, stop));
+        let server = tokio::spawn(run_over(listener, limits, nobody, plain, respond, stop));
         let connect = || TcpStream::connect(address);
 
         let (mut first, mut second) = (connect().await.unwrap(), connect().await.unwrap());

@@ -122,7 +122,7 @@ impl Stream<'_, '_> {
         })
     }
 
-    /// The smallest frames of a stretch, beside those before it.
+    /// The smallest frames of a stretch, compared with those before it.
     fn smallest(&self, full: &WebrtcRow, from: &WebrtcRow, to: &WebrtcRow) -> Option<Change> {
         let rows = self.records.webrtc.iter().filter(|row| row.endpoint == from.endpoint);
         let during = rows.filter(|row| (from.t_ns..=to.t_ns).contains(&row.t_ns));

@@ -219,7 +219,9 @@ async fn serve_with(
         let service = shared.clone();
         async move { service.respond(peer, request).await }
     };
-    let written = serving::run(listener, per_address, flows, respond, stop).await;
+    let written =
+        serving::run(listener, serving::Limits::per_address(per_address), flows, respond, stop)
+            .await;
     let counts = service.counts();
     let service = Arc::into_inner(service).expect("every connection has ended");
     service.close()?;

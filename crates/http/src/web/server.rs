@@ -94,7 +94,8 @@ pub async fn serve(
         count.fetch_add(1, Relaxed);
         std::future::ready(respond(request.method(), request.uri().path()))
     };
-    serving::run(listener, serving::CONNECTIONS_MAX, flows, respond, stop).await?;
+    let limits = serving::Limits::per_address(serving::CONNECTIONS_MAX);
+    serving::run(listener, limits, flows, respond, stop).await?;
     Ok(requests.load(Relaxed))
 }
 

@@ -1,4 +1,4 @@
-//! The tests of agents, matching, accounts and verdicts, of one program. Those on real hosts are beside it.
+//! The tests of agents, matching, accounts and verdicts, as one program. Those on real hosts are next to it.
 
 mod agent;
 #[path = "../common/mod.rs"]

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH};
 use hyper::{Request, Response, StatusCode};
-use suiro_serving::desk;
+use suiro_serving::{Limits, desk};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
@@ -17,7 +17,7 @@ use super::door::{Ask, DESCRIPTION_MAX, Reply};
 /// Requests that wait for the endpoint's loop at most; more are refused.
 pub const WAITING_MAX: usize = 64;
 /// Connections of one address.
-const PER_ADDRESS: usize = 64;
+const LIMITS: Limits = Limits::per_address(64);
 /// How long a request may take to arrive, and the loop to answer it.
 const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
@@ -32,7 +32,7 @@ pub async fn run(
 ) {
     let respond = move |_: SocketAddr, request: Request<Incoming>| respond(desk.clone(), request);
     let nobody: Option<()> = None;
-    let Ok(()) = suiro_serving::run(listener, PER_ADDRESS, nobody, respond, stop).await;
+    let Ok(()) = suiro_serving::run(listener, LIMITS, nobody, respond, stop).await;
 }
 
 async fn respond(desk: mpsc::Sender<Waiting>, request: Request<Incoming>) -> Response<Full<Bytes>> {
