@@ -29,7 +29,7 @@ export function headline(page: Page): HTMLElement {
 }
 
 /** Cells whose sentence is shown at once. */
-const BRIEFS = 12;
+const BRIEFS = 6;
 
 /** What happened in each cell, in one sentence. */
 function briefs(page: Page): HTMLElement | null {

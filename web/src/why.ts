@@ -2,7 +2,7 @@
 
 import type { Look } from "./data";
 import { h, s } from "./dom";
-import { count } from "./format";
+import { whole } from "./format";
 import type { Page, PageLimits, PageTrial } from "./generated/page";
 
 /** Where a figure's plot begins and ends, as in chart.ts. */
@@ -199,7 +199,7 @@ function ofTrial(page: Page, trial: PageTrial): HTMLElement {
   });
   const more = items.length - FIRST;
   const rest =
-    more > 0 && h("details", {}, h("summary", {}, `${count(more, "more")}`), ...items.slice(FIRST));
+    more > 0 && h("details", {}, h("summary", {}, `${whole(more)} more`), ...items.slice(FIRST));
   const left = trial.effects_left_out;
   return h(
     "div",

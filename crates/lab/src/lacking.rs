@@ -38,6 +38,15 @@ pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
     })
 }
 
+/// Whether a trial of `setup` in the machine's time needs root: for BPF, or for a command with all capabilities.
+pub fn needs_root(setup: &Setup) -> bool {
+    let record = &setup.record;
+    let mut commands = setup.endpoints.iter().filter_map(|endpoint| endpoint.spec.command());
+    record.layers
+        || (record.tcp && record.tcp_trace == TcpTrace::Ack)
+        || commands.any(|command| command.privileged)
+}
+
 #[cfg(test)]
 mod tests {
     use suiro_scenario::{NoFiles, Overrides, parse};

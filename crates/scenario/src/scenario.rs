@@ -10,31 +10,61 @@ use crate::plan::{Plan, expand};
 use crate::refusal::{Place, Refusal};
 use crate::source::Source;
 
-/// The scenarios that come with suiro: name and text.
-const BUILT_IN: &[(&str, &str)] = &[
-    ("quick", include_str!("../../../scenarios/quick.toml")),
-    ("ping", include_str!("../../../scenarios/ping.toml")),
-    ("players", include_str!("../../../scenarios/players.toml")),
-    ("chain", include_str!("../../../scenarios/chain.toml")),
-    ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
-    ("rtp", include_str!("../../../scenarios/rtp.toml")),
-    ("webrtc", include_str!("../../../scenarios/webrtc.toml")),
-    ("moq-webrtc", include_str!("../../../scenarios/moq-webrtc.toml")),
-    ("moq-why", include_str!("../../../scenarios/moq-why.toml")),
-    ("moq-adapt", include_str!("../../../scenarios/moq-adapt.toml")),
-    ("webrtc-axes", include_str!("../../../scenarios/webrtc-axes.toml")),
-    ("webrtc-fanout", include_str!("../../../scenarios/webrtc-fanout.toml")),
-    ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
-    ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
-    ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
-    ("tfrc-friendly", include_str!("../../../scenarios/tfrc-friendly.toml")),
-    ("uncompressed-8k", include_str!("../../../scenarios/uncompressed-8k.toml")),
-    ("8k-multicast", include_str!("../../../scenarios/8k-multicast.toml")),
-    ("8k-standby", include_str!("../../../scenarios/8k-standby.toml")),
-    ("8k-faults", include_str!("../../../scenarios/8k-faults.toml")),
-    ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
-    ("layered-qos", include_str!("../../../scenarios/layered-qos.toml")),
+/// The scenarios that come with suiro, by subject: name and text of each.
+const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "First steps",
+        &[
+            ("quick", include_str!("../../../scenarios/quick.toml")),
+            ("ping", include_str!("../../../scenarios/ping.toml")),
+            ("players", include_str!("../../../scenarios/players.toml")),
+            ("chain", include_str!("../../../scenarios/chain.toml")),
+        ],
+    ),
+    (
+        "HTTP streaming",
+        &[
+            ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
+            ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
+        ],
+    ),
+    (
+        "WebRTC and Media over QUIC",
+        &[
+            ("webrtc", include_str!("../../../scenarios/webrtc.toml")),
+            ("moq-webrtc", include_str!("../../../scenarios/moq-webrtc.toml")),
+            ("moq-why", include_str!("../../../scenarios/moq-why.toml")),
+            ("moq-adapt", include_str!("../../../scenarios/moq-adapt.toml")),
+            ("webrtc-axes", include_str!("../../../scenarios/webrtc-axes.toml")),
+            ("webrtc-fanout", include_str!("../../../scenarios/webrtc-fanout.toml")),
+        ],
+    ),
+    (
+        "Rate control of RTP",
+        &[
+            ("rtp", include_str!("../../../scenarios/rtp.toml")),
+            ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
+            ("tfrc-friendly", include_str!("../../../scenarios/tfrc-friendly.toml")),
+            ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
+            ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
+        ],
+    ),
+    ("Layers of a host", &[("layered-qos", include_str!("../../../scenarios/layered-qos.toml"))]),
+    (
+        "Uncompressed 8K",
+        &[
+            ("uncompressed-8k", include_str!("../../../scenarios/uncompressed-8k.toml")),
+            ("8k-multicast", include_str!("../../../scenarios/8k-multicast.toml")),
+            ("8k-standby", include_str!("../../../scenarios/8k-standby.toml")),
+            ("8k-faults", include_str!("../../../scenarios/8k-faults.toml")),
+        ],
+    ),
 ];
+
+/// Name and text of each scenario that comes with suiro.
+fn texts() -> impl Iterator<Item = &'static (&'static str, &'static str)> + Clone {
+    SUBJECTS.iter().flat_map(|(_, scenarios)| *scenarios)
+}
 
 /// A scenario whose text is TOML; what it says is checked by [`Scenario::plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +79,17 @@ pub struct Scenario {
 
 /// The scenarios that come with suiro.
 pub fn built_in() -> Vec<Scenario> {
+    built_in_by_subject().flat_map(|(_, scenarios)| scenarios).collect()
+}
+
+/// The scenarios that come with suiro, under the name of each subject; the best one to begin with is the first.
+pub fn built_in_by_subject() -> impl Iterator<Item = (&'static str, Vec<Scenario>)> {
     let parse = |(name, text): &(&str, &str)| {
         parse(text, &format!("{name}.toml")).expect("built-in scenarios are TOML: tested")
     };
-    BUILT_IN.iter().map(parse).collect()
+    SUBJECTS
+        .iter()
+        .map(move |(subject, scenarios)| (*subject, scenarios.iter().map(parse).collect()))
 }
 
 impl Scenario {
@@ -73,7 +110,7 @@ impl Scenario {
     pub fn load(name_or_path: &str) -> Result<Self, ScenarioError> {
         let is_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
         if !is_path {
-            let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
+            let built_in = texts().find(|(name, _)| *name == name_or_path);
             let Some((name, text)) = built_in else { return Err(no_such(name_or_path).into()) };
             return parse(text, &format!("{name}.toml"));
         }
@@ -95,9 +132,8 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with the scenario or the overrides, up to a bound.
     pub fn plan(&self, overrides: &Overrides) -> Result<Plan, ScenarioError> {
-        let is_built_in = BUILT_IN
-            .iter()
-            .any(|(name, text)| *text == self.text && self.file == format!("{name}.toml"));
+        let is_built_in =
+            texts().any(|(name, text)| *text == self.text && self.file == format!("{name}.toml"));
         match Path::new(&self.file).parent() {
             Some(folder) if !is_built_in => self.plan_with(overrides, &Disk::new(folder)),
             _ => self.plan_with(overrides, &NoFiles),
@@ -144,7 +180,7 @@ pub fn parse(text: &str, name: &str) -> Result<Scenario, ScenarioError> {
 }
 
 fn no_such(name: &str) -> Refusal<Place> {
-    let names = || BUILT_IN.iter().map(|(name, _)| *name);
+    let names = || texts().map(|(name, _)| *name);
     let refusal = Refusal::new(name, "no built-in scenario has this name");
     refusal.instead(name, names()).or_hint(format!("for a file of that name, give ./{name}"))
 }
@@ -162,8 +198,7 @@ mod tests {
             .filter(|name| name.ends_with(".toml"))
             .collect();
         on_disk.sort();
-        let mut embedded: Vec<String> =
-            BUILT_IN.iter().map(|(name, _)| format!("{name}.toml")).collect();
+        let mut embedded: Vec<String> = texts().map(|(name, _)| format!("{name}.toml")).collect();
         embedded.sort();
         assert_eq!(on_disk, embedded);
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use suiro_scenario::{Bounds, JOBS, Overrides};
 use suiro_units::{Duration, Seed};
 
@@ -14,6 +15,31 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What was typed; ends the process where it is wrong, or asks for help.
+    pub fn from_command_line() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            let typed: Vec<String> = std::env::args().skip(1).collect();
+            match forgotten_dashes(&error, &typed) {
+                Some(told) => Self::command().error(ErrorKind::UnknownArgument, told).exit(),
+                None => error.exit(),
+            }
+        })
+    }
+}
+
+/// What to say of `suiro link ping`, whose command has no `--` before it.
+fn forgotten_dashes(error: &clap::Error, typed: &[String]) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let at = typed.iter().position(|typed| typed == word)?;
+    let is_command = typed[0] == "link" && !word.starts_with('-');
+    let quoted =
+        |word: &String| if word.contains(' ') { format!("\"{word}\"") } else { word.clone() };
+    let [before, command] = [&typed[..at], &typed[at..]]
+        .map(|words| words.iter().map(quoted).collect::<Vec<_>>().join(" "));
+    is_command.then(|| format!("`{word}` needs `--` before it\nhint: suiro {before} -- {command}"))
 }
 
 const FIRST_STEPS: &str = "First steps:
@@ -102,7 +128,7 @@ pub enum Command {
     #[command(after_help = WHY_EXAMPLES)]
     Why(WhyArgs),
     /// List the built-in scenarios.
-    List,
+    List(ListArgs),
     /// Print a scenario's text.
     Show(ShowArgs),
     /// Check a scenario without running it.
@@ -361,11 +387,22 @@ pub struct FindingsArgs {
     pub json: bool,
 }
 
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// A built-in scenario's name or a TOML file.
     pub scenario: String,
+    /// Print its keys as JSON, without the comments.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `check`.

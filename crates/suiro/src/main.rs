@@ -14,6 +14,7 @@ mod endpoint;
 mod interrupt;
 mod layers;
 mod link;
+mod list;
 mod media;
 mod merge;
 mod missing;
@@ -34,7 +35,6 @@ mod work;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 
 use cli::{Cli, Command};
 
@@ -55,7 +55,7 @@ pub enum Outcome {
 pub struct Usage(pub String);
 
 fn main() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    match dispatch(Cli::from_command_line().command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
         Ok(Outcome::Code(code)) => ExitCode::from(code),
@@ -89,7 +89,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Findings(args) => report::findings(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
-        Command::List => scenarios::list(),
+        Command::List(args) => list::list(&args),
         Command::Show(args) => scenarios::show(&args),
         Command::Check(args) => scenarios::check(&args),
         Command::Schema => scenarios::schema(),

@@ -1,4 +1,4 @@
-//! `suiro list`, `show`, `check` and `schema`.
+//! `suiro show`, `check` and `schema`.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,54 +12,23 @@ use suiro_hosts::Privilege;
 use suiro_lab::guests;
 use suiro_outside::printable;
 use suiro_record::PlannedTrial;
-use suiro_scenario::{Disk, Files, Overrides, Plan, Scenario, TimeKind, Trial};
+use suiro_scenario::{Disk, Files, Plan, Scenario, TimeKind, Trial};
 
 use crate::Outcome;
 use crate::capacity;
 use crate::cli::{CheckArgs, ShowArgs};
 use crate::missing::Host;
 
-/// `suiro list`.
-pub fn list() -> Result<Outcome> {
-    let mut out = std::io::stdout().lock();
-    let built_in = suiro_scenario::built_in();
-    let host = Host::before_a_run();
-    let mut lines = Vec::new();
-    for scenario in &built_in {
-        let plan = scenario.plan(&Overrides::default())?;
-        lines.push((scenario, size(&plan), host.verdict(&plan), not_virtual(&plan).is_some()));
-    }
-    let name_width = lines.iter().map(|(scenario, ..)| scenario.name.len()).max().unwrap_or(0);
-    let size_width = lines.iter().map(|(_, size, ..)| size.len()).max().unwrap_or(0);
-    for (Scenario { name, title, .. }, size, verdict, live_only) in lines {
-        let title = printable(title);
-        write!(out, "{name:name_width$}  {size:size_width$}  {title}")?;
-        if !verdict.is_whole() {
-            write!(out, " ({}: see suiro check {name})", verdict.summary())?;
-        }
-        if live_only {
-            write!(out, " (not in virtual time)")?;
-        }
-        writeln!(out)?;
-    }
-    Ok(Outcome::Done)
-}
-
-/// `4 trials of 8 s`, or of the shortest to the longest.
-fn size(plan: &Plan) -> String {
-    let durations = || plan.trials.iter().map(|trial| trial.setup.duration);
-    let trials = count(plan.trials.len(), "trial");
-    match (durations().min(), durations().max()) {
-        (Some(short), Some(long)) if short < long => format!("{trials} of {short} to {long}"),
-        (_, Some(long)) => format!("{trials} of {long}"),
-        (_, None) => trials,
-    }
-}
-
 /// `suiro show NAME`.
 pub fn show(args: &ShowArgs) -> Result<Outcome> {
     let scenario = Scenario::load(&args.scenario)?;
     let mut out = std::io::stdout().lock();
+    if args.json {
+        let keys: toml::Table = toml::from_str(scenario.text())?;
+        serde_json::to_writer_pretty(&mut out, &keys)?;
+        writeln!(out)?;
+        return Ok(Outcome::Done);
+    }
     // A file gets every byte; a terminal would obey some.
     let text = if out.is_terminal() { printable(scenario.text()) } else { scenario.text().into() };
     write!(out, "{text}")?;
@@ -121,7 +90,7 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
 }
 
 /// Why no trial of the plan can run in virtual time, or not all of them; `None` if all can.
-fn not_virtual(plan: &Plan) -> Option<String> {
+pub fn not_virtual(plan: &Plan) -> Option<String> {
     let because = plan.trials.iter().find_map(|trial| guests::unsuitable(&trial.setup))?;
     because.lines().next().map(str::to_owned)
 }

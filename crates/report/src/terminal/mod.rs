@@ -21,7 +21,7 @@ const CELLS_MAX: usize = 200;
 const REASONS: usize = 10;
 
 /// Cells whose sentence is printed; those of more are on the page.
-const BRIEFS: usize = 12;
+const BRIEFS: usize = 6;
 
 /// What happened in each cell, in one sentence; the main metrics of every cell, with ± half the 95 % confidence interval
 /// where trials were repeated; then the trials that are not valid, each with its reason; then where the page is.

@@ -39,6 +39,14 @@ pub struct ReportArgs {
 
 pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
     outputs::check(args.html.as_slice(), &[], Existing::of(args.replace))?;
+    let folders = [Some(&args.first), args.second.as_ref()];
+    if let Some(missing) = folders.into_iter().flatten().find(|folder| !folder.is_dir()) {
+        let told = format!(
+            "{} is not a folder\nhint: name a folder that `suiro layers record` made, or a trial's folder with `layers = true`",
+            missing.display()
+        );
+        return Err(Usage(told).into());
+    }
     let [first, second] = match &args.second {
         Some(second) => [Recording::read(&args.first)?, Recording::read(second)?],
         None => both(&args.first)?,
@@ -52,7 +60,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
     }
     let mut report = joined(&first, &second);
     let mut flows: Vec<FlowRow> = Vec::new();
-    for folder in [Some(&args.first), args.second.as_ref()].into_iter().flatten() {
+    for folder in folders.into_iter().flatten() {
         flows.extend(Reader::read_all(folder)?);
     }
     report.name_flows(&flows);

@@ -57,6 +57,12 @@ fn what_is_mistyped_is_named() {
         (&["run", "ping", "--out", "file"], "hint: name a folder"),
         (&["check", "pong"], "pong"),
         (&["show", "pong"], "pong"),
+        (
+            &["link", "--delay", "20 ms", "ping", "server"],
+            "hint: suiro link --delay \"20 ms\" -- ping server",
+        ),
+        (&["link", "--preset", "5g", "--", "true"], "`slow-4g`"),
+        (&["layers", "report", "nowhere"], "hint: name a folder that `suiro layers record` made"),
         (&["play", "not a url"], "not a url"),
         (&["play", "http://host/x.mp4"], "neither an MPD"),
         (&["play", "http://host/x.mp4?from=y.mpd"], "neither an MPD"),
@@ -94,10 +100,21 @@ fn results_are_not_written_over() {
 fn scenarios_are_listed_shown_and_checked() {
     let room = Room::new();
     let list = room.run(&["list"]).exits(0).stdout;
-    let names: Vec<&str> = list.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    assert!(names.contains(&"quick") && names.contains(&"ping"), "{list}");
-    assert!(list.contains("  4 trials of 8 s  "), "{list}");
-    for name in names {
+    let entries: Value = room.run(&["list", "--json"]).exits(0).json();
+    let entries = entries.as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["name"] == "tfrcp" && entry["study"] == "S4"));
+    assert!(
+        entries.iter().any(|entry| entry["name"] == "layered-qos" && entry["needs_root"] == true)
+    );
+    for entry in entries {
+        let name = entry["name"].as_str().unwrap();
+        assert!(
+            list.contains(&format!("\n  {name} "))
+                && list.contains(entry["subject"].as_str().unwrap()),
+            "{list}"
+        );
+        let keys: Value = room.run(&["show", name, "--json"]).exits(0).json();
+        assert_eq!(keys["title"], entry["title"]);
         let shown = room.run(&["show", name]).exits(0).stdout;
         // What is shown is the scenario: written to a file, it is checked the same.
         room.write("copy.toml", &shown);
