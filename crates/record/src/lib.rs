@@ -18,5 +18,5 @@ pub use difference::difference;
 pub use documents::*;
 pub use folder::{Folder, FolderError};
 pub use records::{Source, Table};
-pub use table::{Reader, RecordError, Row, Text, Writer};
+pub use table::{Reader, RecordError, Row, Text, TextTable, Writer};
 pub use tables::Records;

@@ -124,6 +124,13 @@ pub enum Command {
     /// Show several trials side by side in one synchronised video.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Write the metrics or the tables of a results folder for other programs.
+    #[command(after_help = crate::export::EXAMPLES)]
+    Export {
+        /// The format.
+        #[command(subcommand)]
+        command: crate::export::ExportCommand,
+    },
     /// Print what limited each flow, and the cause of each stall, freeze and fall of the quality.
     #[command(after_help = WHY_EXAMPLES)]
     Why(WhyArgs),

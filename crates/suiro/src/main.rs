@@ -11,6 +11,7 @@ mod compare;
 mod docs;
 mod doctor;
 mod endpoint;
+mod export;
 mod interrupt;
 mod layers;
 mod link;
@@ -88,6 +89,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Sweep(args) => sweep::run(&args),
         Command::Findings(args) => report::findings(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Export { command } => export::run(&command),
         Command::Why(args) => why::run(&args),
         Command::List(args) => list::list(&args),
         Command::Show(args) => scenarios::show(&args),

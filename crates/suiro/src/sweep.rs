@@ -14,6 +14,8 @@ use crate::{Outcome, Usage};
 
 /// Another Python than that next to the program.
 const PYTHON: &str = "SUIRO_PYTHON";
+/// The package that `make install` puts here, from the folder of the program.
+const INSTALLED: &str = "../lib/suiro/python";
 
 /// `suiro sweep SCENARIO --on …`.
 pub fn run(args: &SweepArgs) -> Result<Outcome> {
@@ -36,9 +38,8 @@ pub fn run(args: &SweepArgs) -> Result<Outcome> {
         "resume": args.resume,
         "tune": tune,
     });
-    let mut command = Command::new(&python);
-    // A file in the working folder must not take the place of the package.
-    command.env("PYTHONSAFEPATH", "1").args(["-m", "suiro.sweep", &request.to_string()]);
+    let mut command = interpreter(&python);
+    command.args(["-m", "suiro.sweep", &request.to_string()]);
     // In our place: whoever ends this process ends the sweep.
     let error = command.exec();
     Err(error).with_context(|| format!("starting {}", python.display()))
@@ -96,15 +97,30 @@ fn python(program: &Path) -> Result<PathBuf> {
         }
     }
     bail!(Usage(format!(
-        "suiro sweep needs its Python package: {}\nhint: install suiro's wheel, with the extra `ray` for a cluster, or set {PYTHON} \
-         to the Python that has it",
+        "suiro sweep needs its Python package: {}\nhint: `make install` brings it; or install suiro's wheel, or set {PYTHON} to the Python \
+         that has it",
         reasons.join("; ")
     )))
 }
 
+/// This Python, which finds an installed package. A file in the working folder must not take the package's place.
+fn interpreter(python: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.env("PYTHONSAFEPATH", "1");
+    let program = std::env::current_exe().unwrap_or_default();
+    let installed = program.parent().unwrap_or(Path::new("")).join(INSTALLED);
+    if let Ok(installed) = installed.canonicalize() {
+        let before = std::env::var_os("PYTHONPATH").unwrap_or_default();
+        let folders = std::iter::once(installed).chain(std::env::split_paths(&before));
+        // A folder whose name has a colon cannot be named there; then the package is not found, which is reported.
+        command.envs(std::env::join_paths(folders).map(|folders| ("PYTHONPATH", folders)));
+    }
+    command
+}
+
 fn has_package(python: PathBuf) -> Result<PathBuf, String> {
-    let mut look = Command::new(&python);
-    look.env("PYTHONSAFEPATH", "1").args(["-c", "import suiro; print(suiro.__version__)"]);
+    let mut look = interpreter(&python);
+    look.args(["-c", "import suiro; print(suiro.__version__)"]);
     let look = look.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let name = python.display();
     let output = look.map_err(|error| format!("{name}: {error}"))?;

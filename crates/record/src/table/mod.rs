@@ -2,6 +2,7 @@
 
 mod field;
 mod read;
+mod text;
 mod write;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use parquet::basic::Type as PhysicalType;
 
 pub use field::{Buffer, Field};
 pub use read::Reader;
+pub use text::TextTable;
 pub use write::Writer;
 
 /// Text that many rows share: cloning it copies a pointer.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
@@ -27,19 +27,8 @@ impl Reader {
     /// All rows of every `DIR/TABLE.parquet` and `DIR/TABLE.*.parquet`, file by file in the order
     /// of their names.
     pub fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, RecordError> {
-        let io = |cause| RecordError::Io { path: dir.to_owned(), cause };
-        let prefix = format!("{}.", R::TABLE);
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(dir).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-            if name.starts_with(&prefix) && name.ends_with(".parquet") {
-                files.push(path);
-            }
-        }
-        files.sort();
         let mut rows = Vec::new();
-        for file in files {
+        for file in files(dir, R::TABLE)? {
             rows.extend(Self::read_file::<R>(&file)?);
         }
         Ok(rows)
@@ -97,6 +86,22 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Every `DIR/TABLE.parquet` and `DIR/TABLE.*.parquet`, in the order of their names.
+pub(super) fn files(dir: &Path, table: &str) -> Result<Vec<PathBuf>, RecordError> {
+    let io = |cause| RecordError::Io { path: dir.to_owned(), cause };
+    let prefix = format!("{table}.");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        if name.starts_with(&prefix) && name.ends_with(".parquet") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Opens a table, which may be a stranger's: no link, no device.

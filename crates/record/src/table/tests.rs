@@ -58,6 +58,25 @@ fn several_files_of_one_table_are_one_table() {
 }
 
 #[test]
+fn any_table_can_be_read_as_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(dir.path()).unwrap();
+    [sample(0), sample(1)].into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.close().unwrap();
+    let mut lines = Vec::new();
+    let take = |names: &[String], values: &[String]| {
+        assert_eq!(names, ["t_ns", "share", "marked", "name"]);
+        lines.push(values.join("|"));
+        Ok::<(), RecordError>(())
+    };
+    TextTable::each(dir.path(), Sample::TABLE, take).unwrap();
+    assert_eq!(lines, ["0||true|", "10|0.14285714285714285|false|flow 1"]);
+    std::fs::write(dir.path().join("sample.x.parquet"), b"PAR1 not really PAR1").unwrap();
+    let error = TextTable::each(dir.path(), Sample::TABLE, |_, _| Ok::<(), RecordError>(()));
+    assert!(error.unwrap_err().to_string().contains("sample.x.parquet"));
+}
+
+#[test]
 fn a_missing_file_is_empty_and_a_bad_one_is_told() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(Reader::read::<Sample>(dir.path()).unwrap(), []);

@@ -60,6 +60,12 @@ fn what_is_installed_works_and_can_be_removed() {
     let version = Done::of(Command::new(prefix.join("bin/suiro")).arg("--version")).exits(0);
     assert_eq!(version.stdout, concat!("suiro ", env!("CARGO_PKG_VERSION"), "\n"));
 
+    // Its Python package is found, and refuses what it is asked for.
+    let mut sweep = Command::new(prefix.join("bin/suiro"));
+    room.furnish(&mut sweep);
+    sweep.args(["sweep", "no-such-scenario", "--out", "swept"]).env_remove("SUIRO_PYTHON");
+    Done::of(&mut sweep).exits(2).says(&["no built-in scenario has this name"]);
+
     let man = prefix.join("share/man/man1");
     assert_eq!(names(&man), documented());
     let page = std::fs::read_to_string(man.join("suiro-run.1")).unwrap();

@@ -63,6 +63,7 @@ fn a_dying_endpoint_fails_its_trial_and_resume_repeats_only_that() {
     assert!(out.has("trials/kind=good/1/logs/it.log"));
 
     check_documents(&room);
+    check_export(&room);
     // One trial goes missing, the cause of the bad ones is fixed.
     let (kept, lost) = (out.bytes("kind=good/1"), out.bytes("kind=good/2"));
     std::fs::remove_dir_all(out.root().join("trials/kind=good/2")).unwrap();
@@ -81,6 +82,23 @@ fn a_dying_endpoint_fails_its_trial_and_resume_repeats_only_that() {
     assert_eq!(out.bytes("kind=bad/2"), all);
     assert_eq!(out.summary().trials.len(), 4, "what was measured stays in the summary");
     assert!(room.strays().is_empty(), "{:?}", room.strays());
+}
+
+/// The summary as CSV, and tables that are not there.
+fn check_export(room: &Room) {
+    let csv = room.run(&["export", "csv", "out", "--cell", "kind=bad"]).exits(0).stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("kind,repetition,seed,valid,invalid_because"), "{csv}");
+    assert!(lines.len() == 3 && lines[1].starts_with("bad,1,"), "{csv}");
+    assert!(
+        lines[1].contains(",false,endpoint it: ended early with exit code 3: no luck"),
+        "{csv}"
+    );
+    room.run(&["export", "csv", "out", "--out", "out.csv"]).exits(0);
+    room.run(&["export", "csv", "out", "--out", "out.csv"]).exits(2).says(&["--replace"]);
+    room.run(&["export", "csv", "out", "--table", "tpc"]).exits(2).says(&["`summary` or one of"]);
+    room.run(&["export", "csv", "out", "--table", "webrtc"]).exits(2).says(&["no trial has rows"]);
+    std::fs::remove_file(room.path("work").join("out.csv")).unwrap();
 }
 
 /// The documents of a results folder of two cells, `kind` good and bad, with two repetitions.

@@ -1,0 +1,190 @@
+//! `suiro export`: a results folder for programs that read no Parquet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use suiro_record::tables::TABLES;
+use suiro_record::{Cell, Folder, Manifest, PlannedTrial, TextTable, TrialSummary};
+use suiro_screens::compare::fitting;
+
+use crate::outputs::{self, Existing, Output};
+use crate::{Outcome, Usage, report, say};
+
+pub const EXAMPLES: &str = "Examples:
+  suiro export csv results/quick > quick.csv             a row per trial, a column per metric
+  suiro export csv results/quick --table tcp --cell reno --out tcp.csv";
+
+/// The table of the summary: a row per trial.
+const SUMMARY: &str = "summary";
+
+/// The formats.
+#[derive(Debug, Subcommand)]
+pub enum ExportCommand {
+    /// CSV (RFC 4180) with a header: the values of the axes, the repetition, then the columns.
+    #[command(after_help = EXAMPLES)]
+    Csv(CsvArgs),
+}
+
+/// Arguments of `export csv`.
+#[derive(Debug, Args)]
+pub struct CsvArgs {
+    /// The results folder.
+    dir: PathBuf,
+    /// Which table: `summary`, with a row per trial and a column per metric, or one of docs/tables.md.
+    #[arg(long, value_name = "TABLE", default_value = SUMMARY)]
+    table: String,
+    /// Only this cell: its values, or `AXIS=VALUE`, joined with `+`; `#N` for one repetition. Several may be named.
+    #[arg(long, value_name = "CELL", value_delimiter = ',')]
+    cell: Vec<String>,
+    /// The file [default: standard output].
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the file if it is there already.
+    #[arg(long, requires = "out")]
+    replace: bool,
+}
+
+/// `suiro export`.
+pub fn run(command: &ExportCommand) -> Result<Outcome> {
+    let ExportCommand::Csv(args) = command;
+    outputs::check(args.out.as_slice(), &[], Existing::of(args.replace))?;
+    is_known(&args.table)?;
+    let folder = report::results(&args.dir)?;
+    let manifest = folder.manifest().context("reading the results folder")?;
+    let mut chosen = BTreeSet::new();
+    for cell in &args.cell {
+        chosen.extend(fitting(&manifest.plan, cell)?.iter().map(|planned| &*planned.folder));
+    }
+    let plan = manifest.plan.iter();
+    let trials = plan.filter(|trial| args.cell.is_empty() || chosen.contains(&*trial.folder));
+    let export = Export { folder: &folder, manifest: &manifest, trials: trials.collect() };
+    match &args.out {
+        None => export.write(&args.table, &mut say::results())?,
+        Some(path) => {
+            let mut output = Output::begin(path)?;
+            export.write(&args.table, &mut output)?;
+            output.keep().with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn is_known(table: &str) -> Result<()> {
+    if table == SUMMARY || TABLES.iter().any(|known| known.name == table) {
+        return Ok(());
+    }
+    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let told = format!(
+        "--table {table}: there is no such table\nhint: it is `{SUMMARY}` or one of {}",
+        names.join(", ")
+    );
+    Err(Usage(told).into())
+}
+
+struct Export<'a> {
+    folder: &'a Folder,
+    manifest: &'a Manifest,
+    trials: Vec<&'a PlannedTrial>,
+}
+
+impl Export<'_> {
+    fn write(&self, table: &str, out: &mut impl Write) -> Result<()> {
+        let mut csv = csv::Writer::from_writer(out);
+        match table {
+            SUMMARY => self.summary(&mut csv)?,
+            table => self.table(table, &mut csv)?,
+        }
+        csv.flush().context("writing the rows")
+    }
+
+    /// The axes' names, and what else says which trial it is.
+    fn header(&self) -> impl Iterator<Item = &str> {
+        let axes = self.manifest.axes.iter().map(|axis| axis.name.as_str());
+        axes.chain(["repetition"])
+    }
+
+    /// The values of [`Export::header`].
+    fn place(&self, trial: &PlannedTrial) -> Vec<String> {
+        let axes = self.manifest.axes.iter();
+        let values = axes.map(|axis| text(trial.cell.get(&axis.name)));
+        values.chain([trial.repetition.to_string()]).collect()
+    }
+
+    fn summary(&self, csv: &mut csv::Writer<impl Write>) -> Result<()> {
+        let summary =
+            self.folder.summary().context("reading the summary, which suiro report writes")?;
+        let key = |cell: &Cell, repetition| {
+            (serde_json::Value::from(cell.clone()).to_string(), repetition)
+        };
+        let rows: BTreeMap<_, &TrialSummary> =
+            summary.trials.iter().map(|row| (key(&row.cell, row.repetition), row)).collect();
+        let metrics: BTreeSet<&String> =
+            summary.trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
+        let fixed = ["seed", "valid", "invalid_because"];
+        let names = metrics.iter().map(|name| name.as_str());
+        csv.write_record(self.header().chain(fixed).chain(names))?;
+        for trial in &self.trials {
+            // A trial that has not run yet has no row.
+            let Some(row) = rows.get(&key(&trial.cell, trial.repetition)) else { continue };
+            let mut record = self.place(trial);
+            record.push(row.seed.to_string());
+            record.push(row.valid.to_string());
+            record.push(row.invalid_because.clone().unwrap_or_default());
+            record.extend(metrics.iter().map(|name| {
+                row.metrics
+                    .get(*name)
+                    .copied()
+                    .flatten()
+                    .map(|it| it.to_string())
+                    .unwrap_or_default()
+            }));
+            csv.write_record(&record)?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, table: &str, csv: &mut csv::Writer<impl Write>) -> Result<()> {
+        let mut columns: Option<Vec<String>> = None;
+        for trial in &self.trials {
+            let dir = self.folder.trial(trial);
+            if !dir.is_dir() {
+                continue;
+            }
+            let place = self.place(trial);
+            TextTable::each(&dir, table, |names, values| -> Result<()> {
+                let columns = match &columns {
+                    Some(columns) => columns,
+                    None => {
+                        csv.write_record(self.header().chain(names.iter().map(String::as_str)))?;
+                        columns.insert(names.to_owned())
+                    }
+                };
+                // A file of an older version may lack columns.
+                let value = |column| {
+                    let at = names.iter().position(|name| name == column);
+                    at.and_then(|at| values.get(at)).map_or("", String::as_str)
+                };
+                let own = columns.iter().map(value);
+                csv.write_record(place.iter().map(String::as_str).chain(own))?;
+                Ok(())
+            })?;
+        }
+        if columns.is_none() {
+            let told = format!(
+                "no trial has rows in table {table}\nhint: docs/tables.md says what writes it; [record] in the scenario may turn it on"
+            );
+            return Err(Usage(told).into());
+        }
+        Ok(())
+    }
+}
+
+/// A value of an axis, without quotes.
+fn text(value: Option<&serde_json::Value>) -> String {
+    let word =
+        |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    value.map(word).unwrap_or_default()
+}
