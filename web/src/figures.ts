@@ -11,6 +11,7 @@ import {
   type Run,
   runs,
 } from "./data";
+import { Distribution } from "./distribution";
 import { h, s } from "./dom";
 import { type Key, type Saved, save, standalone } from "./export";
 import { plain } from "./format";
@@ -68,6 +69,7 @@ class Figures {
   private readonly frames: Frame[] = [];
   private readonly controls: Controls;
   private readonly strip: Strip | null;
+  private readonly distribution: Distribution;
   private cursor: number | null = null;
   private drag: { from: number; frame: Frame } | null = null;
 
@@ -95,6 +97,7 @@ class Figures {
     this.strip = hasStrip(page) ? new Strip(page) : null;
     if (this.strip) stack.append(this.strip.element);
     for (const panel of all) stack.append(this.frame(panel));
+    this.distribution = new Distribution(page);
     this.element = h(
       "section",
       { id: "figures", "aria-labelledby": "figures-title" },
@@ -107,6 +110,7 @@ class Figures {
       this.controls.element,
       stack,
       notDrawn(page),
+      this.distribution.element,
     );
     let width = 0;
     new ResizeObserver(() => {
@@ -209,6 +213,13 @@ class Figures {
       frame.svg.replaceChildren(frame.chart.group);
     }
     this.drawStrip(width);
+    this.distribution.draw({
+      cells: [...this.view.shown]
+        .sort((a, b) => a - b)
+        .map((cell) => ({ cell, look: this.looks[cell] as Look })),
+      repetition: this.view.repetition,
+      time: this.view.zoom ?? [0, this.duration],
+    });
     this.controls.update();
     this.point(this.cursor);
   }

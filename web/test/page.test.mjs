@@ -124,6 +124,37 @@ test("the legend hides a cell and Shift shows it alone", { skip }, async () => {
   assert.deepEqual(faults, []);
 });
 
+test("distributions follow the cells and the time shown", { skip }, async () => {
+  const { page, faults } = await open(await synthetic("quick"));
+  const curves = () =>
+    page.$$eval(".distributions figure:first-child path", (all) =>
+      all.map((path) => path.getAttribute("d")),
+    );
+  const points = () => page.$$eval(".distributions circle", (all) => all.length);
+  const whole = await curves();
+  assert.equal(whole.length, 2);
+  for (const curve of whole) {
+    const heights = [...curve.matchAll(/V([\d.]+)/g)].map(([, y]) => Number(y));
+    assert.ok(heights.length > 20 && !curve.includes("NaN"));
+    assert.deepEqual(
+      heights,
+      [...heights].sort((a, b) => b - a),
+      "a share only grows",
+    );
+    assert.equal(heights.at(-1), 18, "all of the time is at or below the greatest value");
+  }
+  assert.equal(await points(), 2, "a point for each valid trial");
+  await page.locator('svg[data-panel="rtt"]').focus();
+  await page.keyboard.press("+");
+  assert.ok((await curves()).every((curve, index) => curve.length < (whole[index]?.length ?? 0)));
+  await page.click(".legend button >> nth=0");
+  assert.equal((await curves()).length, 1);
+  assert.equal(await points(), 1);
+  await page.locator(".distributions select >> nth=0").selectOption({ index: 0 });
+  assert.equal((await curves()).length, 1);
+  assert.deepEqual(faults, []);
+});
+
 test("a drag zooms every figure, a double click shows all again", { skip }, async () => {
   const { page, faults } = await open(await synthetic("quick"));
   const whole = await paths(page, "window");

@@ -1,0 +1,269 @@
+// Distributions: how often each value occurred in the time shown, and each trial as a point over two metrics.
+
+import { type Look, type Repetition, runs } from "./data";
+import { h, s } from "./dom";
+import { plain, type Scale, scaleFor, ticks, tickText } from "./format";
+import type { Page, PageSpread } from "./generated/page";
+
+/** What the reader chose to see of the page. */
+export interface Sight {
+  /** The cells, each with its look. */
+  cells: { cell: number; look: Look }[];
+  repetition: Repetition;
+  /** The stretch of time, in seconds. */
+  time: [number, number];
+}
+
+const HEIGHT = 260;
+const MARGIN = { left: 54, right: 14, top: 18, bottom: 34 };
+/** Names of series whose distribution is worth seeing, the best first. */
+const SERIES = [/queue_delay/, /latency/, /delay/, /rtt/, /bps/];
+/** Names of metrics for the axes at first, the best first. */
+const ACROSS = [/down.*delay_p95_ms$/, /delay_p95_ms$/, /latency_p95_ms$/, /rtt_mean_ms$/];
+const UP = [/goodput_mean_bps$/, /down.*throughput_mean_bps$/, /throughput_mean_bps$/, /_bps$/];
+
+/** The two figures; they are drawn again when the view changes. */
+export class Distribution {
+  readonly element: HTMLElement;
+  private readonly shares = canvas("Share of the time at or below each value");
+  private readonly scatter = canvas("Each trial as a point over two metrics");
+  private readonly hint = h("span", { class: "note" });
+  private readonly series: number[];
+  private readonly metrics: number[];
+  private readonly choice: { series: number; across: number; up: number };
+  private sight: Sight | null = null;
+
+  constructor(private readonly page: Page) {
+    const isMain = (style: string) => style === "line" || style === "step";
+    this.series = page.series.flatMap(({ style }, index) => (isMain(style) ? [index] : []));
+    this.metrics = page.metrics.flatMap((_, index) =>
+      page.trials.some((trial) => typeof trial.metrics[index] === "number") ? [index] : [],
+    );
+    const series = this.series.map((index) => page.series[index]?.name ?? "");
+    const metrics = this.metrics.map((index) => page.metrics[index]?.name ?? "");
+    this.choice = {
+      series: this.series[first(series, SERIES)] ?? 0,
+      across: this.metrics[first(metrics, ACROSS)] ?? 0,
+      up: this.metrics[first(metrics, UP)] ?? 0,
+    };
+    const some = this.series.length > 0 && page.trials.some((trial) => trial.bin_s > 0);
+    this.element = h(
+      "div",
+      { class: "distributions" },
+      some && figure("Distribution over time", this.shares, this.seriesChoice()),
+      this.metrics.length > 1 && figure("Trials", this.scatter, ...this.metricChoice(), this.hint),
+    );
+  }
+
+  /** Draws what is seen. */
+  draw(sight: Sight): void {
+    this.sight = sight;
+    this.drawShares(sight);
+    this.drawScatter(sight);
+  }
+
+  private redraw(): void {
+    if (this.sight) this.draw(this.sight);
+  }
+
+  private seriesChoice(): HTMLElement {
+    const words = this.series.map((index) => {
+      const info = this.page.series[index];
+      return [info?.label, info?.instance, info?.direction].filter((word) => !!word).join(", ");
+    });
+    return select("of", words, this.series.indexOf(this.choice.series), (at) => {
+      this.choice.series = this.series[at] ?? 0;
+      this.redraw();
+    });
+  }
+
+  private metricChoice(): HTMLElement[] {
+    const words = this.metrics.map((index) => this.page.metrics[index]?.label ?? "");
+    const one = (name: string, key: "across" | "up") =>
+      select(name, words, this.metrics.indexOf(this.choice[key]), (at) => {
+        this.choice[key] = this.metrics[at] ?? 0;
+        this.redraw();
+      });
+    return [one("", "up"), one("over", "across")];
+  }
+
+  /** The cumulative distribution of a series: the share of the bins in sight with at most each value. */
+  private drawShares({ cells, repetition, time }: Sight): void {
+    const of = repetition === "mean" ? "all" : repetition;
+    const lines = cells.flatMap(({ cell, look }) => {
+      const all = runs(this.page, cell, of).filter((run) => run.valid || of !== "all");
+      const values = all.flatMap(({ bin_s, points }) => {
+        const [from, to] = time.map((t) => Math.round(t / bin_s));
+        return (points(this.choice.series) ?? []).slice(from, to).filter((value) => value !== null);
+      });
+      return values.length ? [{ look, values: values.sort((a, b) => a - b) }] : [];
+    });
+    const unit = this.page.series[this.choice.series]?.unit ?? "";
+    const most = Math.max(0, ...lines.map(({ values }) => values.at(-1) ?? 0));
+    const plot = new Plot(this.shares, [0, most || 1], unit, [0, 1], "ratio");
+    for (const { look, values } of lines) {
+      const steps = values.map((value, index) => {
+        const y = plot.y((index + 1) / values.length).toFixed(1);
+        return `${index ? "H" : `M${plot.x(0).toFixed(1)} ${plot.y(0)}H`}${plot.x(value).toFixed(1)}V${y}`;
+      });
+      plot.add(
+        s("path", {
+          d: `${steps.join("")}H${plot.x(most)}`,
+          style: `fill:none;stroke:${look.colour};stroke-width:1.6`,
+          "stroke-dasharray": look.dash || null,
+        }),
+      );
+    }
+  }
+
+  /** Each valid trial as a point; the mean of several as a ring with the intervals of both metrics. */
+  private drawScatter({ cells }: Sight): void {
+    const { across, up } = this.choice;
+    const [x, y] = [this.page.metrics[across], this.page.metrics[up]];
+    const points = cells.flatMap(({ cell, look }) =>
+      (this.page.cells[cell]?.trials ?? []).flatMap((index) => {
+        const trial = this.page.trials[index];
+        const [a, b] = [trial?.metrics[across], trial?.metrics[up]];
+        const known = trial?.valid && typeof a === "number" && typeof b === "number";
+        const name = `${this.page.cells[cell]?.label ?? ""} #${trial?.repetition}`;
+        return known ? [{ look, a, b, name }] : [];
+      }),
+    );
+    const top = (values: number[]) => Math.max(0, ...values) * 1.06 || 1;
+    const plot = new Plot(
+      this.scatter,
+      [0, top(points.map(({ a }) => a))],
+      x?.unit ?? "",
+      [0, top(points.map(({ b }) => b))],
+      y?.unit ?? "",
+    );
+    for (const { look, a, b, name } of points) {
+      const at = { cx: plot.x(a), cy: plot.y(b), r: 3.5 };
+      const style = `fill:${look.colour};stroke:var(--paper);stroke-width:1`;
+      plot.add(s("circle", { ...at, style }, s("title", {}, name)));
+    }
+    for (const { cell, look } of cells) {
+      const [a, b] = [across, up].map((index) => this.page.cells[cell]?.metrics[index]);
+      if (a && b && a.n > 1) plot.add(cross(plot, a, b, look));
+    }
+    const better = [word(y?.better, "up", "down"), word(x?.better, "right", "left")];
+    const known = better.filter((words) => words);
+    this.hint.textContent = known.length ? `better: ${known.join(" and ")}` : "";
+  }
+}
+
+/** A plot with axes that begin at zero or end at their greatest value. */
+class Plot {
+  private readonly across: Scale;
+  private readonly width: number;
+
+  constructor(
+    private readonly svg: SVGSVGElement,
+    private readonly xs: [number, number],
+    xUnit: string,
+    private readonly ys: [number, number],
+    yUnit: string,
+  ) {
+    this.width = svg.parentElement?.clientWidth || 420;
+    this.across = scaleFor(xUnit, xs[1]);
+    svg.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
+    svg.setAttribute("height", String(HEIGHT));
+    svg.replaceChildren(this.grid(scaleFor(yUnit, ys[1])));
+  }
+
+  x(value: number): number {
+    const inner = this.width - MARGIN.left - MARGIN.right;
+    return MARGIN.left + ((value - this.xs[0]) / (this.xs[1] - this.xs[0])) * inner;
+  }
+
+  y(value: number): number {
+    const inner = HEIGHT - MARGIN.top - MARGIN.bottom;
+    return HEIGHT - MARGIN.bottom - ((value - this.ys[0]) / (this.ys[1] - this.ys[0])) * inner;
+  }
+
+  add(part: SVGElement): void {
+    this.svg.append(part);
+  }
+
+  private grid(up: Scale): SVGGElement {
+    const group = s("g", { "font-size": 11, style: "fill:var(--muted)" });
+    const [left, right] = [MARGIN.left, this.width - MARGIN.right];
+    const bottom = HEIGHT - MARGIN.bottom;
+    const rule = "stroke:var(--rule);stroke-width:1";
+    const rows = ticks(this.ys[0] / up.factor, this.ys[1] / up.factor, 4);
+    for (const tick of rows) {
+      const y = Math.round(this.y(tick * up.factor)) + 0.5;
+      group.append(s("line", { x1: left, x2: right, y1: y, y2: y, style: rule }));
+      const text = tickText(tick, rows);
+      group.append(s("text", { x: left - 8, y: y + 3.5, "text-anchor": "end" }, text));
+    }
+    const columns = ticks(
+      this.xs[0] / this.across.factor,
+      this.xs[1] / this.across.factor,
+      Math.max(3, (right - left) / 90),
+    );
+    for (const tick of columns) {
+      const x = Math.round(this.x(tick * this.across.factor)) + 0.5;
+      group.append(s("line", { x1: x, x2: x, y1: bottom, y2: bottom + 4, style: rule }));
+      const text = tickText(tick, columns);
+      group.append(s("text", { x, y: bottom + 16, "text-anchor": "middle" }, text));
+    }
+    const unit = { x: right, y: bottom + 30, "text-anchor": "end" };
+    group.append(s("text", unit, this.across.unit));
+    group.append(s("text", { x: left - 8, y: 9, "text-anchor": "end" }, up.unit));
+    const axis = "stroke:var(--axis);stroke-width:1";
+    group.append(s("line", { x1: left, x2: right, y1: bottom, y2: bottom, style: axis }));
+    return group;
+  }
+}
+
+/** The mean of a cell, with the confidence interval of each metric as an arm. */
+function cross(plot: Plot, across: PageSpread, up: PageSpread, look: Look): SVGGElement {
+  const style = `fill:none;stroke:${look.colour};stroke-width:1.6`;
+  const [x, y] = [plot.x(across.mean), plot.y(up.mean)];
+  const arm = (half: number | null) => half ?? 0;
+  const [dx, dy] = [arm(across.ci95), arm(up.ci95)];
+  const told = `mean: ${plain(up.mean, 3)} over ${plain(across.mean, 3)}`;
+  return s(
+    "g",
+    { style },
+    s("title", {}, told),
+    s("circle", { cx: x, cy: y, r: 6 }),
+    s("line", { x1: plot.x(across.mean - dx), x2: plot.x(across.mean + dx), y1: y, y2: y }),
+    s("line", { x1: x, x2: x, y1: plot.y(up.mean - dy), y2: plot.y(up.mean + dy) }),
+  );
+}
+
+function word(better: string | undefined, higher: string, lower: string): string {
+  if (better === "higher") return higher;
+  return better === "lower" ? lower : "";
+}
+
+/** The place of the first name that fits the best pattern that fits any. */
+function first(names: string[], patterns: RegExp[]): number {
+  const places = patterns.map((pattern) => names.findIndex((name) => pattern.test(name)));
+  return places.find((place) => place >= 0) ?? 0;
+}
+
+function figure(title: string, svg: SVGSVGElement, ...more: HTMLElement[]): HTMLElement {
+  const caption = h("figcaption", {}, h("strong", {}, title), ...more);
+  return h("figure", {}, caption, h("div", { class: "plot" }, svg));
+}
+
+function canvas(label: string): SVGSVGElement {
+  return s("svg", { role: "img", "aria-label": label });
+}
+
+function select(
+  name: string,
+  options: string[],
+  chosen: number,
+  change: (index: number) => void,
+): HTMLElement {
+  const items = options.map((text, index) =>
+    h("option", { value: index, selected: index === chosen }, text),
+  );
+  const box = h("select", {}, ...items);
+  box.addEventListener("change", () => change(Number(box.value)));
+  return h("label", { class: "note" }, name ? `${name} ` : "", box);
+}
