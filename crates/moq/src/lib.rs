@@ -13,6 +13,7 @@ mod error;
 pub mod follow;
 pub mod net;
 mod order;
+mod places;
 pub mod publish;
 mod records;
 pub mod relay;

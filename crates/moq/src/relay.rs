@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
-use moq_net::{Error, Pattern, Patterns, Server, Session, Version, Versions, cache, origin};
+use moq_net::{Error, Pattern, Patterns, Server, Session, Version, Versions, cache, origin, stats};
 use moq_noq::{Connection, Incoming};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
@@ -16,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::client::protocol;
 use crate::net::{self, Behaviour};
+use crate::places::{Answer, Place, Places};
 use crate::publish::{FOREVER, qlog};
 use crate::records::{Carried, EVERY, Records, Summary};
 use crate::{EndpointError, tls, transport, webtransport};
@@ -24,6 +24,10 @@ use crate::{EndpointError, tls, transport, webtransport};
 pub const TOKEN_KEY: &str = "jwt";
 /// How long a client may take to set its session up.
 const SET_UP: std::time::Duration = std::time::Duration::from_secs(10);
+/// Names of broadcasts that a session may have announced at the same time. Each takes about 10 kB.
+const NAMES_MAX: usize = 1000;
+/// Code of a session that has too many (moq-transport, `TOO_MANY_REQUESTS`).
+const TOO_MANY: u32 = 0x7;
 /// Largest number of events of sessions that wait to be recorded.
 const EVENTS_MAX: usize = 1024;
 
@@ -118,7 +122,29 @@ struct Shared {
     origin: origin::Producer,
     versions: Versions,
     events: mpsc::Sender<Event>,
-    open: AtomicU32,
+    places: Places,
+    /// What each session has announced.
+    announced: Mutex<Vec<Announced>>,
+}
+
+/// What a session has announced, which the relay looks at now and then.
+struct Announced {
+    by_name: stats::Registry,
+    connection: Connection,
+}
+
+impl Announced {
+    /// Ends the connection if there are too many names. Returns whether it goes on.
+    fn look(&self) -> bool {
+        let mut report = stats::Report::default();
+        self.by_name.report(&mut report);
+        let names = report.traffic.iter().filter(|it| it.subscriber.is_announced()).count();
+        if names > NAMES_MAX {
+            let why = format!("{names} names are announced, and at most {NAMES_MAX} may be");
+            self.connection.close(TOO_MANY.into(), why.as_bytes());
+        }
+        self.connection.close_reason().is_none()
+    }
 }
 
 /// Runs a relay until `stop` is ready. `ready` is called once, when clients can connect.
@@ -142,8 +168,9 @@ pub async fn run(
     tokio::spawn(moq_net::time::run(driver));
     let (events, mut happened) = mpsc::channel(EVENTS_MAX);
     let token = job.token.clone();
-    let open = AtomicU32::new(0);
-    let shared = Arc::new(Shared { clock, token, origin, versions, events, open });
+    let places = Places::new(job.sessions);
+    let announced = Mutex::default();
+    let shared = Arc::new(Shared { clock, token, origin, versions, events, places, announced });
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut look = clock.now();
@@ -152,18 +179,11 @@ pub async fn run(
             biased;
             () = &mut stop => break,
             Some(event) = happened.recv() => on_event(job, &mut records, event)?,
-            Some(incoming) = endpoint.accept() => {
-                if shared.open.load(Relaxed) >= job.sessions {
-                    records.summary.refused += 1;
-                    incoming.refuse();
-                    continue;
-                }
-                shared.open.fetch_add(1, Relaxed);
-                tokio::spawn(Arc::clone(&shared).serve(incoming));
-            }
+            Some(incoming) = endpoint.accept() => shared.admit(incoming, &mut records.summary),
             () = clock.sleep_until(look) => {
                 let now = clock.now();
                 records.look(now)?;
+                shared.announced.lock().expect("no holder panics").retain(Announced::look);
                 look = now + EVERY;
             }
         }
@@ -200,32 +220,56 @@ fn on_event(job: &RelayJob, records: &mut Records, event: Event) -> Result<(), E
 }
 
 impl Shared {
-    /// Serves one connection until it ends.
-    async fn serve(self: Arc<Self>, incoming: Incoming) {
-        let begun = self.clock.now();
-        if let Ok(Ok(connection)) = tokio::time::timeout(SET_UP, incoming).await {
-            self.connected(begun, connection).await;
+    /// Serves a client if there is a place for it.
+    fn admit(self: &Arc<Self>, incoming: Incoming, summary: &mut Summary) {
+        let proven = incoming.remote_address_validated();
+        match self.places.take(incoming.remote_address().ip(), proven) {
+            Answer::Place(place) => {
+                tokio::spawn(Arc::clone(self).serve(incoming, place));
+            }
+            Answer::Full => {
+                summary.refused += 1;
+                incoming.refuse();
+            }
+            // It fails for an address that is proven, and this one is not.
+            Answer::Prove => drop(incoming.retry()),
         }
-        self.open.fetch_sub(1, Relaxed);
     }
 
-    async fn connected(&self, begun: Time, connection: Connection) {
+    /// Serves one connection until it ends.
+    async fn serve(self: Arc<Self>, incoming: Incoming, place: Place) {
+        let begun = self.clock.now();
+        let connection = tokio::select! {
+            connection = tokio::time::timeout(SET_UP, incoming) => connection,
+            () = place.gives_way() => return,
+        };
+        if let Ok(Ok(connection)) = connection {
+            self.connected(begun, connection, &place).await;
+        }
+    }
+
+    async fn connected(&self, begun: Time, connection: Connection, place: &Place) {
         let (tell, number) = tokio::sync::oneshot::channel();
         let at = self.clock.now();
         let kept = connection.clone();
         self.tell(Event::Connected { begun, at, connection: kept, tell }).await;
         let Ok(number) = number.await else { return };
-        let set_up = tokio::time::timeout(SET_UP, self.set_up(connection.clone())).await;
+        let set_up = tokio::time::timeout(SET_UP, self.set_up(connection.clone()));
+        let set_up = tokio::select! {
+            set_up = set_up => set_up.map_err(|_| "the session was not set up in time"),
+            () = place.gives_way() => Err("the relay is full, and no session was set up"),
+        };
         let why = match set_up {
             Ok(Ok(session)) => {
+                place.is_set_up();
                 let version = session.version();
                 self.tell(Event::SetUp { at: self.clock.now(), number, version }).await;
                 session.closed().await
             }
             Ok(Err(error)) => error,
-            Err(_) => {
+            Err(because) => {
                 let late = moq_net::SessionError::Timeout;
-                connection.close(late.to_code().into(), b"the session was not set up in time");
+                connection.close(late.to_code().into(), because.as_bytes());
                 Error::Timeout
             }
         };
@@ -236,12 +280,15 @@ impl Shared {
     /// Sets up a session. It must present the token, if there is one, and its broadcasts are those below its path.
     async fn set_up(&self, connection: Connection) -> Result<Session, Error> {
         let protocol = protocol(&connection);
+        let announced = connection.clone();
         let (session, url) = match protocol.as_deref() {
             Some(webtransport::ALPN) => self.over_http(connection).await?,
             _ => (transport::Session::new(connection, protocol), None),
         };
         let now = self.clock.instant(self.clock.now());
-        let server = Server::new().with_versions(self.versions.clone());
+        let by_name = stats::Registry::new(stats::Config::new());
+        let counts = by_name.tier(stats::Tier::default()).session("");
+        let server = Server::new().with_versions(self.versions.clone()).with_stats(counts);
         let handshake = server.accept_request(now, session).await?;
         let (root, shown) = split(url.as_deref().unwrap_or(handshake.path()));
         let shown = shown.map(str::as_bytes);
@@ -260,6 +307,8 @@ impl Shared {
         let handshake = handshake.with_publisher(&scope).with_subscriber(scope);
         let (session, driver) = handshake.ok().await?;
         tokio::spawn(moq_net::time::run(driver));
+        let announced = Announced { by_name, connection: announced };
+        self.announced.lock().expect("no holder panics").push(announced);
         Ok(session)
     }
 
