@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
@@ -24,6 +25,8 @@ use crate::nmos::{Ask, BODY_MAX, Reply};
 const WAITING_MAX: usize = 256;
 /// Connections of one address.
 const LIMITS: Limits = Limits::per_address(256);
+/// Bytes of replies that are being sent at the same time, to clients that may not read. Beyond it, a reply is a refusal.
+const SENDING_MAX: usize = 64 << 20;
 /// How long a request may take to arrive, and to be answered.
 const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
@@ -65,7 +68,10 @@ async fn run(
     desk: mpsc::Sender<Waiting>,
     stop: impl Future<Output = ()>,
 ) {
-    let respond = move |_: SocketAddr, request: Request<Incoming>| respond(desk.clone(), request);
+    let sending = Sending::default();
+    let respond = move |_: SocketAddr, request: Request<Incoming>| {
+        respond(desk.clone(), sending.clone(), request)
+    };
     let nobody: Option<()> = None;
     let served: Result<(), Infallible> = match tls {
         None => suiro_serving::run(listener, LIMITS, nobody, respond, stop).await,
@@ -84,14 +90,51 @@ async fn run(
     let Ok(()) = served;
 }
 
-async fn respond(desk: mpsc::Sender<Waiting>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(
+    desk: mpsc::Sender<Waiting>,
+    sending: Sending,
+    request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
     let head = request.method() == hyper::Method::HEAD;
     let reply = match tokio::time::timeout(PATIENCE, read(request)).await {
         Ok(Ok(ask)) => forward(&desk, ask).await,
         Ok(Err(reply)) => reply,
         Err(_) => Reply::refusal(408, "the body took longer than 5 s"),
     };
-    response(reply, head)
+    response(reply, head, &sending)
+}
+
+/// How many bytes of replies are being sent. Its clones are the same.
+#[derive(Debug, Clone, Default)]
+struct Sending(Arc<AtomicUsize>);
+
+/// The body of a reply, which counts until it is sent or dropped.
+struct Counted {
+    body: String,
+    sending: Sending,
+}
+
+impl Sending {
+    /// Counts a body; `None` if there are too many bytes already.
+    fn count(&self, body: String) -> Option<Bytes> {
+        let before = self.0.fetch_add(body.len(), Relaxed);
+        let counted = Counted { body, sending: self.clone() };
+        // A reply alone is sent, however long it is.
+        let fits = before == 0 || before.saturating_add(counted.body.len()) <= SENDING_MAX;
+        fits.then(|| Bytes::from_owner(counted))
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.sending.0.fetch_sub(self.body.len(), Relaxed);
+    }
 }
 
 async fn forward(desk: &mpsc::Sender<Waiting>, ask: Ask) -> Reply {
@@ -120,9 +163,13 @@ async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
     })
 }
 
-fn response(reply: Reply, head: bool) -> Response<Full<Bytes>> {
-    let body = if head { String::new() } else { reply.body };
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn response(mut reply: Reply, head: bool, sending: &Sending) -> Response<Full<Bytes>> {
+    let body = if head { String::new() } else { std::mem::take(&mut reply.body) };
+    let body = sending.count(body).unwrap_or_else(|| {
+        reply = Reply::refusal(503, "too many clients do not read their replies; try again");
+        Bytes::from(std::mem::take(&mut reply.body))
+    });
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
@@ -141,4 +188,22 @@ fn response(reply: Reply, head: bool) -> Response<Full<Bytes>> {
         }
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_that_nobody_reads_are_bounded() {
+        let sending = Sending::default();
+        let long = || Reply { body: "x".repeat(SENDING_MAX / 4), ..Reply::refusal(200, "") };
+        let kept: Vec<_> = (0..4).map(|_| response(long(), false, &sending)).collect();
+        assert!(kept.iter().all(|response| response.status() == 200));
+        assert_eq!(response(long(), false, &sending).status(), 503);
+        assert_eq!(response(long(), true, &sending).status(), 200, "HEAD has no body");
+        drop(kept);
+        assert_eq!(response(long(), false, &sending).status(), 200);
+        assert_eq!(sending.0.load(Relaxed), 0, "what is dropped no longer counts");
+    }
 }

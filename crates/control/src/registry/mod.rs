@@ -20,6 +20,8 @@ pub const EXPIRY: Duration = Duration::from_secs(12);
 pub const RESOURCES_MAX: usize = 8192;
 /// Longest resource, in bytes of JSON.
 pub const RESOURCE_BYTES_MAX: usize = 64 << 10;
+/// All resources together at most, in bytes of JSON: a query for all of them is answered in one reply.
+pub const BYTES_MAX: usize = 32 << 20;
 
 /// A registry.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,8 @@ struct Entry {
     node: Id,
     device: Option<Id>,
     value: Value,
+    /// Its length in bytes of JSON.
+    bytes: usize,
 }
 
 /// Why a registration was refused.
@@ -71,11 +75,15 @@ impl Registry {
         value: &Value,
         now: Tai,
     ) -> Result<(Id, Registered), Refused> {
-        let id = checked(kind, value)?;
+        let (id, bytes) = checked(kind, value)?;
         let (node, device) = self.owner(kind, &id, value)?;
         let known = self.resources.get(&(kind, id.clone()));
         if known.is_none() && self.resources.len() >= RESOURCES_MAX {
             return Err(format!("the registry has {RESOURCES_MAX} resources already").into());
+        }
+        let held: usize = self.resources.values().map(|entry| entry.bytes).sum();
+        if held - known.map_or(0, |known| known.bytes) + bytes > BYTES_MAX {
+            return Err(format!("the registry has {held} of {BYTES_MAX} bytes already").into());
         }
         if let Some(other) = known.filter(|known| known.node != node) {
             return Err(format!("id: it belongs to the node {}", other.node).into());
@@ -92,7 +100,8 @@ impl Registry {
             )));
         }
         let outcome = if known.is_some() { Registered::Updated } else { Registered::Created };
-        self.resources.insert((kind, id.clone()), Entry { node, device, value: value.clone() });
+        self.resources
+            .insert((kind, id.clone()), Entry { node, device, value: value.clone(), bytes });
         if kind == Kind::Node {
             self.health.entry(id.clone()).or_insert(now);
         }
@@ -266,12 +275,13 @@ const fn required(kind: Kind) -> &'static [Required] {
     }
 }
 
-/// Checks what every resource of this kind must have; its identifier.
-fn checked(kind: Kind, value: &Value) -> Result<Id, String> {
+/// Checks what every resource of this kind must have; its identifier, and its length in bytes of JSON.
+fn checked(kind: Kind, value: &Value) -> Result<(Id, usize), String> {
     let Value::Object(pairs) = value else {
         return Err(format!("data: expected an object, found {}", found(value)));
     };
-    if value.to_string().len() > RESOURCE_BYTES_MAX {
+    let bytes = value.to_string().len();
+    if bytes > RESOURCE_BYTES_MAX {
         return Err(format!("data: expected at most {RESOURCE_BYTES_MAX} bytes"));
     }
     for (key, fits, expected) in CORE.iter().chain(required(kind)) {
@@ -291,7 +301,8 @@ fn checked(kind: Kind, value: &Value) -> Result<Id, String> {
             return Err(format!("tags: expected arrays of texts, found {}", found(list)));
         }
     }
-    pairs["id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(|| format!("id: expected {ID}"))
+    let id = pairs["id"].as_str().and_then(|id| id.parse().ok());
+    id.map(|id| (id, bytes)).ok_or_else(|| format!("id: expected {ID}"))
 }
 
 /// The body of a health response.

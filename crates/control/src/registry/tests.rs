@@ -157,10 +157,15 @@ fn a_registry_is_bounded() {
     let value = registry.get(Kind::Sender, &Id::named("s")).unwrap().clone();
     let own = Id::named("n");
     for n in registry.resources.len()..RESOURCES_MAX {
-        let entry = Entry { node: own.clone(), device: None, value: value.clone() };
+        let entry = Entry { node: own.clone(), device: None, value: value.clone(), bytes: 1 };
         registry.resources.insert((Kind::Sender, Id::named(&n.to_string())), entry);
     }
     let reply = post(&mut registry, NOW, "device", &device("one more", "n"));
     assert!(reply.reason().contains("8192 resources already"), "{}", reply.reason());
     assert_eq!(post(&mut registry, NOW, "node", &node("n")).status, 200);
+    let mut registry = full();
+    let large = registry.resources.get_mut(&(Kind::Sender, Id::named("s"))).unwrap();
+    large.bytes = BYTES_MAX;
+    let reply = post(&mut registry, NOW, "device", &device("one more", "n"));
+    assert!(reply.reason().contains("of 33554432 bytes already"), "{}", reply.reason());
 }
