@@ -52,6 +52,17 @@ pub struct PathConfig {
     pub propagation: PropagationConfig,
 }
 
+impl PathConfig {
+    /// Whether something happens to packets at random and by themselves, whatever becomes of others.
+    pub(crate) fn draws_for_packets(&self) -> bool {
+        let PropagationConfig { jitter, reorder, duplicate, corrupt, .. } = &self.propagation;
+        let is_lost = self.loss.steps().any(|(_, loss)| matches!(loss, LossConfig::Bernoulli(_)));
+        let is_free = jitter.is_some_and(|jitter| jitter.order == Order::Free);
+        let is_changed = *duplicate != Ratio::ZERO || *corrupt != Ratio::ZERO;
+        is_lost || is_free || is_changed || reorder.is_some()
+    }
+}
+
 impl Default for PathConfig {
     fn default() -> Self {
         Self {

@@ -38,6 +38,7 @@ mod segment_spec;
 mod server;
 mod spec;
 mod trace;
+mod turns;
 
 pub use config::{
     CodelConfig, DisciplineConfig, Distribution, FqCodelConfig, GilbertElliott, JitterConfig,

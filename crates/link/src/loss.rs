@@ -3,12 +3,17 @@
 use suiro_units::{Random, Seed, Time};
 
 use crate::config::{GilbertElliott, LossConfig};
+use crate::packet::Passage;
 use crate::schedule::{Follow, Schedule};
+use crate::turns;
 
 /// The loss model in force, and its random numbers.
 #[derive(Debug)]
 pub(crate) struct Loss {
     model: Follow<Model>,
+    /// Of packets that are lost or not by themselves.
+    seed: Seed,
+    /// Of the state that all packets have in common.
     random: Random,
 }
 
@@ -30,12 +35,24 @@ enum State {
 
 impl Loss {
     pub fn new(config: &Schedule<LossConfig>, seed: Seed) -> Self {
-        Self { model: Follow::new(config.map(Model::new)), random: seed.random() }
+        Self { model: Follow::new(config.map(Model::new)), seed, random: seed.random() }
     }
 
-    /// Whether the packet with this number is lost. Numbers and times increase.
-    pub fn loses(&mut self, now: Time, number: u64) -> bool {
-        self.model.at(now).loses(number, &mut self.random)
+    /// Whether a packet is lost. Numbers and times increase.
+    pub fn loses(&mut self, now: Time, passage: &Passage) -> bool {
+        match self.model.at(now) {
+            Model::None => false,
+            Model::Bernoulli(ratio) => {
+                turns::random(self.seed, passage.packet.flow, passage.turn).chance(*ratio)
+            }
+            Model::GilbertElliott(model, state) => state.loses(model, &mut self.random),
+            Model::List { packets, next } => {
+                while packets.get(*next).is_some_and(|&listed| listed < passage.number) {
+                    *next += 1;
+                }
+                packets.get(*next) == Some(&passage.number)
+            }
+        }
     }
 }
 
@@ -46,20 +63,6 @@ impl Model {
             LossConfig::Bernoulli(ratio) => Self::Bernoulli(ratio.get()),
             LossConfig::GilbertElliott(model) => Self::GilbertElliott(*model, State::Unknown),
             LossConfig::List(packets) => Self::List { packets: packets.as_slice().into(), next: 0 },
-        }
-    }
-
-    fn loses(&mut self, number: u64, random: &mut Random) -> bool {
-        match self {
-            Self::None => false,
-            Self::Bernoulli(ratio) => random.chance(*ratio),
-            Self::GilbertElliott(model, state) => state.loses(model, random),
-            Self::List { packets, next } => {
-                while packets.get(*next).is_some_and(|&listed| listed < number) {
-                    *next += 1;
-                }
-                packets.get(*next) == Some(&number)
-            }
         }
     }
 }
@@ -83,13 +86,22 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use suiro_units::Ratio;
+    use suiro_units::{Bytes, Ratio};
 
     use super::*;
+    use crate::packet::{Backlog, Ecn, Packet};
 
     fn losses(config: LossConfig, packets: u64) -> Vec<bool> {
         let mut loss = Loss::new(&Schedule::constant(config), Seed(3));
-        (0..packets).map(|number| loss.loses(Time::from_millis(number), number)).collect()
+        (0..packets).map(|n| loss.loses(Time::from_millis(n), &packet(0, n, n))).collect()
+    }
+
+    fn packet(flow: u64, turn: u64, number: u64) -> Passage {
+        let packet = Packet { id: 0, size: Bytes::new(1000), flow, ecn: Ecn::NotEct };
+        let arrived = Time::from_millis(number);
+        let backlog = Backlog::default();
+        let (dequeued, ecn_marked, attempts) = (None, false, 0);
+        Passage { packet, number, turn, arrived, backlog, dequeued, ecn_marked, attempts }
     }
 
     fn ratio(value: f64) -> Ratio {
@@ -109,6 +121,23 @@ mod tests {
             lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]).collect();
         assert!((share(&after_loss) - 0.02).abs() < 0.006, "{}", share(&after_loss));
         assert_eq!(share(&losses(LossConfig::Bernoulli(ratio(1.0)), 100)), 1.0);
+    }
+
+    #[test]
+    fn what_others_send_does_not_decide_about_a_packet() {
+        let model = Schedule::constant(LossConfig::Bernoulli(ratio(0.3)));
+        let (mut alone, mut among) = (Loss::new(&model, Seed(3)), Loss::new(&model, Seed(3)));
+        let at = Time::from_millis;
+        let alone: Vec<bool> = (0..1000).map(|n| alone.loses(at(n), &packet(7, n, n))).collect();
+        let among: Vec<bool> = (0..1000)
+            .map(|n| {
+                let other = among.loses(at(n), &packet(8, n, 2 * n));
+                (other, among.loses(at(n), &packet(7, n, 2 * n + 1)))
+            })
+            .map(|(_, own)| own)
+            .collect();
+        assert_eq!(alone, among);
+        assert!((share(&alone) - 0.3).abs() < 0.06, "{}", share(&alone));
     }
 
     #[test]
@@ -158,7 +187,8 @@ mod tests {
             }],
         };
         let mut loss = Loss::new(&config, Seed(1));
-        let lost: Vec<u64> = (0..20).filter(|&n| loss.loses(Time::from_millis(n), n)).collect();
+        let lost: Vec<u64> =
+            (0..20).filter(|&n| loss.loses(Time::from_millis(n), &packet(0, n, n))).collect();
         assert_eq!(lost, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11]);
     }
 }

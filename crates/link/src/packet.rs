@@ -46,7 +46,8 @@ pub struct Packet {
     pub id: u64,
     /// Size of the IP packet, headers included, at most [`MAX_PACKET`].
     pub size: Bytes,
-    /// Hash of the packet's 5-tuple, for disciplines that tell flows apart.
+    /// Its flow, for disciplines that tell flows apart, and for its random numbers: they depend on its flow and its
+    /// number in the flow, so a flow has the same value in every trial, whatever others send.
     pub flow: u64,
     /// Its ECN field.
     pub ecn: Ecn,
@@ -143,6 +144,8 @@ pub struct Event {
 pub(crate) struct Passage {
     pub packet: Packet,
     pub number: u64,
+    /// Its number in its flow, from 0; 0 where no random number depends on it.
+    pub turn: u64,
     pub arrived: Time,
     pub backlog: Backlog,
     pub dequeued: Option<Time>,

@@ -11,9 +11,12 @@ use crate::packet::{Cause, Direction, Event, MAX_PACKET, Packet, Passage, Verdic
 use crate::propagation::Propagation;
 use crate::queue::Queue;
 use crate::server::Server;
+use crate::turns::Turns;
 
 #[derive(Debug)]
 pub(crate) struct Path {
+    /// None if nothing is drawn for packets by themselves.
+    turns: Option<Turns>,
     loss: Loss,
     queue: Queue,
     server: Server,
@@ -39,6 +42,7 @@ impl Path {
     pub fn new(config: &PathConfig, direction: Direction, seed: Seed) -> Self {
         let seed = seed.derive(direction.name());
         Self {
+            turns: config.draws_for_packets().then(Turns::default),
             loss: Loss::new(&config.loss, seed.derive("loss")),
             queue: Queue::new(&config.queue, seed.derive("queue")),
             server: Server::new(&config.server, seed.derive("server")),
@@ -54,6 +58,7 @@ impl Path {
         let passage = Passage {
             packet,
             number: counts.arrived,
+            turn: self.turns.as_mut().map_or(0, |turns| turns.next(packet.flow)),
             arrived: now,
             backlog: self.queue.backlog(),
             dequeued: None,
@@ -64,7 +69,7 @@ impl Path {
         counts.arrived_bytes += packet.size;
         counts.inside += 1;
         let mut sink = Sink { outcomes: &mut self.outcomes, events };
-        if self.loss.loses(now, passage.number) {
+        if self.loss.loses(now, &passage) {
             sink.dropped(now, passage, Cause::Loss);
             return;
         }

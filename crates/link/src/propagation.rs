@@ -10,6 +10,7 @@ use crate::jitter::Jitter;
 use crate::outcomes::Sink;
 use crate::packet::{Cause, Corruption, Passage, Verdict};
 use crate::schedule::Follow;
+use crate::turns;
 
 /// Most packets on their way in one direction: the emulator's own bound, some 130 MB. 10 Gbit/s of
 /// 1200-byte packets fill it at a delay of 1 s.
@@ -23,6 +24,8 @@ pub(crate) struct Propagation {
     reorder: Option<ReorderConfig>,
     duplicate: f64,
     corrupt: f64,
+    seeds: Seeds,
+    /// Of the wandering delay, which all packets have in common.
     random: Random,
     /// Latest delivery of a packet in order, so far.
     latest: Time,
@@ -40,6 +43,7 @@ impl Propagation {
             reorder: config.reorder,
             duplicate: config.duplicate.get(),
             corrupt: config.corrupt.get(),
+            seeds: Seeds::new(seed),
             random: seed.random(),
             latest: Time::ZERO,
             flight: Flight::default(),
@@ -62,14 +66,16 @@ impl Propagation {
             sink.dropped(now, passage, Cause::Limit);
             return;
         }
-        let at = self.delivery(now, sink);
-        let corruption = self.corruption(&passage);
+        let own = Own { flow: passage.packet.flow, turn: 2 * passage.turn };
+        let at = self.delivery(now, own, sink);
+        let corruption = self.corruption(&passage, own);
         let mut original = Flying { at, passage, duplicate: false, corruption, last: true };
-        let twice = chance(&mut self.random, self.duplicate);
+        let twice = own.chance(self.seeds.duplicate, self.duplicate);
         if twice && self.flight.len() + 1 < MAX_IN_FLIGHT {
-            let at = self.delivery(now, sink);
+            let copy = Own { turn: own.turn + 1, ..own };
+            let at = self.delivery(now, copy, sink);
             original.last = at < original.at;
-            let corruption = self.corruption(&passage);
+            let corruption = self.corruption(&passage, copy);
             let last = !original.last;
             self.flight.push(original);
             self.flight.push(Flying { at, passage, duplicate: true, corruption, last });
@@ -94,16 +100,20 @@ impl Propagation {
     }
 
     /// When a packet that leaves the server at `now` is delivered.
-    fn delivery(&mut self, now: Time, sink: &mut Sink<'_>) -> Time {
+    fn delivery(&mut self, now: Time, own: Own, sink: &mut Sink<'_>) -> Time {
         let delay = *self.delay.at(now);
         let mut at = now + delay;
         let mut kept = true;
         if let Some(jitter) = &mut self.jitter {
-            at = now + jitter.vary(now, delay, &mut self.random);
             kept = jitter.keeps_order();
+            let varied = match kept {
+                true => jitter.vary(now, delay, &mut self.random),
+                false => jitter.vary(now, delay, &mut own.random(self.seeds.jitter)),
+            };
+            at = now + varied;
         }
         if let Some(reorder) = self.reorder
-            && chance(&mut self.random, reorder.chance.get())
+            && own.chance(self.seeds.reorder, reorder.chance.get())
         {
             sink.outcomes.counts.held_back += 1;
             return at + reorder.by;
@@ -115,18 +125,48 @@ impl Propagation {
         at
     }
 
-    fn corruption(&mut self, passage: &Passage) -> Option<Corruption> {
-        if passage.size() == 0 || !chance(&mut self.random, self.corrupt) {
+    fn corruption(&self, passage: &Passage, own: Own) -> Option<Corruption> {
+        if passage.size() == 0 || self.corrupt <= 0.0 {
             return None;
         }
-        let bit = self.random.below(passage.size() * 8);
+        let mut random = own.random(self.seeds.corrupt);
+        let bit = random.chance(self.corrupt).then(|| random.below(passage.size() * 8))?;
         Some(Corruption { byte: (bit / 8) as u32, bit: (bit % 8) as u8 })
     }
 }
 
-/// Draws only where something may happen, so that the random numbers of one part do not depend on another.
-fn chance(random: &mut Random, probability: f64) -> bool {
-    probability > 0.0 && random.chance(probability)
+/// Seeds of what may happen to a packet by itself: one each, so that the random numbers of one do not depend on another.
+#[derive(Debug)]
+struct Seeds {
+    jitter: Seed,
+    reorder: Seed,
+    duplicate: Seed,
+    corrupt: Seed,
+}
+
+impl Seeds {
+    fn new(seed: Seed) -> Self {
+        let [jitter, reorder, duplicate, corrupt] =
+            ["jitter", "reorder", "duplicate", "corrupt"].map(|part| seed.derive(part));
+        Self { jitter, reorder, duplicate, corrupt }
+    }
+}
+
+/// Whose random numbers they are: a packet's, or its copy's, whose number is the next.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    flow: u64,
+    turn: u64,
+}
+
+impl Own {
+    fn random(self, seed: Seed) -> Random {
+        turns::random(seed, self.flow, self.turn)
+    }
+
+    fn chance(self, seed: Seed, probability: f64) -> bool {
+        probability > 0.0 && self.random(seed).chance(probability)
+    }
 }
 
 /// A packet on its way.

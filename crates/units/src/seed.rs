@@ -27,6 +27,11 @@ impl Seed {
         Self(split_mix(self.0.wrapping_add(fnv1a(label.bytes()))))
     }
 
+    /// An independent seed for item `number` of a series, such as a packet: how many others are drawn does not change it.
+    pub const fn nth(self, number: u64) -> Self {
+        Self(split_mix(self.0.wrapping_add(split_mix(number))))
+    }
+
     /// The generator that starts from this seed.
     pub fn random(self) -> Random {
         let mut state = self.0;
@@ -53,12 +58,12 @@ impl std::str::FromStr for Seed {
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn split_mix(value: u64) -> u64 {
+const fn split_mix(value: u64) -> u64 {
     split_mix_finish(value.wrapping_add(GOLDEN_GAMMA))
 }
 
 // Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-fn split_mix_finish(mut z: u64) -> u64 {
+const fn split_mix_finish(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -138,6 +143,19 @@ mod tests {
         assert!((mean(&mut || random.exponential()) - 1.0).abs() < 0.01);
         assert!(mean(&mut || random.normal()).abs() < 0.01);
         assert!((mean(&mut || random.normal().powi(2)) - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn the_seeds_of_a_series_are_independent() {
+        let share = |p: f64| {
+            let drawn = (0..100_000).filter(|n| Seed(5).nth(*n).random().chance(p));
+            drawn.count() as f64 / 100_000.0
+        };
+        assert!((share(0.02) - 0.02).abs() < 0.002, "{}", share(0.02));
+        let both = |n: &u64| [0, 1].iter().all(|by| Seed(5).nth(n + by).random().chance(0.5));
+        let pairs = (0..100_000).filter(both).count() as f64 / 100_000.0;
+        assert!((pairs - 0.25).abs() < 0.01, "neighbours are not: {pairs}");
+        assert_ne!(Seed(1).nth(2), Seed(2).nth(1));
     }
 
     #[test]

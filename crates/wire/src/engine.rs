@@ -13,7 +13,7 @@ use suiro_link::{Ecn, Event, Packet, Verdict};
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::clock::Clock;
-use crate::flows::{FlowId, Flows};
+use crate::flows::{FlowId, Flows, Known};
 use crate::frame::{self, Headers};
 use crate::link_core::Core;
 use crate::pool::{Pool, Slot};
@@ -175,14 +175,14 @@ impl Engine {
                 return None;
             };
             counts.offered += 1;
-            let flow = flows.number(from, headers.flow, |flow| {
+            let flow = flows.find(from, headers.flow, |flow| {
                 if let Some(recorder) = recorder {
                     recorder.flow(flow);
                 }
             });
             // Without a slot, or truncated, it is missing at the end: offered and nothing else.
             let payload = headers.payload;
-            let meta = Meta { from: from as u16, to: to as u16, flow, payload };
+            let meta = Meta { from: from as u16, to: to as u16, flow: flow.id, payload };
             let slot = frame.whole.then(|| pool.put(frame.bytes, meta)).flatten()?;
             Some((packet(slot, flow, &headers), frame.realtime_ns))
         });
@@ -274,11 +274,11 @@ impl Reading {
 }
 
 /// A packet as the core sees it.
-fn packet(slot: Slot, flow: FlowId, headers: &Headers) -> Packet {
+fn packet(slot: Slot, flow: Known, headers: &Headers) -> Packet {
     Packet {
         id: slot.into(),
         size: Bytes::new(headers.size.into()),
-        flow: flow.into(),
+        flow: flow.identity,
         ecn: Ecn::from_bits(headers.ecn),
     }
 }
