@@ -55,21 +55,34 @@ impl<'v> Frame<'v> {
         frames
     }
 
-    /// Marks the frames that were never sent: between the frames that were received before and after them, each link
-    /// carried no more than the one before, and lost nothing.
-    pub fn mark_left_out(frames: &mut [Self], data: &[Carried]) {
+    /// Marks the frames that were never sent: between the frames that were received before and after them, each link lost
+    /// nothing, and carried no more than the one before, or the encoder was set to leave out as many.
+    pub fn mark_left_out(
+        frames: &mut [Self],
+        data: &[Carried],
+        set_to: impl Fn(i64, i64) -> Option<usize>,
+    ) {
         let mut before: Option<&FrameRow> = None;
         let mut begun = 0;
         for at in 0..frames.len() {
             let row = frames[at].row;
             let (Some(_), Some(sent)) = (row.received_ns, row.sent_ns) else { continue };
             if let Some(last) = before.filter(|_| at > begun) {
-                let left_out = is_empty_between(last, sent, data);
+                let during = (frames[begun].captured_ns, frames[at].captured_ns);
+                let is_set = || set_to(during.0, during.1).is_some_and(|most| at - begun <= most);
+                let left_out = is_clean_between(last, sent, data)
+                    && (is_set() || is_empty_between(last, sent, data));
                 frames[begun..at].iter_mut().for_each(|frame| frame.left_out = left_out);
             }
             (before, begun) = (Some(row), at + 1);
         }
     }
+}
+
+/// Whether a flow lost nothing after a frame, until another was sent.
+fn is_clean_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
+    let drops = |from: i64| Seen::of(data, from, until).drops.most();
+    !data.is_empty() && last.sent_ns.is_some_and(|from| drops(from).is_none())
 }
 
 /// Whether a flow carried nothing after a frame, until another was sent.
@@ -80,8 +93,7 @@ fn is_empty_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
     let carried = |way: &Carried| {
         total(way.within(from, until).iter().map(|row| row.payload_bytes.unwrap_or(row.size_bytes)))
     };
-    let clean = Seen::of(data, from, until).drops.most().is_none();
-    clean && !data.is_empty() && data.iter().all(|way| carried(way) <= most)
+    data.iter().all(|way| carried(way) <= most)
 }
 
 impl Stream<'_, '_> {

@@ -123,13 +123,12 @@ impl<'a, 'v> Stream<'a, 'v> {
         slices: Slices,
     ) -> Option<Self> {
         let own = view.records.frames.iter().filter(|row| *row.endpoint == *player.name);
-        let mut frames = Frame::all(own.collect());
+        let frames = Frame::all(own.collect());
         if frames.is_empty() {
             return None;
         }
         let (names, senders) = flows_of(view, links, player, alone);
         let data = links.of(&names);
-        Frame::mark_left_out(&mut frames, &data);
         let turned = names.iter().filter_map(|name| super::turned(name)).collect::<Vec<_>>();
         let (sender, sources) = (senders.last().copied(), senders.clone());
         // With no name, absences would be those of all.
@@ -138,10 +137,10 @@ impl<'a, 'v> Stream<'a, 'v> {
         let mut own = sessions.filter(|row| *row.endpoint == *player.name);
         let chooses = own.any(|row| row.switches.is_some());
         let usual = Usual::of(&frames);
-        Some(Self {
+        let mut stream = Self {
             records: view.records,
             player,
-            frames,
+            frames: Vec::new(),
             data,
             back: links.of(&turned),
             senders: absences(view, &senders),
@@ -151,7 +150,21 @@ impl<'a, 'v> Stream<'a, 'v> {
             sender,
             sources,
             chooses,
-        })
+        };
+        let mut frames = frames;
+        let set_to = |from, to| stream.most_left_out(from, to);
+        Frame::mark_left_out(&mut frames, &stream.data, set_to);
+        stream.frames = frames;
+        Some(stream)
+    }
+
+    /// Frames in succession that an encoder leaves out by the frame rate that it is set to; `None` if that is not recorded.
+    fn most_left_out(&self, from: i64, to: i64) -> Option<usize> {
+        let set = self.set_fps(from.saturating_sub(ROW_NS), to.saturating_add(ROW_NS))?;
+        let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
+        // Rates of cameras are not exact: 29.97 frames per second are 30.
+        let of_one = (camera / set.max(1) as f64 - 0.01).ceil();
+        Some((of_one as usize).saturating_sub(1))
     }
 
     /// The first frame captured at or after a time.

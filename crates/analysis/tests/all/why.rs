@@ -154,6 +154,10 @@ pub fn explained_of(
     frames: Vec<FrameRow>,
     encoder_bps: i64,
 ) -> Why {
+    explain(trial, &records_of(link, frames, encoder_bps))
+}
+
+pub fn records_of(link: Vec<LinkRow>, frames: Vec<FrameRow>, encoder_bps: i64) -> Records {
     let rate = (0..SECONDS * 10).map(|tenth| RateRow {
         t_ns: tenth * 100 * MS,
         endpoint: "camera".into(),
@@ -183,7 +187,7 @@ pub fn explained_of(
         peer: Some("viewer".into()),
     };
     let rate = rate.collect();
-    explain(trial, &Records { link, frames, rate, flows: vec![flow], ..Records::default() })
+    Records { link, frames, rate, flows: vec![flow], ..Records::default() }
 }
 
 /// The main cause of the effects of these kinds, and the greatest share of another, by time.

@@ -3,14 +3,17 @@
 
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
-use suiro_record::tables::{LinkRow, TcpRow};
-use suiro_record::words::{Cause, Direction, Effect, LinkCause, PlayerState, RequestKind, Verdict};
+use suiro_record::tables::{FrameRow, LinkRow, TcpRow, WebrtcRow};
+use suiro_record::words::{
+    Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind, Verdict,
+};
 use suiro_record::{LinkRate, Text};
+use suiro_units::{BitRate, Duration, Time};
 
 use crate::common::trial;
 use crate::why::{
-    FRAME_NS, MS, SECONDS, VIDEO, carried, explained, explained_of, frames_of, main_cause,
-    receives, request, sample, video, waits_for_a_manifest, watched,
+    FRAME_NS, MS, SECONDS, Sent, VIDEO, carried, explained, explained_of, frames_of, main_cause,
+    receives, records_of, request, sample, video, waits_for_a_manifest, watched,
 };
 
 const SEEN: &[Effect] = &[Effect::Late, Effect::Freeze, Effect::Missing];
@@ -31,15 +34,15 @@ fn sentences(why: &Why) -> String {
     why.effects.iter().map(|it| format!("{}\n", it.sentence)).collect()
 }
 
-#[test]
-fn frames_that_were_never_encoded_are_not_missing() {
-    // The encoder leaves out one of three frames.
-    let sent = video(|_| 600_000).into_iter().filter(|it| it.3.is_none_or(|n| n % 3 != 1));
-    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent.collect());
+/// An encoder leaves out one of three frames, and other packets of its flow are sent.
+fn one_of_three_left_out(more: &[Sent]) -> (Vec<LinkRow>, Vec<FrameRow>) {
+    let video = video(|_| 600_000).into_iter().filter(|it| it.3.is_none_or(|n| n % 3 != 1));
+    let sent = video.chain(more.iter().copied()).collect();
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent);
     let mut frames = frames_of(&passed, |_| true);
     let row = frames[0].clone();
     for number in (1..SECONDS * 30).step_by(3) {
-        frames.push(suiro_record::tables::FrameRow {
+        frames.push(FrameRow {
             t_ns: number * FRAME_NS + 500 * MS,
             frame: number,
             captured_ns: None,
@@ -51,7 +54,59 @@ fn frames_that_were_never_encoded_are_not_missing() {
             ..row.clone()
         });
     }
-    let link = passed.into_iter().map(|(row, _)| row).collect();
+    (passed.into_iter().map(|(row, _)| row).collect(), frames)
+}
+
+/// What a sender over WebRTC says that its encoder is set to, every 100 ms.
+fn set_to(fps: i64) -> Vec<WebrtcRow> {
+    let row = |tenth: i64| WebrtcRow {
+        t_ns: Time::from_millis((tenth * 100).cast_unsigned()),
+        endpoint: "camera".into(),
+        session: 1,
+        role: FlowRole::Sender,
+        period_ns: Duration::from_millis(100),
+        estimate_bps: None,
+        target_bps: Some(BitRate::from_kbps(700)),
+        sent_bps: BitRate::from_kbps(600),
+        received_bps: BitRate::from_kbps(10),
+        rtt_ns: None,
+        loss_ratio: None,
+        nacks: 0,
+        retransmissions: 0,
+        padding_bytes: Some(7200),
+        plis: 0,
+        firs: 0,
+        queue_bytes: None,
+        queue_ns: None,
+        width: None,
+        height: None,
+        fps: Some(fps),
+    };
+    (1..SECONDS * 10).map(row).collect()
+}
+
+#[test]
+fn frames_that_the_encoder_was_set_to_leave_out_are_not_missing() {
+    // While a frame is left out, more bytes probe for capacity than a frame has: only the encoder's setting tells.
+    let probe = |n: i64| (0..6).map(move |at| (n * FRAME_NS + (5 + at) * MS, VIDEO, 1200, None));
+    let probes: Vec<Sent> = (1..SECONDS * 30).step_by(3).flat_map(probe).collect();
+    let (link, frames) = one_of_three_left_out(&probes);
+    let why = |webrtc| {
+        let records = records_of(link.clone(), frames.clone(), 700_000);
+        explain(&trial(SECONDS as f64), &Records { webrtc, ..records })
+    };
+    let set = why(set_to(20));
+    assert!(set.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&set));
+    assert_eq!(main_cause(&set, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
+    for webrtc in [set_to(30), Vec::new()] {
+        let missing = why(webrtc);
+        assert_eq!(main_cause(&missing, &[Effect::Missing]), (Cause::Unknown, 0.0));
+    }
+}
+
+#[test]
+fn frames_that_were_never_encoded_are_not_missing() {
+    let (link, frames) = one_of_three_left_out(&[]);
     let why = explained_of(&trial(SECONDS as f64), link, frames, 700_000);
     assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
     assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
