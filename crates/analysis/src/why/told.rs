@@ -1,5 +1,7 @@
 //! The main cause of an effect of real-time video as a clause with its numbers, and the rows that they were counted in.
 
+use std::collections::BTreeSet;
+
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
@@ -108,7 +110,8 @@ fn told_dropped(
     records: &crate::Records,
 ) -> Option<Told> {
     let (dropped, verb, how, filter) = match cause {
-        Cause::Loss => (Dropped::Lost, "lost", "", "verdict=dropped"),
+        // By what, its rows say.
+        Cause::Loss => (Dropped::Lost, "lost", "", ""),
         Cause::Corruption => {
             (Dropped::Corrupted, "corrupted", "", "verdict=delivered,cause=corrupt")
         }
@@ -125,9 +128,26 @@ fn told_dropped(
     if rows.rows.is_empty() {
         return None;
     }
-    let clause = format!("the link {verb} {}{how}", count(rows.rows.len(), "packet"));
-    let steps = rows.steps(records, &clause, filter);
+    let told = |rows: &Rows| format!("the link {verb} {}{how}", count(rows.rows.len(), "packet"));
+    let clause = told(&rows);
+    let steps = match cause {
+        Cause::Loss => by_cause(rows)
+            .flat_map(|(filter, rows)| rows.steps(records, &told(&rows), &filter))
+            .collect(),
+        _ => rows.steps(records, &clause, filter),
+    };
     Some(Told::new(clause, steps))
+}
+
+/// Dropped packets by the cause that the link names, each with a filter that selects those of that cause.
+fn by_cause<'v>(rows: Rows<'v>) -> impl Iterator<Item = (String, Rows<'v>)> {
+    let Rows { rows, from, to } = rows;
+    let causes: BTreeSet<Option<LinkCause>> = rows.iter().map(|row| row.cause).collect();
+    causes.into_iter().map(move |cause| {
+        let own = rows.iter().copied().filter(|row| row.cause == cause).collect();
+        let filter = cause.map_or(String::new(), |cause| format!(",cause={cause}"));
+        (format!("verdict=dropped{filter}"), Rows { rows: own, from, to })
+    })
 }
 
 /// A fall of a link's rate, as a clause.
