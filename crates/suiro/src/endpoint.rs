@@ -179,6 +179,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         window: args.window,
         length: args.duration,
         hls_rungs: HlsRungs::All,
+        top: None,
         records: None,
         per_address: Some(PER_ADDRESS),
     };

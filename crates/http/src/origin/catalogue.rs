@@ -130,6 +130,14 @@ impl Catalogue {
         }
     }
 
+    /// Offers no rung of video above this bit rate, except the lowest.
+    pub fn leave_out_above(&mut self, top: BitRate) {
+        for track in self.tracks.iter_mut().filter(|track| track.kind == TrackKind::Video) {
+            let kept = track.rungs.iter().take_while(|rung| rung.rate <= top).count();
+            track.rungs.truncate(kept.max(1));
+        }
+    }
+
     /// The longest segment of any track.
     pub fn longest_segment(&self) -> Duration {
         let rungs = self.tracks.iter().flat_map(|track| &track.rungs);

@@ -149,6 +149,19 @@ fn hls_may_offer_the_top_rung_alone() {
 }
 
 #[test]
+fn rungs_above_the_top_are_not_offered() {
+    let offered = |kbps: u64| {
+        let mut catalogue = catalogue(LIVE, Container::Fmp4);
+        catalogue.leave_out_above(BitRate::from_kbps(kbps));
+        let text = mpd::write(&catalogue, NOW, None).unwrap();
+        (text.contains("id=\"v0\""), text.contains("id=\"v1\""), text.contains("id=\"a\""))
+    };
+    assert_eq!(offered(1500), (true, true, true));
+    assert_eq!(offered(1499), (true, false, true));
+    assert_eq!(offered(10), (true, false, true), "the lowest stays, and so does the sound");
+}
+
+#[test]
 fn a_live_media_playlist() {
     let catalogue = catalogue(LIVE, Container::MpegTs);
     let rung = &catalogue.tracks[0].rungs[0];

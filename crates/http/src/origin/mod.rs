@@ -39,7 +39,7 @@ use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::RecordError;
 use suiro_record::words::Carries;
 use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
-use suiro_units::Duration;
+use suiro_units::{BitRate, Duration};
 use tokio::net::TcpListener;
 
 use crate::Clock;
@@ -111,6 +111,8 @@ pub struct OriginJob {
     pub length: Duration,
     /// Which rungs HLS offers.
     pub hls_rungs: HlsRungs,
+    /// Rungs of video above this bit rate are not offered; `None`: all are.
+    pub top: Option<BitRate>,
     /// Where requests and connections are recorded; `None` to keep no record.
     pub records: Option<Records>,
     /// Connections of one address at the same time; `None`: as many as there are places.
@@ -129,6 +131,7 @@ impl OriginJob {
             window: origin.window,
             length: origin.length.unwrap_or(job.duration),
             hls_rungs: origin.hls_rungs,
+            top: origin.top,
             // Many players of a trial may share a host.
             per_address: None,
             records: Some(Records::of(job)),
@@ -178,6 +181,9 @@ pub async fn run(
     let (mut catalogue, shelf) = package::open(&job.package)?;
     catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
     catalogue.hls_rungs = job.hls_rungs;
+    if let Some(top) = job.top {
+        catalogue.leave_out_above(top);
+    }
     let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
     let address = listener.local_addr().unwrap_or(job.listen);
     let (mut log, mut flows) = (None, None);

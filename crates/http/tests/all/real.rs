@@ -63,6 +63,7 @@ impl Served {
             window: Duration::from_secs(8),
             length: Duration::from_secs(seconds),
             hls_rungs: HlsRungs::All,
+            top: None,
             per_address: None,
             records: None,
         };

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::spec::Codec;
 use suiro_strict::{Bounds, bounds, bounds_of};
-use suiro_units::Duration;
+use suiro_units::{BitRate, Duration};
 
 use super::{Kind, Medium, PORT, serves_tcp};
 use crate::check::Check;
@@ -48,6 +48,10 @@ pub struct Origin {
     /// them. Default: `all`.
     #[serde(default)]
     pub hls_rungs: HlsRungs,
+    /// Rungs of video whose bit rate in the manifests is above this are not offered, except the lowest. Default: all are
+    /// offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<BitRate>,
 }
 
 /// Which rungs HLS offers.
