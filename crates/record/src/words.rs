@@ -454,3 +454,15 @@ words! {
         Unknown = "unknown",
     }
 }
+
+words! {
+    /// What a trial without a cause showed: `suiro why --prove`.
+    pub enum Proof {
+        /// Without the cause, at least half of the time that it was blamed for is gone.
+        Proved = "proved",
+        /// The effect is there all the same: it was not the cause.
+        Refuted = "refuted",
+        /// The cause could not be removed, or the trial without it did not succeed.
+        NotTried = "not_tried",
+    }
+}

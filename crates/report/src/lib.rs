@@ -23,6 +23,14 @@ pub use page::*;
 pub use terminal::{Unjudged, findings_text, terminal_table};
 pub use why::*;
 
+/// What the records of a trial say about causes.
+///
+/// # Errors
+/// What is wrong with its records, in words.
+pub fn why_of(folder: &Folder, planned: &PlannedTrial) -> Result<suiro_analysis::Why, String> {
+    read::why(folder, planned)
+}
+
 use std::path::{Path, PathBuf};
 
 use suiro_record::{Findings, Folder, FolderError, Manifest, PlannedTrial, Summary, Trial};

@@ -10,6 +10,7 @@ use suiro_analysis::{
 };
 use suiro_record::table::Row;
 use suiro_record::tables::{CauseRow, HopRow, RateRow};
+use suiro_record::words::Proof;
 use suiro_record::{
     Attempt, Capture, Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome,
     Source, Trial, Writer,
@@ -116,7 +117,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
         analyse(outcome, &records, bins);
     read.warnings = attempts(outcome);
     read.warnings.extend(warnings(&records.rate));
-    read.warnings.extend(write_causes(&folder.trial(planned), &read.why));
+    read.warnings.extend(write_causes_again(&folder.trial(planned), &read.why));
     read.warnings.extend(captures(outcome, &records.hops));
     read.flows = flows::lines(&records.flows);
     read.screens = records.screens;
@@ -201,14 +202,29 @@ fn outcome(folder: &Folder, planned: &PlannedTrial, run: Run) -> Result<Read, Bo
     Err(Box::new(read))
 }
 
-/// Writes table `causes` into a trial's folder; what went wrong.
-fn write_causes(dir: &Path, why: &Why) -> Option<String> {
-    let write = || {
-        let mut writer = Writer::<CauseRow>::create(dir)?;
-        suiro_analysis::why::rows(why).into_iter().try_for_each(|row| writer.push(row))?;
-        writer.close()
-    };
-    write().err().map(|error: RecordError| format!("writing the causes: {error}"))
+/// Writes table `causes` into a trial's folder, each row with what was proved of it.
+pub(crate) fn write_causes(
+    dir: &Path,
+    why: &Why,
+    proof: impl Fn(&CauseRow) -> Option<Proof>,
+) -> Result<(), RecordError> {
+    let mut writer = Writer::<CauseRow>::create(dir)?;
+    for row in suiro_analysis::why::rows(why) {
+        let proof = proof(&row);
+        writer.push(CauseRow { proof, ..row })?;
+    }
+    writer.close()
+}
+
+/// The same, with what was proved before of the same effects; what went wrong.
+fn write_causes_again(dir: &Path, why: &Why) -> Option<String> {
+    // A table that cannot be read is replaced.
+    let before: Vec<CauseRow> = Reader::read_all(dir).unwrap_or_default();
+    let before: Vec<&CauseRow> = before.iter().filter(|row| row.proof.is_some()).collect();
+    let key = |row: &CauseRow| (row.subject.clone(), row.effect, row.t_ns, row.to_ns, row.cause);
+    let known = |row: &CauseRow| before.iter().find(|it| key(it) == key(row))?.proof;
+    let written = write_causes(dir, why, known);
+    written.err().map(|error| format!("writing the causes: {error}"))
 }
 
 /// Why, for one trial.

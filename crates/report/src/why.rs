@@ -8,8 +8,8 @@ use serde::Serialize;
 use suiro_analysis::Why;
 use suiro_analysis::why::{Explained, Limit, Subject};
 use suiro_outside::printable;
-use suiro_record::words::{Cause, Effect};
-use suiro_record::{Cell, Folder, FolderError, PlannedTrial};
+use suiro_record::words::{Cause, Effect, Proof};
+use suiro_record::{Cell, Folder, FolderError, PlannedTrial, RecordError};
 
 use crate::assemble::label;
 use crate::read;
@@ -91,6 +91,74 @@ pub struct CauseShare {
     pub cause: Cause,
     /// Its share, 0 to 1.
     pub share: f64,
+    /// What the trial without it showed; absent unless `suiro why --prove` was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proved>,
+}
+
+/// What the trial without a cause showed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Proved {
+    /// Whether it was the cause.
+    pub verdict: Proof,
+    /// The trial that was run, such as `without the outage of link access`; null if none was.
+    pub change: Option<String>,
+    /// How long the effect lasted, in seconds.
+    pub was_s: f64,
+    /// How much of it remained without the cause, in seconds; null if that was not tried.
+    pub remains_s: Option<f64>,
+    /// Seeds with which the changed trial was run, that of the trial itself first.
+    pub seeds: u32,
+    /// Of these, how many showed that it was the cause.
+    pub seeds_proved: u32,
+    /// All of it in words.
+    pub sentence: String,
+}
+
+impl TrialCauses {
+    /// What its records say.
+    pub const fn why(&self) -> &Why {
+        &self.why
+    }
+
+    /// Adds what the trial without a cause of one of its effects showed.
+    pub fn prove(&mut self, effect: usize, cause: Cause, proved: Proved) {
+        let causes = self.effects.get_mut(effect).map(|effect| &mut effect.causes);
+        let own = causes.into_iter().flatten().find(|share| share.cause == cause);
+        if let Some(share) = own {
+            share.proof = Some(proved);
+        }
+    }
+
+    /// What was proved of a cause of one of its effects.
+    fn proof(&self, effect: usize, cause: Cause) -> Option<Proof> {
+        let causes = &self.effects.get(effect)?.causes;
+        Some(causes.iter().find(|share| share.cause == cause)?.proof.as_ref()?.verdict)
+    }
+}
+
+/// Writes table `causes` of a trial, with what was proved.
+///
+/// # Errors
+/// The table cannot be written.
+pub fn keep_proofs(
+    folder: &Folder,
+    planned: &PlannedTrial,
+    trial: &TrialCauses,
+) -> Result<(), RecordError> {
+    read::write_causes(&folder.trial(planned), &trial.why, |row| {
+        trial.proof(usize::try_from(row.number).ok()?, row.cause)
+    })
+}
+
+/// How many causes were proved, refuted and not tried, in words.
+pub fn proofs_text(trials: &[TrialCauses]) -> String {
+    let causes = trials.iter().flat_map(|trial| &trial.effects).flat_map(|effect| &effect.causes);
+    let verdicts: Vec<Proof> =
+        causes.filter_map(|share| Some(share.proof.as_ref()?.verdict)).collect();
+    let count = |verdict| verdicts.iter().filter(|it| **it == verdict).count();
+    let [proved, refuted, not] = [Proof::Proved, Proof::Refuted, Proof::NotTried].map(count);
+    format!("causes: {proved} proved, {refuted} refuted, {not} not tried\n")
 }
 
 /// A step of a chain.
@@ -152,8 +220,11 @@ fn subject(subject: &Subject) -> SubjectCauses {
 
 /// An effect as a document.
 pub(crate) fn effect(effect: &Explained) -> EffectCauses {
-    let causes =
-        effect.shares.iter().map(|(cause, share)| CauseShare { cause: *cause, share: *share });
+    let causes = effect.shares.iter().map(|(cause, share)| CauseShare {
+        cause: *cause,
+        share: *share,
+        proof: None,
+    });
     let chain = effect
         .chain
         .iter()
@@ -185,10 +256,13 @@ pub fn causes_text(trials: &[TrialCauses]) -> String {
                 .collect();
             out.push_str(&format!("  {} was limited by: {}\n", subject.name, words.join(", ")));
         }
-        for effect in &trial.effects {
-            out.push_str(&format!("  {} {}\n", effect.subject, effect.sentence));
+        for (number, effect) in trial.effects.iter().enumerate() {
+            out.push_str(&format!("  [{number}] {} {}\n", effect.subject, effect.sentence));
             for step in &effect.chain {
                 out.push_str(&format!("      {} <- {}\n", step.what, step.evidence));
+            }
+            for proof in effect.causes.iter().filter_map(|share| share.proof.as_ref()) {
+                out.push_str(&format!("      {}\n", proof.sentence));
             }
         }
         if trial.left_out > 0 {

@@ -42,7 +42,7 @@ impl Setup {
     }
 
     /// The endpoints that send media to this one.
-    fn upstream(&self, endpoint: &Endpoint) -> Vec<String> {
+    pub fn upstream(&self, endpoint: &Endpoint) -> Vec<String> {
         let flows = |from: &Endpoint, flow: Flow| {
             let references = from.spec.references().into_iter();
             references.filter(move |it| it.media == flow).map(|it| it.name)

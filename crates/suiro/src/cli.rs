@@ -89,7 +89,9 @@ const COMPARE_EXAMPLES: &str = "Examples:
 const WHY_EXAMPLES: &str = "Examples:
   suiro why results/quick
   suiro why results/quick --cell tcp=reno --json
-  suiro why results/quick --between tcp=reno tcp=cubic";
+  suiro why results/quick --between tcp=reno tcp=cubic
+  suiro why results/quick --prove                     each cause, by the trial without it
+  suiro why results/quick --cell tcp=reno --prove --effect 0";
 
 const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, on port 8080
@@ -382,6 +384,19 @@ pub struct WhyArgs {
     /// Print the differences between two cells, and the time when they begin.
     #[arg(long, value_name = "CELL", num_args = 2, conflicts_with = "cell")]
     pub between: Vec<String>,
+    /// Run each trial again without each cause that is named, and print whether the effect remains. Needs results of
+    /// `suiro run --virtual`. Table `causes` of each trial keeps what was proved.
+    #[arg(long, conflicts_with = "between")]
+    pub prove: bool,
+    /// Only this effect of each trial, by its number in brackets.
+    #[arg(long, value_name = "N", requires = "prove")]
+    pub effect: Option<u64>,
+    /// Seeds with which a cause that was proved is tried again, the trial's own among them.
+    #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(1..=20), default_value_t = 3)]
+    pub seeds: u32,
+    /// Trials to run in parallel.
+    #[arg(long, value_name = "N", requires = "prove", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: one per CPU]"))]
+    pub jobs: Option<u32>,
 }
 
 /// Arguments of `findings`.

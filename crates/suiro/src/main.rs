@@ -21,6 +21,7 @@ mod merge;
 mod missing;
 mod outputs;
 mod progress;
+mod prove;
 mod report;
 mod run;
 mod scenarios;

@@ -58,7 +58,7 @@ pub fn run(args: &VerifyArgs) -> Result<Outcome> {
 }
 
 /// The date at which the guests of the folder began.
-fn date(manifest: &Manifest) -> Result<suiro_scenario::Date> {
+pub fn date(manifest: &Manifest) -> Result<suiro_scenario::Date> {
     if manifest.virtual_time.is_none() {
         bail!(Usage(
             "these trials ran in the time of a machine, which does not come again\n\
@@ -69,7 +69,7 @@ fn date(manifest: &Manifest) -> Result<suiro_scenario::Date> {
     manifest.started.parse().map_err(|why| Usage(format!("manifest.json: started: {why}")).into())
 }
 
-fn check_kernel(manifest: &Manifest, own: &str, dir: &Path) -> Result<()> {
+pub fn check_kernel(manifest: &Manifest, own: &str, dir: &Path) -> Result<()> {
     if manifest.suiro != env!("CARGO_PKG_VERSION") {
         let (then, now) = (printable(&manifest.suiro), env!("CARGO_PKG_VERSION"));
         say!("warning: made by suiro {then}, and this is {now}");
@@ -111,7 +111,7 @@ fn sample(trials: Vec<PlannedTrial>, count: Option<u32>) -> Vec<PlannedTrial> {
 }
 
 /// What a trial ran, as its folder has it. The folder may be a stranger's: no link is followed.
-fn order(folder: &Folder, planned: &PlannedTrial) -> Result<Order> {
+pub fn order(folder: &Folder, planned: &PlannedTrial) -> Result<Order> {
     let file = Path::new(&planned.folder).join("order.json");
     let shown = folder.root().join(&file);
     let bytes = beneath::open(folder.root(), &file)

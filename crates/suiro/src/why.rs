@@ -4,11 +4,11 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use suiro_record::PlannedTrial;
-use suiro_report::{TrialCauses, between, causes, causes_text};
+use suiro_report::{TrialCauses, between, causes, causes_text, proofs_text};
 use suiro_screens::compare::{fitting, one};
 
 use crate::cli::WhyArgs;
-use crate::{Outcome, report};
+use crate::{Outcome, prove, report};
 
 /// `suiro why DIR`.
 pub fn run(args: &WhyArgs) -> Result<Outcome> {
@@ -29,8 +29,13 @@ pub fn run(args: &WhyArgs) -> Result<Outcome> {
     }
     let is_chosen =
         |planned: &PlannedTrial| args.cell.is_empty() || chosen.contains(&&*planned.folder);
-    let trials = causes(&folder, is_chosen)?;
-    told(args, &trials, || causes_text(&trials))
+    let mut trials = causes(&folder, is_chosen)?;
+    if !args.prove {
+        return told(args, &trials, || causes_text(&trials));
+    }
+    let planned: Vec<PlannedTrial> = plan.iter().filter(|it| is_chosen(it)).cloned().collect();
+    prove::prove(args, &folder, &planned, &mut trials)?;
+    told(args, &trials, || causes_text(&trials) + &proofs_text(&trials))
 }
 
 /// Prints JSON or text. Fails if nothing is known of a trial.

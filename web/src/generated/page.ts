@@ -535,6 +535,26 @@ export interface CauseShare {
   cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** Its share, 0 to 1. */
   share: number;
+  /** What the trial without it showed; absent unless `suiro why --prove` was asked. */
+  proof?: Proved | null;
+}
+
+/** What the trial without a cause showed. */
+export interface Proved {
+  /** Whether it was the cause. */
+  verdict: "proved" | "refuted" | "not_tried";
+  /** The trial that was run, such as `without the outage of link access`; null if none was. */
+  change: string | null;
+  /** How long the effect lasted, in seconds. */
+  was_s: number;
+  /** How much of it remained without the cause, in seconds; null if that was not tried. */
+  remains_s: number | null;
+  /** Seeds with which the changed trial was run, that of the trial itself first. */
+  seeds: number;
+  /** Of these, how many showed that it was the cause. */
+  seeds_proved: number;
+  /** All of it in words. */
+  sentence: string;
 }
 
 /** A step of a chain. */

@@ -28,7 +28,7 @@ mod told;
 mod transfers;
 mod wording;
 
-use suiro_record::words::{Cause, Effect};
+use suiro_record::words::{Cause, Direction, Effect};
 
 use crate::view::View;
 
@@ -38,7 +38,9 @@ pub use evidence::Evidence;
 pub use rows::rows;
 pub use wording::label;
 
-use links::Links;
+use links::{Carried, Links};
+use realtime::Stream;
+use segments::Story;
 use slices::Slices;
 
 /// Length of a slice, in which a flow has one cause; of a trial of more than half an hour, the least.
@@ -57,6 +59,8 @@ pub struct Why {
     pub subjects: Vec<Subject>,
     /// What viewers had to bear, in the order of time.
     pub effects: Vec<Explained>,
+    /// What the media of viewers crossed, viewer by viewer.
+    pub crossed: Vec<Crossed>,
     /// Flows beyond [`FLOWS_MAX`] and effects beyond [`EFFECTS_MAX`]: not explained.
     pub left_out: usize,
 }
@@ -83,6 +87,27 @@ pub struct Limit {
     pub cause: Cause,
     /// Where that is recorded.
     pub evidence: Vec<Evidence>,
+}
+
+/// The directions of links that a viewer's media crossed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crossed {
+    /// The viewer.
+    pub subject: String,
+    /// From the sender to the viewer, each link with its direction.
+    pub data: Vec<(String, Direction)>,
+    /// From the viewer back to the sender.
+    pub back: Vec<(String, Direction)>,
+}
+
+impl Crossed {
+    fn new(subject: &str, data: &[Carried], back: &[Carried]) -> Self {
+        let of = |ways: &[Carried]| {
+            let rows = ways.iter().filter_map(|way| way.rows.first());
+            rows.map(|row| (row.link.to_string(), row.direction)).collect()
+        };
+        Self { subject: subject.to_owned(), data: of(data), back: of(back) }
+    }
 }
 
 /// An effect and its causes.
@@ -151,15 +176,18 @@ pub(crate) fn of(view: &View<'_>) -> Why {
     let slices = Slices::new(view.duration_ns);
     let links = Links::new(view, slices);
     let (mut subjects, found) = transfers::subjects(view, &links, slices);
-    let (streams, effects) = realtime::explain(view, &links, slices);
-    subjects.extend(streams);
-    let mut effects: Vec<Explained> =
-        segments::explain(view, &links, &found).into_iter().chain(effects).collect();
+    let streams = realtime::streams(view, &links, slices);
+    let stories = segments::stories(view, &links, &found);
+    subjects.extend(streams.iter().map(Stream::subject));
+    let mut effects: Vec<Explained> = stories.iter().flat_map(Story::explain).collect();
+    effects.extend(streams.iter().flat_map(Stream::effects));
+    let crossed =
+        stories.iter().map(Story::crossed).chain(streams.iter().map(Stream::crossed)).collect();
     subjects.sort_by(|a, b| (!a.is_viewer, &a.name).cmp(&(!b.is_viewer, &b.name)));
     effects.sort_by(|a, b| (a.from_ns, &a.subject).cmp(&(b.from_ns, &b.subject)));
     let left_out = found.left_out + effects.len().saturating_sub(EFFECTS_MAX);
     effects.truncate(EFFECTS_MAX);
-    Why { subjects, effects, left_out }
+    Why { subjects, effects, crossed, left_out }
 }
 
 /// The other direction of a flow.

@@ -13,7 +13,7 @@ use super::rows::stretches;
 use super::slices::Slices;
 use super::told::Told;
 use super::wording::{also, opening};
-use super::{Evidence, Explained, Step, Subject, since};
+use super::{Crossed, Evidence, Explained, Step, Subject, since};
 use crate::Records;
 use crate::player::Player;
 use crate::view::View;
@@ -95,23 +95,17 @@ impl Usual {
     }
 }
 
-/// What limited the streams, and what their viewers had to bear.
-pub(super) fn explain<'v>(
+/// The streams of all viewers of real-time video.
+pub(super) fn streams<'a, 'v>(
     view: &'v View<'_>,
-    links: &Links<'v>,
+    links: &'a Links<'v>,
     slices: Slices,
-) -> (Vec<Subject>, Vec<Explained>) {
+) -> Vec<Stream<'a, 'v>> {
     let live = |player: &&Player| player.requests.is_empty() && player.screen.is_known();
     let viewers: Vec<&Player> = view.players().iter().filter(live).collect();
-    let (mut subjects, mut effects) = (Vec::new(), Vec::new());
-    for player in &viewers {
-        let Some(stream) = Stream::of(view, links, player, viewers.len() == 1, slices) else {
-            continue;
-        };
-        subjects.push(stream.subject());
-        effects.extend(stream.effects());
-    }
-    (subjects, effects)
+    let alone = viewers.len() == 1;
+    let of = |player: &&'v Player<'v>| Stream::of(view, links, player, alone, slices);
+    viewers.iter().filter_map(of).collect()
 }
 
 impl<'a, 'v> Stream<'a, 'v> {
@@ -202,7 +196,13 @@ impl<'a, 'v> Stream<'a, 'v> {
         if count > 0 { Some(sum / f64::from(count)) } else { before }
     }
 
-    fn subject(&self) -> Subject {
+    /// The links on its way.
+    pub fn crossed(&self) -> Crossed {
+        Crossed::new(self.player.name, &self.data, &self.back)
+    }
+
+    /// What limited it.
+    pub fn subject(&self) -> Subject {
         let alive = self.packets(0, self.slices.end_ns);
         let times = alive.map(|row| self.slices.at(row.t_ns));
         let (first, last) = times.fold((usize::MAX, 0), |(a, b), t| (a.min(t), b.max(t)));
@@ -249,7 +249,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         steps.into_iter().map(|step| step.evidence).collect()
     }
 
-    fn effects(&self) -> Vec<Explained> {
+    /// What its viewer had to bear.
+    pub fn effects(&self) -> Vec<Explained> {
         let freezes = self.player.screen.freezes();
         let late = self.runs(|frame| {
             let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));

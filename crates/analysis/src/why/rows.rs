@@ -88,6 +88,7 @@ fn row(
         share,
         evidence: evidence.into(),
         sentence: None,
+        proof: None,
     }
 }
 

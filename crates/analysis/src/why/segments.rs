@@ -10,7 +10,7 @@ use super::links::{Carried, Fall, Links};
 use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
-use super::{Change, Evidence, Explained, Step};
+use super::{Change, Crossed, Evidence, Explained, Step};
 use crate::Records;
 use crate::player::Player;
 use crate::view::View;
@@ -26,29 +26,22 @@ const START_NS: i64 = 2_000_000_000;
 /// Requests that a buffer is followed back through.
 const BACK_MAX: usize = 50;
 
-/// The stalls and falls of quality of every player that asked for segments.
-pub(super) fn explain<'v>(
+/// Every player that asked for segments.
+pub(super) fn stories<'a, 'v>(
     view: &'v View<'_>,
-    links: &Links<'v>,
-    transfers: &Transfers<'v>,
-) -> Vec<Explained> {
-    let mut found = Vec::new();
-    for player in view.players().iter().filter(|player| !player.requests.is_empty()) {
+    links: &'a Links<'v>,
+    transfers: &'a Transfers<'v>,
+) -> Vec<Story<'a, 'v>> {
+    let players = view.players().iter().filter(|player| !player.requests.is_empty());
+    let story = |player: &'v Player<'v>| {
         let of = |it: &&Transfer| it.viewer.is_some_and(|viewer| viewer.name == player.name);
-        let story = Story::of(view, links, player, transfers.all.iter().find(of), transfers);
-        let long = |(from, to): &(i64, i64)| to.saturating_sub(*from) >= LEAST_NS;
-        let stalls: Vec<(i64, i64)> = player.stall_spans().into_iter().filter(long).collect();
-        // What one stall waited for, the next one did not.
-        let ended = std::iter::once(0).chain(stalls.iter().map(|(_, to)| *to));
-        found.extend(stalls.iter().zip(ended).map(|(span, after)| story.stall(*span, after)));
-        found.extend(story.falls());
-        found.extend(story.start());
-    }
-    found
+        Story::of(view, links, player, transfers.all.iter().find(of), transfers)
+    };
+    players.map(story).collect()
 }
 
 /// Everything that is known about one player.
-struct Story<'a, 'v> {
+pub(super) struct Story<'a, 'v> {
     records: &'v Records,
     duration_ns: i64,
     player: &'v Player<'v>,
@@ -87,6 +80,24 @@ impl<'a, 'v> Story<'a, 'v> {
             data: links.of(&flows),
             back: links.of(&turned),
         }
+    }
+
+    /// The links on the way of its media.
+    pub fn crossed(&self) -> Crossed {
+        Crossed::new(self.player.name, &self.data, &self.back)
+    }
+
+    /// Its stalls, falls of quality and slow start.
+    pub fn explain(&self) -> Vec<Explained> {
+        let long = |(from, to): &(i64, i64)| to.saturating_sub(*from) >= LEAST_NS;
+        let stalls: Vec<(i64, i64)> = self.player.stall_spans().into_iter().filter(long).collect();
+        // What one stall waited for, the next one did not.
+        let ended = std::iter::once(0).chain(stalls.iter().map(|(_, to)| *to));
+        let mut found: Vec<Explained> =
+            stalls.iter().zip(ended).map(|(span, after)| self.stall(*span, after)).collect();
+        found.extend(self.falls());
+        found.extend(self.start());
+        found
     }
 
     fn stall(&self, (from, to): (i64, i64), after: i64) -> Explained {

@@ -62,7 +62,7 @@ fn told(trials: &[Told]) -> Option<String> {
         .iter()
         .map(|(trial, values, effects)| {
             let subjects = vec![viewer("player")];
-            (*trial, metrics(values), Why { subjects, effects: effects.clone(), left_out: 0 })
+            (*trial, metrics(values), Why { subjects, effects: effects.clone(), ..Why::default() })
         })
         .collect();
     let ones = all.iter().map(|(trial, metrics, why)| One { trial, metrics, why });

@@ -5,7 +5,7 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 use super::{Kind, Text};
 use crate::words::{
     Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource, Layer,
-    LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Shown, Signalling,
+    LinkCause, PlayerState, Point, Proof, RequestKind, Segmentation, SessionEnd, Shown, Signalling,
     TcpSource, TcpState, Track, Transport, Verdict,
 };
 
@@ -155,6 +155,7 @@ words!(
     Container,
     Cause,
     Effect,
+    Proof,
 );
 
 impl<F: Field> Field for Option<F> {

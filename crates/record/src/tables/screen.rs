@@ -2,7 +2,7 @@
 
 use crate::table;
 use crate::table::Text;
-use crate::words::{Cause, Effect};
+use crate::words::{Cause, Effect, Proof};
 
 table! {
     /// One source frame that a viewer received, or should have shown. Written when it is shown, or
@@ -99,5 +99,7 @@ table! {
         evidence: Text,
         /// A sentence about the whole effect; null unless it is the first row of an effect that a viewer saw.
         sentence: Option<Text>,
+        /// What the trial without this cause showed; null unless `suiro why --prove` was asked.
+        proof: Option<Proof>,
     }
 }

@@ -20,6 +20,7 @@ mod merge;
 mod multicast;
 mod players;
 mod printing;
+mod proofs;
 mod recording;
 mod retries;
 mod run;

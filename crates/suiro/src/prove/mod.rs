@@ -1,0 +1,310 @@
+//! `suiro why --prove`: each trial again without each cause that `why` names. In virtual time a trial with the same seed
+//! is the same until the change acts, so what the change removes is what the cause did.
+
+mod answer;
+mod curve;
+mod remove;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, Sender};
+
+use anyhow::{Context, Result, bail};
+use suiro_analysis::Why;
+use suiro_analysis::why::Explained;
+use suiro_lab::guests::Guests;
+use suiro_lab::process::Event;
+use suiro_lab::runner::{self, Manner, Order, Place};
+use suiro_record::words::{Cause, Proof};
+use suiro_record::{Folder, Manifest, PlannedTrial};
+use suiro_report::{TrialCauses, keep_proofs};
+use suiro_scenario::{CapturePoints, EndpointSpec, Setup};
+use suiro_units::Duration;
+
+use crate::cli::WhyArgs;
+use crate::progress::{Trials, label};
+use crate::work::Work;
+use crate::{Usage, interrupt, run, verify};
+
+use answer::Answer;
+use remove::{Blamed, Removal};
+
+/// A cause with a smaller share of an effect is not in its sentence, and is not tried.
+const NAMED: f64 = 0.2;
+/// A changed trial goes on for so long after the effect: it may come later.
+const LATER: Duration = Duration::from_secs(3);
+/// One cause of one effect.
+struct Question {
+    /// Which of the chosen trials.
+    trial: usize,
+    /// Number of the effect in its trial.
+    effect: usize,
+    cause: Cause,
+    share: f64,
+    /// The trial to run; or why there is none.
+    asked: Result<Asked, String>,
+}
+
+/// A trial that is to answer a question.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// Its place among the variants.
+    variant: usize,
+    /// What is different in it.
+    change: String,
+}
+
+/// A changed trial, which may answer several questions.
+struct Variant {
+    trial: usize,
+    setup: Setup,
+}
+
+/// Runs the trials of `chosen` again without the causes of their effects, and adds what they showed to `causes`.
+///
+/// # Errors
+/// The results are not of virtual time, an effect has no such number, or no trial can be run.
+pub fn prove(
+    args: &WhyArgs,
+    folder: &Folder,
+    chosen: &[PlannedTrial],
+    causes: &mut [TrialCauses],
+) -> Result<()> {
+    let manifest = folder.manifest().context("reading the results folder")?;
+    let guests = run::guests_from(verify::date(&manifest)?)?;
+    verify::check_kernel(&manifest, &guests.virtual_time().kernel_sha256, &args.dir)?;
+    check_effect(args, causes)?;
+    let mut orders = BTreeMap::new();
+    for (trial, planned) in chosen.iter().enumerate() {
+        // Nothing is known of one that was not run, or whose records are damaged.
+        if causes[trial].problem.is_none() {
+            orders.insert(trial, verify::order(folder, planned)?);
+        }
+    }
+    let mut variants = Vec::new();
+    let mut questions = Vec::new();
+    for (trial, order) in &orders {
+        let trial = *trial;
+        questions.extend(ask(args, trial, (&order.setup, causes[trial].why()), &mut variants));
+    }
+    let lab = Lab::new(args, &manifest, &guests, &orders)?;
+    let all: Vec<Run> = (0..variants.len()).map(|variant| (variant, 0)).collect();
+    let mut found = lab.run(&variants, &all)?;
+    let effect = |question: &Question| &causes[question.trial].why().effects[question.effect];
+    let mut answers: Vec<Answer> =
+        questions.iter().map(|question| Answer::of(question, effect(question), &found)).collect();
+    let joint = join(&orders, (&questions, &mut answers), causes, &mut variants);
+    let joint: Vec<Run> = joint.into_iter().map(|variant| (variant, 0)).collect();
+    found.extend(lab.run(&variants, &joint)?);
+    for (question, answer) in questions.iter().zip(&mut answers) {
+        answer.joined(question, effect(question), &found);
+    }
+    let proved = questions.iter().zip(&answers).filter(|(_, it)| it.verdict == Proof::Proved);
+    let again: BTreeSet<usize> =
+        proved.filter_map(|(question, it)| Some(it.asked(question)?.variant)).collect();
+    let again = again.into_iter().flat_map(|variant| (1..args.seeds).map(move |n| (variant, n)));
+    found.extend(lab.run(&variants, &again.collect::<Vec<_>>())?);
+    for (question, answer) in questions.iter().zip(&mut answers) {
+        answer.repeat(question, effect(question), (&found, args.seeds));
+    }
+    for (question, answer) in questions.iter().zip(answers) {
+        let effect = &causes[question.trial].why().effects[question.effect];
+        let proved = answer.told(question, effect);
+        causes[question.trial].prove(question.effect, question.cause, proved);
+    }
+    for trial in orders.keys() {
+        let planned = &chosen[*trial];
+        keep_proofs(folder, planned, &causes[*trial])
+            .with_context(|| format!("{}: writing table `causes`", label(planned)))?;
+    }
+    Ok(())
+}
+
+fn check_effect(args: &WhyArgs, causes: &[TrialCauses]) -> Result<()> {
+    let Some(number) = args.effect else { return Ok(()) };
+    let most = causes.iter().map(|trial| trial.why().effects.len()).max().unwrap_or(0);
+    if number >= most as u64 {
+        let found = match most {
+            0 => "there is no effect".to_owned(),
+            most => format!("expected a number from 0 to {}", most - 1),
+        };
+        bail!(Usage(format!(
+            "--effect {number}: {found}\nhint: suiro why {} prints effects with their numbers",
+            args.dir.display()
+        )));
+    }
+    Ok(())
+}
+
+/// A question for each cause that is named of each effect, and the changed trials that answer them.
+fn ask(
+    args: &WhyArgs,
+    trial: usize,
+    (setup, why): (&Setup, &Why),
+    variants: &mut Vec<Variant>,
+) -> Vec<Question> {
+    let mut questions = Vec::new();
+    let wanted = |number: usize| args.effect.is_none_or(|effect| effect == number as u64);
+    for (number, effect) in why.effects.iter().enumerate().filter(|(number, _)| wanted(*number)) {
+        for (cause, share) in effect.shares.iter().filter(|(_, share)| *share >= NAMED) {
+            let crossed = why.crossed.iter().find(|it| it.subject == effect.subject);
+            let blamed = Blamed { setup, effect, cause: *cause, crossed };
+            let asked = match blamed.removal() {
+                Ok(removal) => Ok(place(trial, removal, effect, variants)),
+                Err(reason) => Err(reason.to_owned()),
+            };
+            questions.push(Question { trial, effect: number, cause: *cause, share: *share, asked });
+        }
+    }
+    questions
+}
+
+/// The place of a changed trial among the variants, where it lasts until some time after an effect.
+fn place(trial: usize, removal: Removal, effect: &Explained, variants: &mut Vec<Variant>) -> Asked {
+    let Removal { change, mut setup } = removal;
+    let whole = setup.duration;
+    let ends = Duration::from_nanos(u64::try_from(effect.to_ns).unwrap_or(0)) + LATER;
+    setup.record.capture = CapturePoints::default();
+    for endpoint in &mut setup.endpoints {
+        // By default it is as long as the trial.
+        if let EndpointSpec::Origin(origin) = &mut endpoint.spec {
+            origin.length = origin.length.or(Some(whole));
+        }
+    }
+    let same = |it: &Variant| {
+        let lasting = Setup { duration: it.setup.duration, ..setup.clone() };
+        it.trial == trial && it.setup == lasting
+    };
+    let found = variants.iter().position(same);
+    let at = found.unwrap_or_else(|| {
+        setup.duration = Duration::ZERO;
+        variants.push(Variant { trial, setup });
+        variants.len() - 1
+    });
+    let duration = &mut variants[at].setup.duration;
+    *duration = (*duration).max(ends).min(whole);
+    Asked { variant: at, change }
+}
+
+/// Where no cause of an effect was proved, each may be enough: the trials without all of them. Returns their places.
+fn join(
+    orders: &BTreeMap<usize, Order>,
+    (questions, answers): (&[Question], &mut [Answer]),
+    causes: &[TrialCauses],
+    variants: &mut Vec<Variant>,
+) -> BTreeSet<usize> {
+    let mut joint = BTreeSet::new();
+    let same = |a: &Question, b: &Question| (a.trial, a.effect) == (b.trial, b.effect);
+    let mut from = 0;
+    for group in questions.chunk_by(same) {
+        let own = &mut answers[from..from + group.len()];
+        from += group.len();
+        let refuted = own.iter().filter(|answer| answer.verdict == Proof::Refuted).count();
+        if refuted < 2 || own.iter().any(|answer| answer.verdict == Proof::Proved) {
+            continue;
+        }
+        let (trial, why) = (group[0].trial, causes[group[0].trial].why());
+        let effect = &why.effects[group[0].effect];
+        let mut all: Option<Removal> = None;
+        let mut share = 0.0;
+        for question in group.iter().filter(|question| question.asked.is_ok()) {
+            let crossed = why.crossed.iter().find(|it| it.subject == effect.subject);
+            let setup = all.as_ref().map_or(&orders[&trial].setup, |all| &all.setup);
+            let next = Blamed { setup, effect, cause: question.cause, crossed }.removal();
+            // What the first left out, the second cannot.
+            let Ok(next) = next else { continue };
+            let before = all.map_or(String::new(), |all| format!("{} and ", all.change));
+            all = Some(Removal { change: format!("{before}{}", next.change), setup: next.setup });
+            share += question.share;
+        }
+        let Some(all) = all else { continue };
+        let asked = place(trial, all, effect, variants);
+        joint.insert(asked.variant);
+        own.iter_mut().for_each(|answer| answer.together = Some((asked.clone(), share)));
+    }
+    joint
+}
+
+/// Where changed trials run.
+struct Lab<'a> {
+    orders: &'a BTreeMap<usize, Order>,
+    guests: &'a Guests,
+    packages: run::Packages,
+    jobs: usize,
+    work: Work,
+    events: (Sender<Event>, Receiver<Event>),
+}
+
+/// A variant and the number of a seed; 0 is the trial's own.
+type Run = (usize, u32);
+/// What the records of changed trials say; or why a trial says nothing.
+type Found = BTreeMap<Run, Result<Why, String>>;
+
+impl<'a> Lab<'a> {
+    fn new(
+        args: &WhyArgs,
+        manifest: &Manifest,
+        guests: &'a Guests,
+        orders: &'a BTreeMap<usize, Order>,
+    ) -> Result<Self> {
+        let mut versions = manifest.versions.clone();
+        let setups = orders.values().map(|order| &order.setup);
+        let packages = run::prepare_media(setups, &mut versions)?;
+        let jobs = args.jobs.map_or_else(run::cpus, |jobs| jobs as usize);
+        let (sender, events) = runner::events();
+        interrupt::forward_to(sender.clone())?;
+        let work = Work::new("prove")?;
+        Ok(Self { orders, guests, packages, jobs, work, events: (sender, events) })
+    }
+
+    /// Runs some of the variants.
+    fn run(&self, variants: &[Variant], runs: &[Run]) -> Result<Found> {
+        if runs.is_empty() {
+            return Ok(Found::new());
+        }
+        let folder = Folder::new(self.work.path().to_owned());
+        let orders: Vec<Order> =
+            runs.iter().map(|run| self.order(&folder, *run, &variants[run.0])).collect();
+        let planned: Vec<PlannedTrial> = orders.iter().map(|order| order.trial.clone()).collect();
+        let mut progress = Trials::new(orders.len(), self.jobs, None);
+        let manner = Manner { jobs: self.jobs, retries: 0 };
+        let (place, (sender, events)) = (Place::Guests(self.guests), &self.events);
+        let ended = runner::run(orders, &folder, manner, &place, (sender, events), &mut progress);
+        progress.finish();
+        ended?;
+        if interrupt::happened() {
+            bail!("interrupted: nothing was proved");
+        }
+        Ok(runs.iter().copied().zip(planned.iter().map(|planned| why(&folder, planned))).collect())
+    }
+
+    fn order(&self, folder: &Folder, (at, number): Run, variant: &Variant) -> Order {
+        let order = &self.orders[&variant.trial];
+        let own = order.trial.seed;
+        let seed = if number == 0 { own } else { own.nth(number.into()) };
+        let trial =
+            PlannedTrial { seed, folder: format!("trials/{at}/{number}"), ..order.trial.clone() };
+        let mut setup = variant.setup.clone();
+        // What would begin later makes a trial invalid that ends before.
+        setup.endpoints.retain(|endpoint| endpoint.start < setup.duration);
+        Order {
+            dir: folder.trial(&trial),
+            packages: self.packages.of(&setup),
+            setup,
+            trial,
+            machine: order.machine.clone(),
+            virtual_time: None,
+        }
+    }
+}
+
+/// What the records of a changed trial say, if it is valid.
+fn why(folder: &Folder, planned: &PlannedTrial) -> Result<Why, String> {
+    let outcome = folder.outcome(planned).map_err(|error| error.to_string())?;
+    if let Some(reason) = outcome.and_then(|outcome| outcome.invalid_because) {
+        return Err(format!("the trial without it is not valid: {reason}"));
+    }
+    suiro_report::why_of(folder, planned)
+}
+
+#[cfg(test)]
+mod tests;
