@@ -62,10 +62,22 @@ pub struct Look {
     pub in_flight: u64,
     /// Bytes that streams have accepted and that are not sent yet, estimated.
     pub waiting: u64,
+    /// Bytes of packets that were sent.
+    pub sent: u64,
     /// Bytes of packets that were acknowledged.
     pub acked: u64,
     /// Least round-trip time; `None` before the first acknowledgement.
     pub min_rtt: Option<Duration>,
+    /// The newest round-trip time, not smoothed; `None` before the first acknowledgement.
+    pub rtt: Option<Duration>,
+}
+
+impl Look {
+    /// What a controller of [`Factory`] does now; `None` for any other.
+    pub fn of(controller: &dyn Controller) -> Option<Self> {
+        let watched: Box<Watched> = controller.clone_box().into_any().downcast().ok()?;
+        Some(watched.look())
+    }
 }
 
 /// What the congestion control of a connection does now; `None` after its end.
@@ -78,6 +90,12 @@ pub fn written(connection: &Connection) -> Arc<Written> {
     watched(connection).map(|watched| Arc::clone(&watched.written)).unwrap_or_default()
 }
 
+/// The counters that a controller of [`Factory`] reads; of any other, counters that nobody reads.
+pub fn written_of(controller: &dyn Controller) -> Arc<Written> {
+    let watched = controller.clone_box().into_any().downcast::<Watched>();
+    watched.map(|watched| Arc::clone(&watched.written)).unwrap_or_default()
+}
+
 fn watched(connection: &Connection) -> Option<Box<Watched>> {
     connection.congestion_state(PathId::ZERO)?.into_any().downcast().ok()
 }
@@ -87,8 +105,11 @@ struct Watched {
     inner: Box<dyn Controller>,
     written: Arc<Written>,
     in_flight: u64,
+    sent: u64,
     acked: u64,
     min_rtt: Option<Duration>,
+    /// The least round-trip time of the packets that were acknowledged last, and when that was.
+    newest: Option<(Instant, Duration)>,
     /// Bytes written up to the last time when nothing waited, and stream data sent since that time.
     written_before: u64,
     sent_since: u64,
@@ -100,8 +121,10 @@ impl Watched {
             inner,
             written: Arc::default(),
             in_flight: 0,
+            sent: 0,
             acked: 0,
             min_rtt: None,
+            newest: None,
             written_before: 0,
             sent_since: 0,
         }
@@ -116,8 +139,10 @@ impl Watched {
             pacing: metrics.pacing_rate.map(|rate| BitRate::from_bps(rate.saturating_mul(8))),
             in_flight: self.in_flight,
             waiting: since.saturating_sub(self.sent_since),
+            sent: self.sent,
             acked: self.acked,
             min_rtt: self.min_rtt,
+            rtt: self.newest.map(|(_, rtt)| rtt),
         }
     }
 }
@@ -129,6 +154,7 @@ impl Controller for Watched {
 
     fn on_packet_space_sent(&mut self, now: Instant, bytes: u16, packet: PacketId) {
         self.in_flight += u64::from(bytes);
+        self.sent += u64::from(bytes);
         self.sent_since += u64::from(bytes).saturating_sub(PACKET_OVERHEAD);
         self.inner.on_packet_space_sent(now, bytes, packet);
     }
@@ -153,7 +179,11 @@ impl Controller for Watched {
     ) {
         self.in_flight = self.in_flight.saturating_sub(bytes);
         self.acked += bytes;
-        self.min_rtt = Some(rtt.min());
+        // noq's least round-trip time begins with a guess of 333 ms.
+        let took = now.saturating_duration_since(sent);
+        self.min_rtt = Some(self.min_rtt.map_or(took, |least| least.min(took)));
+        let before = self.newest.filter(|(at, _)| *at == now);
+        self.newest = Some((now, before.map_or(took, |(_, before)| before.min(took))));
         self.inner.on_packet_space_acked(now, sent, bytes, packet, app_limited, rtt);
     }
 

@@ -1,13 +1,23 @@
 //! How an encoder follows what its connection can send. Pure.
 //!
-//! While data waits, in the connection or in the path's queues, the rate at which bytes are acknowledged is the capacity of
-//! the path. While none waits, it is only what the encoder made, and the capacity is at least that. The time that
-//! data spends in queues is the round-trip time above its minimum, plus the time to send what waits in the connection. If
-//! that time is long, the rate is set below the capacity; if it is short, the rate grows slowly. WebRTC's congestion
-//! control works in the same way (draft-ietf-rmcat-gcc).
+//! While data waits in the connection, the rate at which bytes are acknowledged is the capacity of the path. While none
+//! waits, it is only what the encoder made, and the capacity is at least that. Data waits in queues for the round-trip time
+//! above the least one of the last seconds, and in the connection for the time that it takes to send it. If that is long, the
+//! rate is lowered; if it is short, the rate grows. WebRTC's congestion control works in the same way
+//! (draft-ietf-rmcat-gcc).
+//!
+//! A round-trip time above the least one is not always a queue of ours: the route may have become longer, or another sender
+//! fills the queue. Lowering the rate again and again would then give up the path for nothing. So each lowering is a test. If
+//! the queue is ours, as much is delivered as before until it is empty, although less is sent. If what is delivered falls with
+//! what is sent, twice, the delay is not ours: it is left out for some time, and the rate returns to what it was before.
+//! Nimbus (Goyal et al., "Elasticity detection", SIGCOMM 2022) tests the same with pulses of its rate.
+//!
+//! The least round-trip time is that of an empty path only if a queue of ours is emptied now and then. So the rate is also
+//! lowered when the path has not been empty for two seconds.
 
 use std::collections::VecDeque;
 
+use suiro_rate::Least;
 use suiro_realtime::Share;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -18,31 +28,61 @@ const SHARE: Share = Share { encoder: 0.9, drain: Duration::from_millis(500), le
 const OVER: Duration = Duration::from_millis(500);
 /// A frame that takes this long to send shows what the path carries, though it is empty before and after.
 const BURST: Duration = Duration::from_millis(150);
-/// With a longer time in queues the rate is lowered.
+/// With a longer time in queues, besides that of one packet, the rate is lowered.
 const LONG: Duration = Duration::from_millis(120);
-/// With a shorter time in queues the rate grows.
+/// With a shorter one the rate grows.
 const SHORT: Duration = Duration::from_millis(60);
-/// Share of the capacity that the rate is lowered to.
-const BACK: f64 = 0.85;
-/// How much the rate grows in a second while queues are short.
-const GROWTH: f64 = 0.15;
+/// With a shorter one the path is empty.
+const EMPTY: Duration = Duration::from_millis(15);
+/// A full packet, and the least capacity that its time is computed for.
+const PACKET: Bytes = Bytes::new(1500);
+const NARROW: BitRate = BitRate::from_kbps(100);
+/// What waits in the connection stands there, and is no key frame, if it waits in all samples of this time.
+const STANDS: Duration = Duration::from_millis(250);
+/// Share of what is delivered that the rate is lowered to, and the least share of itself.
+const BACK: f64 = 0.92;
+const BACK_MOST: f64 = 0.5;
+/// How much the rate grows in a second: while the path is empty and the rate far below what it carried, and else.
+const GROWTH: f64 = 0.5;
+const GROWTH_SLOW: f64 = 0.15;
+const FAR: f64 = 0.7;
 /// The rate grows to at most this multiple of the capacity that was seen: a sender that sends little learns nothing more.
 const AHEAD: f64 = 1.5;
 const AHEAD_AT_LEAST: BitRate = BitRate::from_kbps(100);
-/// Samples that are kept at most.
+/// The least round-trip time is that of so long a time.
+const LEAST_OVER: Duration = Duration::from_secs(10);
+/// The rate is lowered if the path has not been empty for so long.
+const EMPTIED_EVERY: Duration = Duration::from_secs(2);
+/// Until a lower rate is the encoder's, and over how long its effect is seen then.
+const REACTION: Duration = Duration::from_millis(100);
+const JUDGED_OVER: Duration = Duration::from_millis(400);
+/// Clearly less is sent if it is at most this share of what was delivered.
+const CLEARLY: f64 = 0.85;
+/// With so many doubts, the delay is not ours. If what is delivered follows what is sent, that is two; if no less could be
+/// sent, one.
+const DOUBTS: u32 = 4;
+/// For how long a delay is taken for not ours; longer than [`LEAST_OVER`], so that a longer route is not doubted again. For
+/// twice that time, half of the doubts are enough.
+const BELIEVED: Duration = Duration::from_secs(12);
+/// In this time, in seconds, a delay that is not ours falls to one that is shorter.
+const FALLS: f64 = 2.0;
+/// How long samples are kept, and how many at most.
+const KEPT: Duration = Duration::from_secs(12);
 const SAMPLES_MAX: usize = 256;
 
 /// What is known of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// Bytes of packets that were acknowledged since it began.
+    /// Bytes of packets that were sent since it began.
+    pub sent: u64,
+    /// Bytes of those that were acknowledged.
     pub acked: u64,
     /// Bytes that wait to be sent.
     pub waiting: Bytes,
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// Least round-trip time; `None` before the first acknowledgement.
-    pub rtt_min: Option<Duration>,
+    /// The newest round-trip time; `None` before the first acknowledgement.
+    pub newest: Option<Duration>,
 }
 
 /// The rate of one encoder.
@@ -50,85 +90,268 @@ pub struct Sample {
 pub struct Follow {
     allowed: BitRate,
     most: BitRate,
-    samples: VecDeque<(Time, u64)>,
+    samples: VecDeque<(Time, Sample)>,
+    least: Least,
     /// Since when data has waited in each sample.
     busy_since: Option<Time>,
+    /// When the path was empty last.
+    empty: Option<Time>,
     /// What the path carried when it was last full, or more if it has carried more since.
     capacity: BitRate,
-    lowered: Option<Time>,
+    /// What was delivered when the rate was lowered last.
+    carried: Option<BitRate>,
+    /// The delay that is not ours, and since when that is known.
+    foreign: Option<(Time, Duration)>,
+    lowered: Option<Lowered>,
+    /// When a delay was found to be not ours last.
+    judged: Option<Time>,
     at: Option<Time>,
+}
+
+/// The rate is lowered, until the path is empty or its delay turns out not to be ours.
+#[derive(Debug, Clone, Copy)]
+struct Lowered {
+    since: Time,
+    /// What is empty since then.
+    emptied: Option<Time>,
+    /// The rate, and the least round-trip time, when it was lowered first.
+    before: BitRate,
+    least: Duration,
+    /// What was delivered when it was lowered last.
+    delivered: BitRate,
+    doubts: u32,
+}
+
+/// Where data waits, as times.
+#[derive(Debug, Clone, Copy)]
+struct Queues {
+    rtt: Duration,
+    /// The round-trip time above the least one.
+    above: Duration,
+    /// The part of it that is not ours.
+    foreign: Duration,
+    /// In the connection.
+    waits: Duration,
+    /// That of one packet.
+    packet: Duration,
+}
+
+impl Queues {
+    /// In queues of ours on the path.
+    fn path(self) -> Duration {
+        self.above.saturating_sub(self.foreign)
+    }
+
+    fn all(self) -> Duration {
+        self.path() + self.waits
+    }
+
+    fn is_empty(self) -> bool {
+        self.path() <= self.packet + EMPTY
+    }
+
+    fn is_short(self) -> bool {
+        self.all() < self.packet + SHORT.max(self.foreign / 4)
+    }
+
+    /// A queue that others fill varies with its length.
+    fn is_long(self) -> bool {
+        self.all() > self.packet + LONG.max(self.foreign / 3)
+    }
 }
 
 impl Follow {
     /// Begins at the rate `start`, and never exceeds `most`.
     pub fn new(start: BitRate, most: BitRate) -> Self {
-        let allowed = start.min(most).mul_f64(1.0 / SHARE.encoder);
-        let capacity = BitRate::from_bps(0);
-        let samples = VecDeque::new();
-        Self { allowed, most, samples, busy_since: None, capacity, lowered: None, at: None }
+        Self {
+            allowed: start.min(most).mul_f64(1.0 / SHARE.encoder),
+            most,
+            samples: VecDeque::new(),
+            least: Least::default(),
+            busy_since: None,
+            empty: None,
+            capacity: BitRate::from_bps(0),
+            carried: None,
+            foreign: None,
+            lowered: None,
+            judged: None,
+            at: None,
+        }
     }
 
     /// What the encoder is to be set to.
     pub fn on_sample(&mut self, now: Time, sample: Sample) -> BitRate {
-        let Some(rtt_min) = sample.rtt_min else { return self.encoder(Bytes::new(0)) };
-        let in_path = sample.rtt.saturating_sub(rtt_min);
-        let busy = sample.waiting > Bytes::ZERO || in_path > SHORT;
-        self.busy_since = busy.then(|| self.busy_since.unwrap_or(now));
-        let delivered = self.delivered(now, sample.acked);
+        let Some(newest) = sample.newest else { return self.encoder(Bytes::ZERO) };
         let passed = self.at.replace(now).map_or(Duration::ZERO, |at| now.saturating_since(at));
-        let Some(delivered) = delivered else { return self.encoder(sample.waiting) };
-        let full = self.busy_since.and_then(|since| self.acked_rate(since, now, OVER / 2));
-        let lately = self.acked_rate(now.saturating_sub(BURST), now, BURST / 2);
-        let most = lately.map_or(delivered, |lately| lately.max(delivered));
-        self.capacity = full.unwrap_or(self.capacity.max(most));
-        let waits = sample.waiting / self.capacity.max(BitRate::from_bps(1));
-        let queueing = in_path + waits;
-        if queueing > LONG {
-            let soon =
-                self.lowered.is_some_and(|at| now.saturating_since(at) < sample.rtt.max(OVER / 2));
-            if !soon {
-                self.allowed = self.allowed.min(self.capacity.mul_f64(BACK));
-                self.lowered = Some(now);
-            }
-        } else if queueing < SHORT {
-            let grown = self.allowed.mul_f64(1.0 + GROWTH * passed.as_secs_f64());
-            let ahead = self.capacity.mul_f64(AHEAD).max(AHEAD_AT_LEAST);
-            let most = self.most.mul_f64(1.0 / SHARE.encoder);
-            self.allowed = grown.min(ahead.max(self.allowed)).min(most);
+        self.keep(now, sample);
+        let queues = self.queues(now, passed, (sample, newest));
+        if queues.is_empty() {
+            self.empty = Some(now);
+        }
+        let since = now.saturating_since(*self.empty.get_or_insert(now));
+        if let Some(lowered) = self.lowered {
+            self.judge(now, lowered, queues);
+        } else if queues.is_long() || since > EMPTIED_EVERY {
+            let delivered = self.acked_rate(now, OVER).unwrap_or(self.capacity);
+            let lately = self.judged.is_some_and(|at| now.saturating_since(at) < BELIEVED * 2);
+            let lowered = Lowered {
+                since: now,
+                emptied: None,
+                before: self.allowed,
+                least: sample.rtt.saturating_sub(queues.above),
+                delivered,
+                doubts: if lately { DOUBTS / 2 } else { 0 },
+            };
+            self.lower(lowered, queues);
+        } else if queues.is_short() {
+            self.grow(passed, queues);
         }
         // What is in the path's queues must drain too.
-        let in_path =
-            Bytes::new((self.capacity.as_bps() as f64 / 8.0 * in_path.as_secs_f64()) as u64);
-        self.encoder(Bytes::new(sample.waiting.get().saturating_add(in_path.get())))
+        let in_path = self.capacity.as_bps() as f64 / 8.0 * queues.path().as_secs_f64();
+        self.encoder(Bytes::new(sample.waiting.get().saturating_add(in_path as u64)))
     }
 
     fn encoder(&self, queued: Bytes) -> BitRate {
         SHARE.encoder_rate(self.allowed, queued).min(self.most)
     }
 
-    /// The rate at which bytes were acknowledged lately; `None` before there are two samples far enough apart.
-    fn delivered(&mut self, now: Time, acked: u64) -> Option<BitRate> {
-        self.samples.push_back((now, acked));
-        let old = |samples: &VecDeque<(Time, u64)>| {
-            // The second must be old too, so that the first is about as old as is asked for.
-            samples.get(1).is_some_and(|(at, _)| now.saturating_since(*at) >= OVER)
-        };
-        while old(&self.samples) || self.samples.len() > SAMPLES_MAX {
-            self.samples.pop_front();
+    fn queues(
+        &mut self,
+        now: Time,
+        passed: Duration,
+        (sample, newest): (Sample, Duration),
+    ) -> Queues {
+        let rtt = sample.rtt;
+        let above = rtt.saturating_sub(self.least(now, newest.min(rtt)));
+        let packet = PACKET / self.capacity.max(NARROW);
+        self.foreign = self.foreign.filter(|(at, _)| now.saturating_since(*at) < BELIEVED);
+        if let Some((_, delay)) = &mut self.foreign {
+            let less = delay.saturating_sub(above).mul_f64(passed.as_secs_f64() / FALLS);
+            *delay = delay.saturating_sub(less);
         }
-        let (since, _) = *self.samples.front()?;
-        self.acked_rate(since, now, OVER / 2)
+        if above <= packet + EMPTY {
+            self.foreign = None;
+        }
+        let foreign = self.foreign.map_or(Duration::ZERO, |(_, delay)| delay);
+        self.measure(now, above.saturating_sub(foreign), sample.waiting);
+        let waits = self.stands(now) / self.capacity.max(BitRate::from_bps(1));
+        Queues { rtt, above, foreign, waits, packet }
     }
 
-    /// The rate at which bytes were acknowledged from the first sample at `since` or later on; `None` if that is a shorter
-    /// time than `least`.
-    fn acked_rate(&self, since: Time, now: Time, least: Duration) -> Option<BitRate> {
-        let (from, before) = self.samples.iter().find(|(at, _)| *at >= since)?;
-        let passed = now.saturating_since(*from);
-        let (_, acked) = self.samples.back()?;
-        (passed >= least).then(|| {
-            let bits = acked.saturating_sub(*before) as f64 * 8.0;
-            BitRate::from_bps((bits / passed.as_secs_f64()) as u64)
+    fn grow(&mut self, passed: Duration, queues: Queues) {
+        let is_near = self.carried.is_some_and(|carried| self.allowed > carried.mul_f64(FAR));
+        let is_empty = queues.all() <= queues.packet + EMPTY.max(queues.foreign / 6);
+        let fast = is_empty && (!is_near || !queues.foreign.is_zero());
+        let growth = if fast { GROWTH } else { GROWTH_SLOW };
+        let grown = self.allowed.mul_f64(1.0 + growth * passed.as_secs_f64());
+        let ahead = self.capacity.mul_f64(AHEAD).max(AHEAD_AT_LEAST).max(self.allowed);
+        self.allowed = grown.min(ahead).min(self.most.mul_f64(1.0 / SHARE.encoder));
+    }
+
+    fn lower(&mut self, lowered: Lowered, queues: Queues) {
+        let delivered = lowered.delivered;
+        let back = delivered.mul_f64(BACK).max(self.allowed.mul_f64(BACK_MOST));
+        self.allowed = self.allowed.min(back);
+        self.lowered = Some(lowered);
+        // What a connection that starts slowly delivers says nothing of the path.
+        self.carried = if queues.path() > queues.waits { Some(delivered) } else { self.carried };
+    }
+
+    /// The rate is lowered. Whether the delay is ours shows when what is sent now is delivered.
+    fn judge(&mut self, now: Time, lowered: Lowered, queues: Queues) {
+        let Lowered { since, delivered, .. } = lowered;
+        let is_empty = queues.is_empty() && queues.waits <= SHORT;
+        let emptied = is_empty.then(|| lowered.emptied.unwrap_or(now));
+        self.lowered = Some(Lowered { emptied, ..lowered });
+        if let Some(at) = emptied {
+            // The round-trip time is an older one.
+            if now.saturating_since(at) >= queues.rtt + REACTION / 2 {
+                self.lowered = None;
+            }
+            return;
+        }
+        let from = since + REACTION;
+        if now.saturating_since(from) < queues.rtt + JUDGED_OVER {
+            return;
+        }
+        let sent = self.rate(from, now.saturating_sub(queues.rtt), |sample| sample.sent);
+        let acked = self.rate(from + queues.rtt, now, |sample| sample.acked);
+        let Some((sent, acked)) = sent.zip(acked).filter(|(_, acked)| !acked.is_zero()) else {
+            return;
+        };
+        let shows = sent <= delivered.mul_f64(CLEARLY);
+        let ours = shows && acked.as_bps() >= (sent.as_bps() + delivered.as_bps()) / 2;
+        let doubts = match (queues.path() > queues.waits, ours, shows) {
+            (false, ..) => lowered.doubts,
+            (true, true, _) => 0,
+            (true, false, true) => lowered.doubts + 2,
+            (true, false, false) => lowered.doubts + 1,
+        };
+        if doubts >= DOUBTS {
+            self.foreign = Some((now, queues.above));
+            (self.judged, self.empty, self.lowered) = (Some(now), Some(now), None);
+            self.allowed = lowered.before;
+            return;
+        }
+        self.foreign = self.foreign.filter(|_| !ours);
+        self.capacity = acked;
+        self.lower(
+            Lowered { since: now, emptied: None, delivered: acked, doubts, ..lowered },
+            queues,
+        );
+    }
+
+    /// The least round-trip time lately. While the rate is lowered, that before does not become too old.
+    fn least(&mut self, now: Time, rtt: Duration) -> Duration {
+        self.least.add(now, rtt, LEAST_OVER);
+        let least = self.least.get().unwrap_or(rtt);
+        self.lowered.map_or(least, |lowered| lowered.least.min(least))
+    }
+
+    /// What has waited in the connection in all of the last samples.
+    fn stands(&self, now: Time) -> Bytes {
+        let lately = self.samples.iter().rev();
+        let lately = lately.take_while(|(at, _)| now.saturating_since(*at) <= STANDS);
+        lately.map(|(_, sample)| sample.waiting).min().unwrap_or(Bytes::ZERO)
+    }
+
+    /// Measures what the path carries. `path` is the time in queues of ours.
+    fn measure(&mut self, now: Time, path: Duration, waiting: Bytes) {
+        let busy = waiting > Bytes::ZERO || path > SHORT;
+        self.busy_since = busy.then(|| self.busy_since.unwrap_or(now));
+        let Some(delivered) = self.acked_rate(now, OVER) else { return };
+        let lately = self.acked_rate(now, BURST);
+        let most = lately.map_or(delivered, |lately| lately.max(delivered));
+        // While less is sent to see what follows, it says nothing that less is delivered.
+        let busy = self.busy_since.filter(|_| self.lowered.is_none());
+        let busy = busy.map(|since| now.saturating_since(since));
+        let full = busy.filter(|time| *time >= OVER / 2);
+        let full = full.and_then(|time| self.acked_rate(now, time.min(OVER)));
+        self.capacity = full.unwrap_or(self.capacity.max(most));
+    }
+
+    fn keep(&mut self, now: Time, sample: Sample) {
+        self.samples.push_back((now, sample));
+        let old = |entry: &(Time, Sample)| now.saturating_since(entry.0) > KEPT;
+        while self.samples.front().is_some_and(old) || self.samples.len() > SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The rate at which bytes were acknowledged in the last time of that length.
+    fn acked_rate(&self, now: Time, over: Duration) -> Option<BitRate> {
+        self.rate(now.saturating_sub(over), now, |sample| sample.acked)
+    }
+
+    /// The rate of a counter between two times; `None` if samples cover less than half of that time.
+    fn rate(&self, from: Time, to: Time, of: fn(&Sample) -> u64) -> Option<BitRate> {
+        let mut within = self.samples.iter().filter(|(at, _)| *at >= from && *at <= to);
+        let (first, before) = within.next()?;
+        let (last, after) = within.next_back()?;
+        let time = last.saturating_since(*first);
+        (time >= to.saturating_since(from) / 2).then(|| {
+            let bits = of(after).saturating_sub(of(before)) as f64 * 8.0;
+            BitRate::from_bps((bits / time.as_secs_f64()) as u64)
         })
     }
 }
@@ -139,6 +362,10 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(40);
     const STEP: Duration = Duration::from_millis(50);
+
+    fn sample(sent: u64, acked: u64, waiting: u64, rtt: Duration) -> Sample {
+        Sample { sent, acked, waiting: Bytes::new(waiting), rtt, newest: Some(rtt) }
+    }
 
     /// An encoder that makes exactly what it is set to, before a path of that capacity and a queue that is never full.
     /// Returns the rates of the encoder and the queue's delays over the last half.
@@ -156,12 +383,7 @@ mod tests {
             (queue, acked) = (queue - sent, acked + sent);
             now += STEP;
             let delay = Duration::from_secs_f64(queue * 8.0 / capacity.as_bps() as f64);
-            let sample = Sample {
-                acked: acked as u64,
-                waiting: Bytes::new(0),
-                rtt: BASE + delay,
-                rtt_min: Some(BASE),
-            };
+            let sample = sample((acked + queue) as u64, acked as u64, 0, BASE + delay);
             rate = follow.on_sample(now, sample);
             if step > steps / 2 {
                 sum += rate.as_bps() as f64;
@@ -183,20 +405,20 @@ mod tests {
     #[test]
     fn what_waits_for_the_connection_counts_and_the_most_is_kept() {
         let mut follow = Follow::new(BitRate::from_mbps(3), BitRate::from_mbps(1));
-        let sample = |acked, waiting| Sample {
-            acked,
-            waiting: Bytes::new(waiting),
-            rtt: BASE,
-            rtt_min: Some(BASE),
-        };
-        let first = follow.on_sample(Time::ZERO, Sample { rtt_min: None, ..sample(0, 0) });
+        let sample = |acked, waiting| sample(acked, acked, waiting, BASE);
+        let first = follow.on_sample(Time::ZERO, Sample { newest: None, ..sample(0, 0) });
         assert!((999_990..=1_000_000).contains(&first.as_bps()), "{first}");
         for step in 1..20 {
             // 800 kbit/s are acknowledged.
             follow.on_sample(Time::ZERO + STEP * step, sample(5000 * step, 0));
         }
-        let lower = follow.on_sample(Time::from_secs(1), sample(100_000, 50_000));
-        assert!(lower < BitRate::from_kbps(300), "{lower}: half a second of it waits");
+        let at = |step| Time::from_secs(1) + STEP * step;
+        let lower = follow.on_sample(at(0), sample(100_000, 50_000));
+        assert!(lower < BitRate::from_kbps(350), "{lower}: half a second of it waits");
+        let lower =
+            (1..7).map(|step| follow.on_sample(at(step), sample(100_000 + 5000 * step, 50_000)));
+        let lower = lower.last().expect("there are samples");
+        assert!(lower < BitRate::from_kbps(260), "{lower}: it is no key frame");
     }
 
     /// An encoder that makes little, and now and then a key frame that waits for a moment.
@@ -210,9 +432,7 @@ mod tests {
             waiting += 625 + if step % 40 == 0 { 25_000 } else { 0 };
             let sent = u64::min(waiting, 6250);
             (waiting, acked) = (waiting - sent, acked + sent);
-            let (rtt, rtt_min) = (BASE, Some(BASE));
-            let sample = Sample { acked, waiting: Bytes::new(waiting), rtt, rtt_min };
-            rate = follow.on_sample(Time::ZERO + STEP * step, sample);
+            rate = follow.on_sample(Time::ZERO + STEP * step, sample(acked, acked, waiting, BASE));
             if step > 300 {
                 least = least.min(rate);
             }

@@ -227,10 +227,11 @@ impl Publisher<'_> {
         let look = control::look(&self.link.connection)?;
         let path = self.link.connection.path_stats(moq_noq::PathId::ZERO)?;
         Some(Sample {
+            sent: look.sent,
             acked: look.acked,
             waiting: Bytes::new(look.waiting),
             rtt: path.rtt.into(),
-            rtt_min: look.min_rtt.map(Into::into),
+            newest: look.rtt.map(Into::into),
         })
     }
 

@@ -80,6 +80,11 @@ pub struct Written {
 }
 
 impl Written {
+    /// A stream or a datagram has accepted so many bytes.
+    pub fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
     /// Bytes that streams and datagrams have accepted, headers of MoQT included.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
@@ -283,7 +288,7 @@ impl poll::Session for Session {
         let length = bytes.len() as u64;
         let sent = self.connection.send_datagram(bytes);
         if sent.is_ok() {
-            self.written.bytes.fetch_add(length, Relaxed);
+            self.written.add(length);
             self.written.datagrams.fetch_add(1, Relaxed);
         }
         Poll::Ready(sent.map_err(TransportError::from))
@@ -414,7 +419,7 @@ impl poll::SendStream for SendStream {
             }
         }
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        self.written.bytes.fetch_add(count as u64, Relaxed);
+        self.written.add(count as u64);
         Poll::Ready(Ok(count))
     }
 

@@ -7,10 +7,9 @@
 //! The paper's second mode (§2.3), which competes with senders that fill every queue, is left out, as in other
 //! implementations: after a queue of one's own it is entered by mistake, and never left.
 
-use std::collections::VecDeque;
-
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
+use crate::Least;
 use crate::rtt::Smoothed;
 
 /// §2.2: the default δ.
@@ -27,29 +26,6 @@ const LEAST: f64 = 2.0;
 const MOST: f64 = 100_000.0;
 /// Velocity beyond which nothing is gained: a window doubles in a round trip.
 const FASTEST: f64 = 1e6;
-/// Samples that a filter keeps at most; of more, the oldest is forgotten.
-const SAMPLES_MAX: usize = 512;
-
-/// The least of the samples of some time.
-#[derive(Debug, Clone, Default)]
-struct Least(VecDeque<(Time, Duration)>);
-
-impl Least {
-    fn add(&mut self, now: Time, sample: Duration, over: Duration) {
-        while self.0.back().is_some_and(|(_, before)| *before >= sample) {
-            self.0.pop_back();
-        }
-        self.0.push_back((now, sample));
-        let old = |entry: &(Time, Duration)| now.saturating_since(entry.0) > over;
-        while self.0.front().is_some_and(old) || self.0.len() > SAMPLES_MAX {
-            self.0.pop_front();
-        }
-    }
-
-    fn get(&self) -> Option<Duration> {
-        self.0.front().map(|(_, least)| *least)
-    }
-}
 
 /// Which way the window has gone, and how fast it may.
 #[derive(Debug, Clone)]
@@ -180,6 +156,8 @@ impl Copa {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     const PACKET: Bytes = Bytes::new(1200);

@@ -16,12 +16,14 @@ pub mod copa;
 pub mod equation;
 mod feedback;
 pub mod fixed;
+mod least;
 mod rtt;
 mod spec;
 pub mod tfrc;
 pub mod tfrcp;
 
 pub use feedback::{Feedback, PacketReport};
+pub use least::Least;
 pub use spec::{FASTEST, RateKind, RateSpec, SLOWEST};
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};

@@ -6,11 +6,14 @@
 
 use std::collections::VecDeque;
 
-use suiro_units::{BitRate, Bytes, Duration};
+use suiro_rate::Least;
+use suiro_units::{BitRate, Bytes, Duration, Time};
 
 /// For how long a packet may be on its way beyond the least round trip: feedback comes every 100 ms, and some queue is
 /// how congestion control finds the capacity.
 const ALLOWED: Duration = Duration::from_millis(150);
+/// The least round-trip time is that of so long a time: after that, a longer one is taken for the route's.
+const LEAST_OVER: Duration = Duration::from_secs(10);
 /// Packets that are remembered; of more, the oldest are forgotten.
 const PACKETS_MAX: usize = 8192;
 
@@ -19,7 +22,7 @@ const PACKETS_MAX: usize = 8192;
 pub struct Flight {
     packets: VecDeque<(u16, usize)>,
     bytes: usize,
-    least_rtt: Option<Duration>,
+    least_rtt: Least,
 }
 
 impl Flight {
@@ -45,13 +48,13 @@ impl Flight {
     }
 
     /// A round-trip time.
-    pub fn on_rtt(&mut self, rtt: Duration) {
-        self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+    pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
+        self.least_rtt.add(now, rtt, LEAST_OVER);
     }
 
     /// What is on its way beyond what a path of that rate has without a queue.
     pub fn standing(&self, estimate: BitRate) -> Bytes {
-        let Some(least) = self.least_rtt else { return Bytes::ZERO };
+        let Some(least) = self.least_rtt.get() else { return Bytes::ZERO };
         let explained = estimate.as_bps() as f64 / 8.0 * (least + ALLOWED).as_secs_f64();
         Bytes::new((self.bytes as f64 - explained).max(0.0) as u64)
     }
@@ -67,8 +70,8 @@ mod tests {
         for number in 65_530..65_540u32 {
             flight.on_sent(number as u16, 1000);
         }
-        flight.on_rtt(Duration::from_millis(50));
-        flight.on_rtt(Duration::from_millis(900));
+        flight.on_rtt(Time::ZERO, Duration::from_millis(50));
+        flight.on_rtt(Time::from_secs(1), Duration::from_millis(900));
         // 200 ms at 200 kbit/s are 5 kB.
         let estimate = BitRate::from_kbps(200);
         assert_eq!(flight.standing(estimate), Bytes::new(5000));
@@ -79,6 +82,21 @@ mod tests {
         assert_eq!(flight.bytes, 2000);
         flight.on_feedback(2, 2);
         assert_eq!((flight.bytes, flight.packets.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_longer_route_explains_what_is_on_its_way() {
+        let mut flight = Flight::default();
+        for number in 0..100 {
+            flight.on_sent(number, 1000);
+        }
+        // 800 kbit/s for 1 s are 100 kB; 20 ms and what is allowed explain 17 kB of them.
+        let estimate = BitRate::from_kbps(800);
+        flight.on_rtt(Time::ZERO, Duration::from_millis(20));
+        flight.on_rtt(Time::from_secs(10), Duration::from_secs(1));
+        assert_eq!(flight.standing(estimate), Bytes::new(83_000));
+        flight.on_rtt(Time::from_secs(11), Duration::from_secs(1));
+        assert_eq!(flight.standing(estimate), Bytes::ZERO);
     }
 
     #[test]

@@ -547,7 +547,7 @@ impl Peer {
         let pair = stats.selected_candidate_pair.as_ref();
         let checked = pair.and_then(|pair| pair.current_round_trip_time);
         if let Some(rtt) = stats.rtt {
-            self.flight.on_rtt(rtt.into());
+            self.flight.on_rtt(now, rtt.into());
         }
         let queue = (self.way == Way::Sends).then(|| self.queue(now));
         let statistics = Statistics {
