@@ -7,7 +7,7 @@ use std::task::Poll;
 use suiro_clock::Clock;
 use suiro_media::live::{FootageSpec, RATES};
 use suiro_realtime::ladder::{Hysteresis, Ladder, Rung};
-use suiro_realtime::{Camera, Demand, Feed, Frame, split};
+use suiro_realtime::{Camera, Demand, Feed, Frame, KEYS_WITHIN, split};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::task::JoinHandle;
 
@@ -23,6 +23,9 @@ const WAIT_MAX: u64 = 15;
 
 /// A key frame that has not come after so many frames is asked for again.
 const ASK_AGAIN: u64 = 8;
+
+/// What an encoder that follows begins with, at most: nothing is known of the path. As that of WebRTC.
+const START: BitRate = BitRate::from_kbps(300);
 
 /// All encoders of a publisher, from the highest quality to the lowest.
 pub(crate) struct Encoders {
@@ -59,10 +62,12 @@ impl Encoders {
     pub fn new(clock: Clock, job: &PublisherJob, camera: Camera) -> Self {
         let spec = job.camera.clone();
         let most = BitRate::from_bps(job.rates.iter().map(|rate| rate.as_bps()).sum());
-        let follow = job.follows.then(|| Follow::new(job.rates[0], most));
+        let start = |rate: BitRate| if job.follows { rate.min(START) } else { rate };
+        let follow = job.follows.then(|| Follow::new(start(job.rates[0]), most));
         let mut camera = Some(camera);
         let encoders = job.qualities().into_iter().map(|Quality { size, fps, rate, .. }| {
-            let ladder = || Ladder::new(size, fps, rate, Hysteresis::default());
+            let set = start(rate);
+            let ladder = || Ladder::new(size, fps, set, Hysteresis::default());
             Encoder {
                 rate,
                 size,
@@ -70,7 +75,7 @@ impl Encoders {
                 starting: None,
                 feed: None,
                 ladder: job.follows.then(ladder),
-                set: rate,
+                set,
                 key: None,
                 asked: None,
                 from: None,
@@ -199,12 +204,16 @@ impl Encoder {
         let (camera, rate) = (self.camera.take(), self.set);
         let whole = Rung { size: self.size, fps: spec.fps };
         let first = self.ladder.as_ref().map_or(whole, Ladder::rung);
+        let follows = self.ladder.is_some();
         self.starting = Some(tokio::task::spawn_blocking(move || {
             let camera = match camera {
                 Some(camera) => camera,
                 None => Camera::prepare(&spec)?,
             };
-            let camera = camera.beginning_at(first);
+            let mut camera = camera.beginning_at(first);
+            if follows {
+                camera = camera.with_keys_within(KEYS_WITHIN);
+            }
             Ok(camera.start(start, rate, clock.epoch_unix_ns(), move || clock.now())?)
         }));
     }

@@ -6,9 +6,12 @@ use suiro_media::live::{
     self, Captured, Effort, EncoderConfig, Footage, FootageSpec, LiveError, LiveSource, RATES,
 };
 use suiro_media::{Ffmpeg, cache};
-use suiro_units::{BitRate, Time};
+use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc;
 
+/// How long a key frame of an encoder that follows a transport may take at its bit rate. A viewer counts a freeze of 30 frames
+/// a second from 183 ms on, of 20 from 200 ms.
+pub const KEYS_WITHIN: Duration = Duration::from_millis(100);
 /// Frames that wait for the sender at most; of more, the newest is lost.
 const WAITING_MAX: usize = 64;
 
@@ -29,12 +32,14 @@ pub struct Camera {
     footage: Footage,
     /// Size and rate of the first frames.
     first: Rung,
+    /// How long a key frame may take at the bit rate.
+    keys_within: Option<Duration>,
 }
 
 impl From<Footage> for Camera {
     fn from(footage: Footage) -> Self {
         let first = Rung { size: footage.size(), fps: footage.fps() };
-        Self { footage, first }
+        Self { footage, first, keys_within: None }
     }
 }
 
@@ -91,6 +96,13 @@ impl Camera {
         Self { first, ..self }
     }
 
+    /// The same, with key frames that are softer where they would take longer than this at the bit rate
+    /// ([`LiveSource::keep_keys_within`]).
+    #[must_use]
+    pub fn with_keys_within(self, within: Duration) -> Self {
+        Self { keys_within: Some(within), ..self }
+    }
+
     /// Starts it; the first frame is captured at `start`, and encoded at a bit rate within [`RATES`].
     /// Times are those of `clock`, whose zero is `epoch_unix_ns` nanoseconds after 1970, for the stamps
     /// in the frames.
@@ -115,7 +127,10 @@ impl Camera {
             effort: Effort::Medium,
             may_skip: true,
         };
-        let source = LiveSource::new(self.footage, config, start, epoch_unix_ns / 1_000_000)?;
+        let mut source = LiveSource::new(self.footage, config, start, epoch_unix_ns / 1_000_000)?;
+        if let Some(within) = self.keys_within {
+            source.keep_keys_within(within);
+        }
         let (post, frames) = mpsc::channel(WAITING_MAX);
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
         // the viewer asks for a key frame.

@@ -30,7 +30,7 @@ mod share;
 mod viewer;
 
 pub use error::LogError;
-pub use feed::{Camera, Feed, FeedError, Frame};
+pub use feed::{Camera, Feed, FeedError, Frame, KEYS_WITHIN};
 pub use incoming::Incoming;
 pub use log::{FrameLog, Log};
 pub use save::{Saver, received};

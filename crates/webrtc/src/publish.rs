@@ -5,7 +5,7 @@ use std::pin::Pin;
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, Feed, Frame};
+use suiro_realtime::{Camera, Feed, Frame, KEYS_WITHIN};
 use suiro_record::words::Signalling;
 use suiro_scenario::{Job, WebrtcPublisher};
 use suiro_units::{BitRate, Duration, Time};
@@ -104,7 +104,7 @@ impl Source {
         match std::mem::replace(self, Self::Ended) {
             Self::Waits(camera) => {
                 let epoch = clock.epoch_unix_ns();
-                let camera = camera.beginning_at(target.rung);
+                let camera = camera.beginning_at(target.rung).with_keys_within(KEYS_WITHIN);
                 let feed = camera.start(clock.now(), target.rate, epoch, move || clock.now())?;
                 *self = Self::Runs(Box::new(feed), Some(target));
                 Ok(())

@@ -42,6 +42,7 @@ mod footage;
 mod pace;
 mod picture;
 mod scale;
+mod soft;
 mod source;
 
 use suiro_strict::Bounds;

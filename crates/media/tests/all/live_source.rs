@@ -189,3 +189,42 @@ fn a_smaller_size_begins_with_a_key_frame_and_keeps_the_stamp() {
     assert!(say(&mut source, 160, 121).contains("even sides"));
     assert!(say(&mut source, 64, 48).contains("cannot be stamped"));
 }
+
+#[test]
+fn a_key_frame_that_would_take_too_long_is_softer_and_the_details_come_back() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let within = Duration::from_millis(100);
+    let film_of = |within: Option<Duration>| {
+        let mut source = source(&ffmpeg, cache.path());
+        source.set_bitrate(BitRate::from_kbps(200)).unwrap();
+        within.iter().for_each(|within| source.keep_keys_within(*within));
+        let mut film = film(&mut source, START + Duration::from_secs(1));
+        source.request_key_frame();
+        film.extend(self::film(&mut source, START + Duration::from_secs(2)));
+        film
+    };
+    let bytes = |frame: &Captured| frame.encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
+    // 200 kbit/s for 100 ms.
+    let most = 2500;
+    assert!(bytes(&film_of(None)[0]) > most, "it would be too large");
+    let film = film_of(Some(within));
+    let keys: Vec<u64> =
+        film.iter().filter(|it| it.references.is_none()).map(|it| it.number).collect();
+    assert_eq!(keys, [0, 12]);
+    let mut decoder = Decoder::new().unwrap();
+    let mut shown = Picture::new(320, 240).unwrap();
+    for frame in &film {
+        assert!(frame.references.is_some() || bytes(frame) <= most, "{}", bytes(frame));
+        let encoded = frame.encoded.as_ref().expect("none may be skipped");
+        assert!(decoder.decode(&encoded.bytes, &mut shown).unwrap());
+        assert_eq!(shown.read_stamp().map(|stamp| u64::from(stamp.frame)), Some(frame.number));
+    }
+    // A second after the key frame, it looks as it would without one.
+    let footage = prepare(&ffmpeg, cache.path()).unwrap();
+    let mut whole = Picture::new(320, 240).unwrap();
+    footage.read(23, &mut whole).unwrap();
+    let differences = shown.luma().iter().zip(whole.luma()).skip(320 * 40);
+    let sum: u64 = differences.map(|(one, other)| u64::from(one.abs_diff(*other))).sum();
+    assert!(sum / (320 * 200) < 8, "{} on average", sum / (320 * 200));
+}

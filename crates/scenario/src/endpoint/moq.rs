@@ -292,7 +292,7 @@ pub enum MoqAdaptation {
     /// Nothing: the encoder's bit rate is constant.
     #[default]
     None,
-    /// The encoder: its bit rate, frame rate and size follow the rate at which QUIC sends, and how much waits for it.
+    /// The encoder: its bit rate, frame rate and size follow the rate at which QUIC sends, and how much waits for it. It begins with at most 300 kbit/s.
     Encoder,
     /// The viewer: the publisher has several qualities, each a track, and the viewer changes between them.
     Qualities,
