@@ -44,6 +44,8 @@ const DRAINED: Duration = Duration::from_secs(2);
 /// measured capacity is a little low, because each link of the path receives a packet before it sends it: with a
 /// publisher's and a viewer's link of 1 Mbit/s each, key frames of 6 kB show 0.7 to 0.8 Mbit/s, those of 20 kB 0.9 Mbit/s.
 const MARGIN: f64 = 1.25;
+/// The same for a quality that was tried and failed: where the measurement is not low, only what it shows is carried.
+const MARGIN_AGAIN: f64 = 1.1;
 /// For how long waiting must be short before a higher quality is tried.
 const CALM: Duration = Duration::from_secs(2);
 /// A quality that was given up, and any higher one, is not tried for this time. It doubles if the quality had been tried
@@ -304,9 +306,16 @@ impl<T> Switch<T> {
     fn up(&mut self, now: Time, playing: usize) {
         let barred = self.barred.filter(|(_, until)| now < *until).map(|(quality, _)| quality);
         let end = barred.unwrap_or(self.rates.len());
-        let higher = self.rates.get(playing + 1..end).unwrap_or_default();
-        let to = match self.arrivals.capacity(now).map(|capacity| capacity.mul_f64(MARGIN)) {
-            Some(carried) => higher.iter().rposition(|rate| *rate <= carried),
+        let first = playing + 1;
+        let higher = self.rates.get(first..end).unwrap_or_default();
+        let failed = self.barred.filter(|_| self.bar > BARRED).map(|(quality, _)| quality);
+        let margin = |quality| match failed {
+            Some(failed) if quality >= failed => MARGIN_AGAIN,
+            _ => MARGIN,
+        };
+        let to = match self.arrivals.capacity(now) {
+            Some(carried) => (0..higher.len())
+                .rfind(|&index| higher[index] <= carried.mul_f64(margin(first + index))),
             None => (!higher.is_empty()).then_some(0),
         };
         let soon = |key: u64, last: u64| key - last <= LEAD;
@@ -314,7 +323,7 @@ impl<T> Switch<T> {
             && self.next_key().zip(self.last).is_some_and(|(key, last)| soon(key, last))
         {
             self.until = self.next_key();
-            self.ask(now, playing + 1 + to);
+            self.ask(now, first + to);
         }
     }
 

@@ -29,6 +29,16 @@ struct Waiting {
     arrival: Arrival,
 }
 
+/// An order on its way.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    /// Bits that wait in front of it.
+    ahead: f64,
+    /// When it takes effect; `None` while something is in front of it.
+    due: Option<u64>,
+    order: Order,
+}
+
 /// A publisher, a path, and a viewer.
 struct Bench {
     queue: Queue,
@@ -39,7 +49,7 @@ struct Bench {
     /// Since which number each is sent, and to which it is received.
     since: Vec<Option<u64>>,
     reads: Vec<bool>,
-    orders: VecDeque<(u64, Order)>,
+    orders: VecDeque<Sent>,
     waits: Vec<Waiting>,
     switch: Switch<Arrival>,
     /// What was played, and when.
@@ -67,18 +77,22 @@ impl Bench {
     }
 
     fn order(&mut self, now: u64) {
-        let queued = self.waits.iter().map(|waiting| waiting.bits).sum::<f64>() / self.carries;
+        let waits = self.waits.iter().map(|waiting| waiting.bits).sum::<f64>();
         while let Some(order) = self.switch.take_order() {
             match order {
                 Order::Begin(quality) => self.reads[quality] = true,
                 Order::Stop(_) => {}
                 Order::End(quality) => self.reads[quality] = false,
             }
-            let waits = if self.queue == Queue::Path { queued as u64 } else { 0 };
-            self.orders.push_back((now + DELAY + waits, order));
+            let ahead = if self.queue == Queue::Path { waits } else { 0.0 };
+            self.orders.push_back(Sent { ahead, due: None, order });
         }
-        while let Some((_, order)) = self.orders.pop_front_if(|(due, _)| *due <= now) {
-            match order {
+        for sent in self.orders.iter_mut().filter(|sent| sent.ahead < 1.0) {
+            sent.due.get_or_insert(now + DELAY);
+        }
+        let is_due = |sent: &mut Sent| sent.due.is_some_and(|due| due <= now);
+        while let Some(sent) = self.orders.pop_front_if(is_due) {
+            match sent.order {
                 Order::Begin(quality) => {
                     let next = (now / PERIOD + 1) * PERIOD;
                     let waits = now >= PERIOD && next - now <= WAIT_MAX;
@@ -118,6 +132,9 @@ impl Bench {
         while let Some(Waiting { bits, arrival }) = self.waits.first_mut() {
             let part = bits.min(left);
             (*bits, left) = (*bits - part, left - part);
+            for sent in &mut self.orders {
+                sent.ahead -= part;
+            }
             if *bits > 0.0 {
                 break;
             }
@@ -233,6 +250,39 @@ fn a_picture_that_arrives_before_its_key_frame_is_played_after_it() {
     assert_eq!((switch.take_order(), switch.changes()), (Some(Order::Begin(0)), 0));
 }
 
+/// Runs rates of the path, in kbit/s, for so many frames each, and then `kbps`. In its last minute, the best quality that
+/// this carries must be played, or one that barely fits.
+fn settles(queue: Queue, before: &[(f64, u64)], kbps: f64) {
+    let rates = [230, 400, 850, 1700];
+    let mut bench = Bench::new(queue, kbps, &rates);
+    let mut number = 0;
+    for &(kbps, frames) in before {
+        bench.becomes(kbps);
+        bench.run(number..number + frames);
+        number += frames;
+    }
+    bench.becomes(kbps);
+    bench.run(number..number + 4000);
+    bench.check();
+    let shares = bench.shares(number + 2500, number + 4000);
+    // One that barely fits may be tried now and then, and left.
+    let sure = rates.iter().rposition(|rate| *rate as f64 <= kbps * 0.8).unwrap_or(0);
+    let most = rates.iter().rposition(|rate| *rate as f64 <= kbps).unwrap_or(0);
+    assert!(shares[sure..=most].iter().sum::<f64>() > 0.8, "{kbps}: {shares:?}");
+    let (gap, took) = bench.worst(number + 2500);
+    assert!(gap < Duration::from_secs(1), "{kbps}: a gap of {gap}");
+    assert!(took < Duration::from_secs(2), "{kbps}: {took} late");
+}
+
+/// What random cases have found: a quality that is a little more than the path carries was tried until it took a fifth of
+/// the time.
+#[test]
+fn a_quality_that_almost_fits_is_tried_rarely() {
+    settles(Queue::Path, &[(3056.431714010731, 5)], 1521.2409987846263);
+    let before = [(3351.328966843046, 388), (917.1732783789945, 127)];
+    settles(Queue::Path, &before, 1515.9635081441022);
+}
+
 proptest! {
     /// From any rates of the path before, when what has failed may be tried again.
     #[test]
@@ -241,25 +291,6 @@ proptest! {
         kbps in 400f64..4000.0,
         sender: bool,
     ) {
-        let queue = if sender { Queue::Sender } else { Queue::Path };
-        let rates = [230, 400, 850, 1700];
-        let mut bench = Bench::new(queue, kbps, &rates);
-        let mut number = 0;
-        for (kbps, frames) in before {
-            bench.becomes(kbps);
-            bench.run(number..number + frames);
-            number += frames;
-        }
-        bench.becomes(kbps);
-        bench.run(number..number + 4000);
-        bench.check();
-        let shares = bench.shares(number + 2500, number + 4000);
-        // One that barely fits may be tried now and then, and left.
-        let sure = rates.iter().rposition(|rate| *rate as f64 <= kbps * 0.8).unwrap_or(0);
-        let most = rates.iter().rposition(|rate| *rate as f64 <= kbps * 1.0).unwrap_or(0);
-        prop_assert!(shares[sure..=most].iter().sum::<f64>() > 0.8, "{kbps}: {shares:?}");
-        let (gap, took) = bench.worst(number + 2500);
-        prop_assert!(gap < Duration::from_secs(1), "{kbps}: a gap of {gap}");
-        prop_assert!(took < Duration::from_secs(2), "{kbps}: {took} late");
+        settles(if sender { Queue::Sender } else { Queue::Path }, &before, kbps);
     }
 }
