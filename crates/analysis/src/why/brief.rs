@@ -43,8 +43,10 @@ fn interruptions(trials: &[One]) -> Vec<(String, i64)> {
     };
     let stalls = metric("player.stalls");
     let freezes = metric("video.freezes").filter(|_| stalls.is_none());
-    let kinds = [(Effect::Stall, "stall", stalls), (Effect::Freeze, "freeze", freezes)];
-    let clause = |(effect, noun, counted): (Effect, &str, Option<f64>)| {
+    let (stalled, frozen) = (metric("player.stall_s"), metric("video.freeze_s"));
+    let kinds =
+        [(Effect::Stall, "stall", stalls, stalled), (Effect::Freeze, "freeze", freezes, frozen)];
+    let clause = |(effect, noun, counted, lasted): (Effect, &str, Option<f64>, Option<f64>)| {
         let found = Found::of(trials, |it| it.effect == effect);
         if found.all.is_empty() {
             // One that is too short to be explained is counted all the same.
@@ -55,7 +57,7 @@ fn interruptions(trials: &[One]) -> Vec<(String, i64)> {
             };
             return none.then(|| (format!("no {noun}{many}"), 0));
         }
-        Some((found.told(noun), found.in_all()))
+        Some((found.told(noun, counted.zip(lasted)), found.in_all()))
     };
     kinds.into_iter().filter_map(clause).collect()
 }
@@ -89,13 +91,19 @@ impl<'a> Found<'a> {
         self.all.iter().copied().max_by_key(|it| since(it.to_ns, it.from_ns))
     }
 
-    /// `3 stalls, 4.5 s in all, the longest 2.0 s at 14.0 s because the link fell …`
-    fn told(&self, noun: &str) -> String {
+    /// `3 stalls, 4.5 s in all, the longest 2.0 s at 14.0 s because the link fell …`. Number and seconds are those of the
+    /// metrics, where there are any: they count what is too short to be explained, too.
+    fn told(&self, noun: &str, metrics: Option<(f64, f64)>) -> String {
         let Some(longest) = self.longest() else { return String::new() };
-        let times = count(self.all.len(), noun);
-        let opening = match (self.had, self.all.len()) {
+        let explained = (self.all.len(), self.in_all());
+        let (number, in_all) = match metrics {
+            Some((number, seconds)) if self.had.1 == 1 => (number as usize, (seconds * 1e9) as i64),
+            _ => explained,
+        };
+        let times = count(number, noun);
+        let opening = match (self.had, number) {
             ((_, 1), 1) => format!("{times} of"),
-            ((_, 1), _) => format!("{times}, {} in all, the longest", span(self.in_all())),
+            ((_, 1), _) => format!("{times}, {} in all, the longest", span(in_all)),
             ((had, of), 1) => format!("{times} in {had} of {of} repetitions,"),
             ((had, of), _) => format!("{times} in {had} of {of} repetitions, the longest"),
         };

@@ -97,6 +97,13 @@ fn the_longest_of_several_stalls_has_the_cause() {
         "2 stalls, 2.5 s in all, the longest 2.0 s at 9.0 s because the link lost 7 packets; 1.0 % of packets were lost at \
          random and 0.5 % in the queue"
     );
+    // A third one was too short to be explained; the metrics, which stand in the table, count it.
+    let counted = [("player.stalls", 3.0), ("player.stall_s", 2.56)];
+    let text = told(&[(&trial, &counted, vec![stall(3.0, 3.5), stall(9.0, 11.0)])]).unwrap();
+    assert!(
+        text.starts_with("3 stalls, 2.6 s in all, the longest 2.0 s at 9.0 s because"),
+        "{text}"
+    );
     let none: Told = (&trial, &[("player.stalls", 0.0)], Vec::new());
     let text = told(&[none.clone(), (&trial, &stalls, vec![stall(9.0, 11.0)])]).unwrap();
     assert!(text.starts_with("1 stall in 1 of 2 repetitions, 2.0 s at 9.0 s because"), "{text}");
