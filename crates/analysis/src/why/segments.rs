@@ -441,10 +441,11 @@ impl<'a, 'v> Story<'a, 'v> {
         let shares = self.shares(before.t_ns, ended);
         let came = goodput(before, ended).map_or(String::new(), |bps| format!(" at {}", rate(bps)));
         let told = self.told(&shares, before.t_ns, ended);
+        let change = change(&self.records.rungs, was, is);
         let mut sentence = format!(
             "quality fell from {} to {} at {}: the segment before came{came}; {}",
-            rate(was as f64),
-            rate(is as f64),
+            change.from,
+            change.to,
             seconds(after.t_ns),
             told.text()
         );
@@ -465,7 +466,7 @@ impl<'a, 'v> Story<'a, 'v> {
             chain,
             sentence,
             because,
-            change: Some(change(&self.records.rungs, was, is)),
+            change: Some(change),
         }
     }
 }
