@@ -88,13 +88,14 @@ pub fn prove(
     }
     let lab = Lab::new(args, &manifest, &guests, &orders)?;
     let all: Vec<Run> = (0..variants.len()).map(|variant| (variant, 0)).collect();
-    let mut found = lab.run(&variants, &all)?;
+    let mut found = lab.run(&mut variants, &all)?;
     let effect = |question: &Question| &causes[question.trial].why().effects[question.effect];
     let mut answers: Vec<Answer> =
         questions.iter().map(|question| Answer::of(question, effect(question), &found)).collect();
     let joint = join(&orders, (&questions, &mut answers), causes, &mut variants);
-    let joint: Vec<Run> = joint.into_iter().map(|variant| (variant, 0)).collect();
-    found.extend(lab.run(&variants, &joint)?);
+    let joint = joint.into_iter().map(|variant| (variant, 0));
+    let joint: Vec<Run> = joint.filter(|run| !found.contains_key(run)).collect();
+    found.extend(lab.run(&mut variants, &joint)?);
     for (question, answer) in questions.iter().zip(&mut answers) {
         answer.joined(question, effect(question), &found);
     }
@@ -102,7 +103,7 @@ pub fn prove(
     let again: BTreeSet<usize> =
         proved.filter_map(|(question, it)| Some(it.asked(question)?.variant)).collect();
     let again = again.into_iter().flat_map(|variant| (1..args.seeds).map(move |n| (variant, n)));
-    found.extend(lab.run(&variants, &again.collect::<Vec<_>>())?);
+    found.extend(lab.run(&mut variants, &again.collect::<Vec<_>>())?);
     for (question, answer) in questions.iter().zip(&mut answers) {
         answer.repeat(question, effect(question), (&found, args.seeds));
     }
@@ -256,8 +257,21 @@ impl<'a> Lab<'a> {
         Ok(Self { orders, guests, packages, jobs, work, events: (sender, events) })
     }
 
-    /// Runs some of the variants.
-    fn run(&self, variants: &[Variant], runs: &[Run]) -> Result<Found> {
+    /// Runs some of the variants. One that ends too early to be valid is run to the end of its trial.
+    fn run(&self, variants: &mut [Variant], runs: &[Run]) -> Result<Found> {
+        let mut found = self.run_once(variants, runs)?;
+        let whole = |variant: &Variant| self.orders[&variant.trial].setup.duration;
+        let failed = |run: &&Run| found.get(run).is_some_and(Result::is_err);
+        let is_cut = |run: &&Run| variants[run.0].setup.duration < whole(&variants[run.0]);
+        let again: Vec<Run> = runs.iter().filter(failed).filter(is_cut).copied().collect();
+        for (variant, _) in &again {
+            variants[*variant].setup.duration = whole(&variants[*variant]);
+        }
+        found.extend(self.run_once(variants, &again)?);
+        Ok(found)
+    }
+
+    fn run_once(&self, variants: &[Variant], runs: &[Run]) -> Result<Found> {
         if runs.is_empty() {
             return Ok(Found::new());
         }
@@ -281,8 +295,11 @@ impl<'a> Lab<'a> {
         let order = &self.orders[&variant.trial];
         let own = order.trial.seed;
         let seed = if number == 0 { own } else { own.nth(number.into()) };
-        let trial =
-            PlannedTrial { seed, folder: format!("trials/{at}/{number}"), ..order.trial.clone() };
+        let trial = PlannedTrial {
+            seed,
+            folder: format!("trials/{at}/{number}/{}", variant.setup.duration.as_nanos()),
+            ..order.trial.clone()
+        };
         let mut setup = variant.setup.clone();
         // What would begin later makes a trial invalid that ends before.
         setup.endpoints.retain(|endpoint| endpoint.start < setup.duration);
