@@ -23,12 +23,82 @@ const OF_THE_START: &[&str] = &["encoder", "pacing", "link_rate"];
 const START_MS: f64 = 2000.0;
 
 /// An effect and its causes, as the program says.
+#[derive(Clone)]
 pub struct Found {
     effect: String,
     from_ms: f64,
     to_ms: f64,
-    causes: Vec<(String, f64)>,
+    causes: Vec<Named>,
     sentence: String,
+}
+
+/// A cause, its share, and what the trial without it showed.
+#[derive(Clone)]
+struct Named {
+    cause: String,
+    share: f64,
+    proof: Option<String>,
+}
+
+/// The same without the causes that their own proof refuted.
+pub fn without_refuted(found: &[Found]) -> Vec<Found> {
+    let mut found = found.to_vec();
+    for effect in &mut found {
+        effect.causes.retain(|named| named.proof.as_deref() != Some("refuted"));
+    }
+    found
+}
+
+/// How many causes were named and how many faults showed, and what proof said of the causes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tally {
+    /// Causes that were named and acted, or were a consequence of what acted; and those that did not.
+    pub right: u32,
+    pub wrong: u32,
+    /// Faults with an effect at the time; and those of them that were named.
+    pub seen: u32,
+    pub named: u32,
+    /// Of those that were named and acted: proved, refuted, not tried. And of those that did not act.
+    pub of_right: [u32; 3],
+    pub of_wrong: [u32; 3],
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Self) {
+        let Self { right, wrong, seen, named, of_right, of_wrong } = other;
+        for (sum, more) in [
+            (&mut self.right, right),
+            (&mut self.wrong, wrong),
+            (&mut self.seen, seen),
+            (&mut self.named, named),
+        ] {
+            *sum += more;
+        }
+        self.of_right.iter_mut().zip(of_right).for_each(|(sum, more)| *sum += more);
+        self.of_wrong.iter_mut().zip(of_wrong).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ratio = |of: u32, all: u32| match all {
+            0 => "-".to_owned(),
+            all => format!("{:.3}", f64::from(of) / f64::from(all)),
+        };
+        let (precision, recall) =
+            (ratio(self.right, self.right + self.wrong), ratio(self.named, self.seen));
+        write!(
+            f,
+            "precision {precision} ({} of {}), recall {recall} ({} of {}); \
+             proved, refuted, not tried: {:?} of those that acted, {:?} of the others",
+            self.right,
+            self.right + self.wrong,
+            self.named,
+            self.seen,
+            self.of_right,
+            self.of_wrong
+        )
+    }
 }
 
 impl Found {
@@ -89,7 +159,11 @@ pub fn read(json: &str) -> Result<Vec<Found>, String> {
             from_ms: effect["from_s"].as_f64()? * 1e3,
             to_ms: effect["to_s"].as_f64()? * 1e3,
             causes: causes
-                .filter_map(|it| Some((it["cause"].as_str()?.to_owned(), it["share"].as_f64()?)))
+                .filter_map(|it| {
+                    let proof = it["proof"]["verdict"].as_str().map(str::to_owned);
+                    let cause = it["cause"].as_str()?.to_owned();
+                    Some(Named { cause, share: it["share"].as_f64()?, proof })
+                })
                 .collect(),
             sentence: effect["sentence"].as_str()?.to_owned(),
         })
@@ -97,37 +171,52 @@ pub fn read(json: &str) -> Result<Vec<Found>, String> {
     effects.iter().map(|effect| one(effect).ok_or_else(|| effect.to_string())).collect()
 }
 
-/// The verdict about a case, and a line for each effect.
-pub fn judge(case: &Case, found: &[Found]) -> (Verdict, Vec<String>) {
+/// What is right about a case, a line for each effect, and the numbers.
+pub fn judge(case: &Case, found: &[Found]) -> (Verdict, Vec<String>, Tally) {
     let (mut named, mut near) = (vec![false; case.faults.len()], false);
     let (mut lied, mut seen) = (false, vec![false; case.faults.len()]);
-    let mut lines = Vec::new();
+    let (mut lines, mut tally) = (Vec::new(), Tally::default());
     for effect in found {
         let acting: Vec<usize> =
             (0..case.faults.len()).filter(|at| acts(&case.faults[*at], effect)).collect();
         acting.iter().for_each(|at| seen[*at] = true);
         let mut mark = ' ';
-        for (cause, _) in effect.causes.iter().filter(|(_, share)| *share >= SAID) {
-            let right = acting.iter().find(|at| case.faults[**at].kind.right().contains(&&**cause));
-            let about = acting.iter().any(|at| case.faults[*at].kind.near().contains(&&**cause));
+        for said in effect.causes.iter().filter(|named| named.share >= SAID) {
+            let cause = &*said.cause;
+            let right = acting.iter().find(|at| case.faults[**at].kind.right().contains(&cause));
+            let about = acting.iter().any(|at| case.faults[*at].kind.near().contains(&cause));
             // A viewer's buffer grows with whatever disturbed it.
             let about = about || (cause == "jitter_buffer" && !acting.is_empty());
             match right {
                 Some(at) => named[*at] = true,
                 None if about => near = true,
-                None if effect.is_own(cause) => {}
+                None if effect.is_own(cause) => continue,
                 None => (lied, mark) = (true, '!'),
             }
+            let acted = right.is_some() || about;
+            let (sum, proofs) = match acted {
+                true => (&mut tally.right, &mut tally.of_right),
+                false => (&mut tally.wrong, &mut tally.of_wrong),
+            };
+            *sum += 1;
+            let verdicts = ["proved", "refuted", "not_tried"];
+            let proof = verdicts.iter().position(|word| said.proof.as_deref() == Some(word));
+            proof.into_iter().for_each(|at| proofs[at] += 1);
         }
         let causes: Vec<String> = effect
             .causes
             .iter()
-            .filter(|(_, share)| *share >= 0.05)
-            .map(|(cause, share)| format!("{cause} {:.0}", share * 100.0))
+            .filter(|named| named.share >= 0.05)
+            .map(|Named { cause, share, proof }| {
+                let proof = proof.as_ref().map_or(String::new(), |proof| format!(" {proof}"));
+                format!("{cause} {:.0}{proof}", share * 100.0)
+            })
             .collect();
         lines.push(format!("    {mark} [{}] {}", causes.join(", "), effect.sentence));
     }
-    (verdict(case, found, lied, near, &named, &seen), lines)
+    let count = |flags: &[bool]| flags.iter().filter(|flag| **flag).count() as u32;
+    (tally.seen, tally.named) = (count(&seen), count(&named));
+    (verdict(case, found, lied, near, &named, &seen), lines, tally)
 }
 
 fn verdict(

@@ -2,7 +2,8 @@
 //! not know of; and how often `suiro why` is right about them.
 //!
 //! `cargo test -p suiro --test why -- bank` runs all of them and prints a line for each and a table. `bank 7 8` runs those
-//! of seeds 7 and 8, `bank tuned` and `bank held-out` two thirds and the other third. With `SUIRO_BANK` set to a folder,
+//! of seeds 7 and 8, `bank tuned` and `bank held-out` two thirds and the other third. `bank prove` proves each cause by the
+//! trial without it, and judges what is left without those that this refutes as well. With `SUIRO_BANK` set to a folder,
 //! trials are kept there, and used if they are there already; `SUIRO_BANK_PROGRAM` is another program to judge.
 
 mod cases;
@@ -16,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cases::{CASES, Case, is_held_out};
-use judge::{Found, Verdict};
+use judge::{Found, Tally, Verdict};
 
 /// Trials at one time.
 const ABREAST: usize = 2;
@@ -36,41 +37,70 @@ pub fn run(words: &[&str]) -> usize {
     let folder = std::env::var_os("SUIRO_BANK").map(PathBuf::from);
     let temporary = tempfile::tempdir().expect("a folder for trials");
     let folder = folder.unwrap_or_else(|| temporary.path().to_owned());
-    let judged = judged(&seeds, &folder);
+    let prove = words.contains(&"prove");
+    let judged = judged(&seeds, &folder, prove);
     for held_out in [false, true] {
-        let of = judged.iter().filter(|(seed, _)| is_held_out(**seed) == held_out);
-        print_table(if held_out { "held out" } else { "tuned" }, of.map(|(_, verdict)| verdict));
+        let of = || judged.iter().filter(|(seed, _)| is_held_out(**seed) == held_out);
+        let what = if held_out { "held out" } else { "tuned" };
+        print_table(what, of().map(|(_, judged)| &judged.before));
+        if prove {
+            let what = format!("{what}, without what is refuted");
+            print_table(&what, of().map(|(_, judged)| &judged.after));
+        }
     }
-    judged.values().filter(|verdict| **verdict == Verdict::NotRun).count()
+    judged.values().filter(|judged| judged.before.0 == Verdict::NotRun).count()
 }
 
-fn judged(seeds: &[u64], folder: &Path) -> BTreeMap<u64, Verdict> {
+/// How right the program is about a case: as it is, and without the causes that it refutes itself.
+struct Judged {
+    before: One,
+    after: One,
+}
+
+/// The verdict, the faults of the case, and the numbers.
+type One = (Verdict, usize, Tally);
+
+fn judged(seeds: &[u64], folder: &Path, prove: bool) -> BTreeMap<u64, Judged> {
     let (next, all) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let work = || {
         while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
             let case = Case::of(*seed);
-            let (verdict, lines) = match found(&case, folder) {
-                Ok(found) => judge::judge(&case, &found),
-                Err(reason) => (Verdict::NotRun, vec![reason]),
+            let (found, problem) = match found(&case, folder, prove) {
+                Ok(found) => (found, None),
+                Err(reason) => (Vec::new(), Some(reason)),
             };
+            let (mut before, mut lines, tally) = judge::judge(&case, &found);
+            let (mut after, _, tally_after) = judge::judge(&case, &judge::without_refuted(&found));
+            if let Some(problem) = problem {
+                (before, after) = (Verdict::NotRun, Verdict::NotRun);
+                lines.push(problem);
+            }
             let held_out = if is_held_out(*seed) { " (held out)" } else { "" };
-            println!("{verdict:8} {}{held_out}\n{}", case.name(), lines.join("\n"));
-            all.lock().unwrap().insert(*seed, verdict);
+            println!("{before:8} {}{held_out}\n{}", case.name(), lines.join("\n"));
+            let faults = case.faults.len();
+            let judged =
+                Judged { before: (before, faults, tally), after: (after, faults, tally_after) };
+            all.lock().unwrap().insert(*seed, judged);
         }
     };
     std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
     all.into_inner().unwrap()
 }
 
-fn print_table<'a>(what: &str, verdicts: impl Iterator<Item = &'a Verdict>) {
-    let verdicts: Vec<&Verdict> = verdicts.collect();
-    let count = |verdict: Verdict| verdicts.iter().filter(|it| ***it == verdict).count();
+fn print_table<'a>(what: &str, judged: impl Iterator<Item = &'a One>) {
+    let judged: Vec<&One> = judged.collect();
+    let count = |verdict: Verdict| judged.iter().filter(|it| it.0 == verdict).count();
     let all = Verdict::ALL.map(|verdict| format!("{verdict} {}", count(verdict)));
-    println!("{what}: {} cases: {}", verdicts.len(), all.join(", "));
+    println!("{what}: {} cases: {}", judged.len(), all.join(", "));
+    for (faults, words) in ["no fault", "one fault", "two faults"].iter().enumerate() {
+        let mut sum = Tally::default();
+        judged.iter().filter(|it| it.1 == faults).for_each(|it| sum.add(&it.2));
+        println!("    {words}: {sum}");
+    }
 }
 
 /// The effects of a case by `suiro why`, after a trial of it.
-fn found(case: &Case, folder: &Path) -> Result<Vec<Found>, String> {
+fn found(case: &Case, folder: &Path, prove: bool) -> Result<Vec<Found>, String> {
     let out = folder.join(format!("case-{:03}", case.seed));
     if !out.join("summary.json").exists() {
         let this = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -82,8 +112,9 @@ fn found(case: &Case, folder: &Path) -> Result<Vec<Found>, String> {
         let run = ["run", &file, "--out", &out, "--virtual", "--retries", "0", "--seed", "7"];
         output(&run)?;
     }
-    let json = output(&["why", &out.display().to_string(), "--json"])?;
-    judge::read(&json)
+    let out = out.display().to_string();
+    let proof: &[&str] = if prove { &["--prove", "--seeds", "1", "--jobs", "1"] } else { &[] };
+    judge::read(&output(&[&["why", &out, "--json"], proof].concat())?)
 }
 
 /// What the program prints.
