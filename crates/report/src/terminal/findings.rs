@@ -107,21 +107,36 @@ fn one(finding: &Finding, width: usize, ink: Ink) -> String {
     out
 }
 
-/// A text in lines of at most `width` characters, broken between words.
+/// A text in lines of at most `width` characters, broken between words, but not between a number and its unit.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut words = text.split_whitespace().peekable();
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    while let Some(word) = words.next() {
+        let mut word = word.to_owned();
+        while let Some(unit) = words.next_if(|next| word.ends_with(is_digit) && is_unit(next)) {
+            word = format!("{word} {unit}");
+        }
         let line = lines.last_mut().expect("there is one always");
         if line.is_empty() {
-            line.push_str(word);
-        } else if chars(line) + 1 + chars(word) <= width {
+            line.push_str(&word);
+        } else if chars(line) + 1 + chars(&word) <= width {
             line.push(' ');
-            line.push_str(word);
+            line.push_str(&word);
         } else {
-            lines.push(word.to_owned());
+            lines.push(word);
         }
     }
     lines
+}
+
+fn is_digit(last: char) -> bool {
+    last.is_ascii_digit()
+}
+
+fn is_unit(word: &str) -> bool {
+    let unit = word.trim_end_matches([',', ';', ':', '.', ')']);
+    let units = ["%", "s", "ms", "µs", "B", "kB", "MB", "bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
+    units.contains(&unit)
 }
 
 /// A published table: in each place what was measured, what was printed, and their quotient.
@@ -179,6 +194,17 @@ fn words(entry: &ComparedEntry) -> String {
 mod tests {
     use super::*;
     use suiro_record::ComparedRow;
+
+    #[test]
+    fn a_number_stays_on_the_line_of_its_unit() {
+        let text = "because the link fell from 8 Mbit/s to 300 kbit/s at 12.0 s; 7 packets";
+        let lines = wrapped(text, 30);
+        assert_eq!(
+            lines,
+            ["because the link fell from", "8 Mbit/s to 300 kbit/s at", "12.0 s; 7 packets"]
+        );
+        assert!(wrapped(text, 12).iter().any(|line| line == "300 kbit/s"));
+    }
 
     fn finding(id: &str, verdict: Option<FindingVerdict>) -> Finding {
         Finding {
