@@ -27,6 +27,7 @@ mod run;
 mod screens;
 mod sources;
 mod stream;
+mod tidy;
 mod uncompressed;
 mod uncompressed_send;
 mod uncompressed_streams;

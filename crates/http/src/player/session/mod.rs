@@ -6,18 +6,20 @@
 //! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
 //! one request at a time, as a browser's player has for each kind of media.
 
+mod config;
+
 use suiro_abr::playout::Totals;
-use suiro_abr::{
-    Algorithm, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
-};
+use suiro_abr::{Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State};
 use suiro_endpoint::Absence;
-use suiro_scenario::{Download, Protocol};
+use suiro_scenario::Protocol;
 use suiro_units::{BitRate, Bytes, Duration, Time};
+
+pub use config::Config;
 
 use super::frames::{Frame, Frames};
 use super::live::{captured, join_at, zero_ns};
 pub use super::request::{Fetch, LANES, Progress, View, What};
-pub(crate) use super::request::{Fetched, Head, Piece, Room, Underway};
+pub(crate) use super::request::{Fetched, Head, Piece, Underway};
 use super::retry;
 use super::track::{Situation, Step, TrackState};
 use super::watch::Abandoned;
@@ -26,10 +28,6 @@ use crate::presentation::{
 };
 use crate::url::Url;
 
-/// The largest segment, in bytes.
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
-/// The largest initialisation segment, in bytes.
-const INIT_BYTES_MAX: u64 = 1 << 20;
 /// The most by which a live player changes its speed to keep its latency: too little to be heard.
 const SPEED_CHANGE: f64 = 0.05;
 /// How far the latency may be off before the speed changes.
@@ -38,29 +36,6 @@ const LATENCY_TOLERANCE: Duration = Duration::from_millis(100);
 const LATENCY_DRIFT: Duration = Duration::from_secs(12);
 /// The shortest time between two fetches of a manifest, whatever it asks for.
 const REFRESH_LEAST: Duration = Duration::from_millis(250);
-
-/// What the session is to play, and how.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The manifest.
-    pub url: Url,
-    /// What the manifest is.
-    pub protocol: Protocol,
-    /// How rungs are chosen.
-    pub algorithm: Algorithm,
-    /// The most media to hold; at least two segments are held whatever this says.
-    pub buffer: Duration,
-    /// How segments are taken.
-    pub download: Download,
-    /// Latency to play a live stream at; `None`: as the manifest suggests, else three segments.
-    pub target_latency: Option<Duration>,
-    /// The wall clock at the epoch, in nanoseconds since 1970.
-    pub epoch_unix_ns: u64,
-    /// True if a segment that comes too slowly is given up for one of a lower rung.
-    pub abandon: bool,
-    /// True if the bodies of segments are wanted, to be saved.
-    pub keep_bodies: bool,
-}
 
 /// The manifest's lane.
 #[derive(Debug)]
@@ -563,32 +538,6 @@ impl Session {
         }
         track.choice = None;
         false
-    }
-}
-
-impl Config {
-    fn fetch(&self, number: u64, track: &mut TrackState, what: What, resource: Resource) -> Fetch {
-        let room = match &what {
-            What::Segment { segment, .. } if self.download == Download::Stream => {
-                Some(Room { start: segment.start, duration: segment.duration })
-            }
-            _ => None,
-        };
-        let (bytes_max, keep_body) = match what {
-            What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
-            What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies),
-            What::Segment { .. } => (SEGMENT_BYTES_MAX, self.keep_bodies),
-        };
-        Fetch {
-            number,
-            lane: track.index + 1,
-            attempt: track.attempt(&what),
-            what,
-            resource,
-            bytes_max,
-            keep_body,
-            room,
-        }
     }
 }
 

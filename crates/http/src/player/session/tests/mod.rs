@@ -3,6 +3,7 @@
 mod world;
 
 use proptest::prelude::*;
+use suiro_abr::Algorithm;
 use suiro_scenario::HlsRungs;
 
 use super::*;

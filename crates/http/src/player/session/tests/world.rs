@@ -1,7 +1,7 @@
 //! What the session's tests run in: our own origin's manifests over a model of a link, in virtual time.
 
 use suiro_abr::Algorithm;
-use suiro_scenario::HlsRungs;
+use suiro_scenario::{Download, HlsRungs};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::super::*;

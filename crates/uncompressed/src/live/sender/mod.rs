@@ -546,5 +546,4 @@ fn fill(
 }
 
 #[cfg(test)]
-#[path = "sender_tests.rs"]
 mod tests;

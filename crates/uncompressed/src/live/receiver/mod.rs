@@ -426,5 +426,4 @@ fn blank(lane: &ReceiverLaneConfig) -> ReceiverLane {
 }
 
 #[cfg(test)]
-#[path = "receiver_tests.rs"]
 mod tests;

@@ -429,5 +429,4 @@ pub fn legs(lane: u32, legs: &[Leg]) -> Result<(), Refusal> {
 }
 
 #[cfg(test)]
-#[path = "command_tests.rs"]
 mod tests;

@@ -1,0 +1,72 @@
+//! What a session is to play, how, and how much it takes.
+
+use suiro_abr::Algorithm;
+use suiro_scenario::{Download, Protocol};
+use suiro_units::Duration;
+
+use super::super::request::Room;
+use super::super::track::TrackState;
+use super::{Fetch, What};
+use crate::presentation::{MANIFEST_BYTES_MAX, Resource};
+use crate::url::Url;
+
+/// The largest segment, in bytes.
+const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+/// The largest initialisation segment, in bytes.
+const INIT_BYTES_MAX: u64 = 1 << 20;
+
+/// What the session is to play, and how.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The manifest.
+    pub url: Url,
+    /// What the manifest is.
+    pub protocol: Protocol,
+    /// How rungs are chosen.
+    pub algorithm: Algorithm,
+    /// The most media to hold; at least two segments are held whatever this says.
+    pub buffer: Duration,
+    /// How segments are taken.
+    pub download: Download,
+    /// Latency to play a live stream at; `None`: as the manifest suggests, else three segments.
+    pub target_latency: Option<Duration>,
+    /// The wall clock at the epoch, in nanoseconds since 1970.
+    pub epoch_unix_ns: u64,
+    /// True if a segment that comes too slowly is given up for one of a lower rung.
+    pub abandon: bool,
+    /// True if the bodies of segments are wanted, to be saved.
+    pub keep_bodies: bool,
+}
+
+impl Config {
+    /// The fetch of a resource of a track.
+    pub(super) fn fetch(
+        &self,
+        number: u64,
+        track: &mut TrackState,
+        what: What,
+        resource: Resource,
+    ) -> Fetch {
+        let room = match &what {
+            What::Segment { segment, .. } if self.download == Download::Stream => {
+                Some(Room { start: segment.start, duration: segment.duration })
+            }
+            _ => None,
+        };
+        let (bytes_max, keep_body) = match what {
+            What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
+            What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies),
+            What::Segment { .. } => (SEGMENT_BYTES_MAX, self.keep_bodies),
+        };
+        Fetch {
+            number,
+            lane: track.index + 1,
+            attempt: track.attempt(&what),
+            what,
+            resource,
+            bytes_max,
+            keep_body,
+            room,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The house stays tidy: files of at most 600 lines, modules where their names say, subjects of commits that fit a line.
+//! Functions of at most 70 lines are clippy's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LINES_MAX: usize = 600;
+const SUBJECT_MAX: usize = 72;
+
+/// Larger files; the list only gets shorter.
+const LARGER: &[&str] = &["webrtc/src/peer/mod.rs"];
+
+/// Every Rust file below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// What is untidy about a file of `src`, whose name is from the folder of crates.
+fn faults(name: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let lines = text.lines().count();
+    let is_large = lines > LINES_MAX;
+    if is_large && !LARGER.contains(&name) {
+        faults.push(format!(
+            "{name} has {lines} lines, and may have {LINES_MAX}: split it by its ideas"
+        ));
+    }
+    if !is_large && LARGER.contains(&name) {
+        faults.push(format!("{name} is small enough: take it from the list"));
+    }
+    if text.lines().any(|line| line.trim_start().starts_with("#[path")) {
+        faults.push(format!("{name} has #[path]: put the module where its name says"));
+    }
+    faults
+}
+
+#[test]
+fn files_are_small_and_modules_are_where_their_names_say() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap() {
+        let folder = entry.unwrap().path().join("src");
+        if folder.is_dir() {
+            sources(&folder, &mut found);
+        }
+    }
+    assert!(found.len() > 500, "{} files", found.len());
+    let faults: Vec<String> = found
+        .iter()
+        .flat_map(|file| {
+            let name = file.strip_prefix(&crates).unwrap().to_str().unwrap();
+            faults(name, &std::fs::read_to_string(file).unwrap())
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn untidy_files_are_found() {
+    let long = "\n".repeat(LINES_MAX + 1);
+    assert!(faults("link/src/lib.rs", &long)[0].contains("has 601 lines"));
+    assert_eq!(faults(LARGER[0], &long), [""; 0]);
+    assert!(faults(LARGER[0], "")[0].contains("take it from the list"));
+    assert!(faults("x.rs", "mod a;\n#[path = \"b.rs\"]\nmod c;\n")[0].contains("#[path]"));
+}
+
+/// The latest commits. Where there is no history, as in an archive of the sources, there is nothing to look at.
+#[test]
+fn subjects_of_commits_fit_a_line() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let log = Command::new("git").args(["-C", folder, "log", "-10", "--format=%s"]).output();
+    let Some(log) = log.ok().filter(|log| log.status.success()) else {
+        eprintln!("skipped: there is no git, or no history");
+        return;
+    };
+    let subjects = String::from_utf8(log.stdout).unwrap();
+    let long: Vec<&str> =
+        subjects.lines().filter(|line| line.chars().count() > SUBJECT_MAX).collect();
+    assert!(long.is_empty(), "longer than {SUBJECT_MAX} characters:\n{}", long.join("\n"));
+}
