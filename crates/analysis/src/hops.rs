@@ -6,6 +6,7 @@ use suiro_record::LinkTotals;
 use suiro_record::tables::HopRow;
 use suiro_record::words::Verdict;
 
+use crate::link::Direction;
 use crate::view::View;
 
 /// One direction of a link, as captures at its ends saw it.
@@ -18,8 +19,9 @@ pub(crate) struct Hop<'a> {
     pub whole: Option<&'a HopRow>,
     /// Each 100 ms within the trial.
     pub spans: Vec<&'a HopRow>,
-    /// When the packets were sent that were still in the link at the end.
-    in_flight: Vec<i64>,
+    /// Packets that were still on their way at the end, and when these were sent.
+    in_flight: i64,
+    left: Vec<(i64, f64)>,
     /// What the link itself counted; `None` for a plain cable.
     totals: Option<&'a LinkTotals>,
     duration_ns: i64,
@@ -31,22 +33,42 @@ pub(crate) fn hops<'a>(view: &View<'a>) -> Vec<Hop<'a>> {
     for row in &view.records.hops {
         found.entry((&*row.link, row.direction)).or_default().push(row);
     }
+    let queued: u64 = view.links().iter().filter_map(|own| Some(own.totals?.queued)).sum();
     let hop = |((link, direction), rows): ((&'a str, _), Vec<&'a HopRow>)| {
         let own = view.links().iter().find(|it| it.link == link && it.direction == direction);
-        let packets = own.into_iter().flat_map(|own| &own.rows);
-        let queued = packets.filter(|row| row.verdict == Verdict::Queued);
         let is_within = |t_ns: i64| (0..view.duration_ns).contains(&t_ns);
-        Hop {
-            link,
-            direction,
-            whole: rows.iter().find(|row| row.t_ns.is_none()).copied(),
-            spans: rows.into_iter().filter(|row| row.t_ns.is_some_and(is_within)).collect(),
-            in_flight: queued.map(|row| row.t_ns).collect(),
-            totals: own.and_then(|own| own.totals),
-            duration_ns: view.duration_ns,
-        }
+        let whole = rows.iter().find(|row| row.t_ns.is_none()).copied();
+        let spans: Vec<_> =
+            rows.into_iter().filter(|row| row.t_ns.is_some_and(is_within)).collect();
+        let (in_flight, left) = match own {
+            Some(own) => in_link(own),
+            None => whole.map(|whole| on_path(whole, &spans, queued)).unwrap_or_default(),
+        };
+        let (totals, duration_ns) = (own.and_then(|own| own.totals), view.duration_ns);
+        Hop { link, direction, whole, spans, in_flight, left, totals, duration_ns }
     };
     found.into_iter().map(hop).collect()
+}
+
+/// The packets in a link at the end: how many, and when they were sent.
+fn in_link(own: &Direction) -> (i64, Vec<(i64, f64)>) {
+    let queued = own.rows.iter().filter(|row| row.verdict == Verdict::Queued);
+    let left = queued.map(|row| (row.t_ns, 1.0)).collect();
+    (own.totals.map_or(0, |totals| as_rows(totals.queued)), left)
+}
+
+/// The packets that may be on a path at the end, if it has several links: at most as many as were in all links. On a plain
+/// cable, nothing waits.
+fn on_path(whole: &HopRow, spans: &[&HopRow], queued: u64) -> (i64, Vec<(i64, f64)>) {
+    let is_cable = whole
+        .from
+        .as_deref()
+        .is_some_and(|from| from.split_once(':').is_some_and(|(_, link)| link == &*whole.link));
+    let Some(most) = whole.in_flight.filter(|_| !is_cable) else { return (0, Vec::new()) };
+    let in_flight = most.clamp(0, as_rows(queued));
+    let share = if most > 0 { in_flight as f64 / most as f64 } else { 0.0 };
+    let left = |row: &&HopRow| Some((row.t_ns?, row.in_flight? as f64 * share));
+    (in_flight, spans.iter().filter_map(left).collect())
 }
 
 impl Hop<'_> {
@@ -55,21 +77,19 @@ impl Hop<'_> {
         self.whole.and_then(of).map(|count| count as f64)
     }
 
-    /// Packets sent that were lost: not received, although they were no longer in the link at the end.
+    /// Packets sent that were lost: not received, although they were no longer on their way at the end.
     pub fn lost(&self) -> Option<f64> {
         let missing = self.whole?.lost?;
-        let (in_flight, dropped) = self
-            .totals
-            .map_or((0, 0), |totals| (as_rows(totals.queued), as_rows(totals.all_dropped())));
+        let dropped = self.totals.map_or(0, |totals| as_rows(totals.all_dropped()));
         // The captures may have ended before a packet that the link counts.
-        Some(missing.saturating_sub(in_flight).max(dropped.min(missing)) as f64)
+        Some(missing.saturating_sub(self.in_flight).max(dropped.min(missing)) as f64)
     }
 
-    /// When packets were sent that were lost, and how many: those in the link at the end are taken off.
+    /// When packets were sent that were lost, and how many: those still on their way at the end are taken off.
     pub fn losses(&self) -> Option<impl Iterator<Item = (i64, f64)>> {
         self.whole?.lost?;
         let missing = self.spans.iter().filter_map(|row| Some((row.t_ns?, row.lost? as f64)));
-        Some(missing.chain(self.in_flight.iter().map(|t_ns| (*t_ns, -1.0))))
+        Some(missing.chain(self.left.iter().map(|(t_ns, left)| (*t_ns, -left))))
     }
 
     /// The share of packets sent that were lost; `None` if nothing was sent.

@@ -21,6 +21,8 @@ pub(crate) enum Fate {
     Altered,
     /// It was not received.
     Lost,
+    /// It was not received, and no packet that was sent after it was: it may still be on its way.
+    InFlight,
 }
 
 /// What a received packet is.
@@ -55,6 +57,10 @@ pub(crate) fn matched(sent: &[Seen], received: &[Seen]) -> Matched {
     matched.join_equal();
     matched.join_altered(|identity| identity.first);
     matched.join_altered(|identity| identity.rest);
+    let last = matched.sent.iter().rposition(|(_, fate)| *fate != Fate::Lost);
+    for (_, fate) in &mut matched.sent[last.map_or(0, |last| last + 1)..] {
+        *fate = Fate::InFlight;
+    }
     matched
 }
 
@@ -151,12 +157,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_after_the_last_that_came_may_be_on_its_way() {
+        let sent: Vec<_> = (1..=5).map(|n| seen(n * 10, n, n)).collect();
+        let fates = |received: &[Seen]| -> Vec<Fate> {
+            matched(&sent, received).sent.into_iter().map(|(_, fate)| fate).collect()
+        };
+        let got = Fate::Received(Some(5));
+        let two = fates(&[seen(15, 1, 1), seen(35, 3, 3)]);
+        assert_eq!(two, [got, Fate::Lost, got, Fate::InFlight, Fate::InFlight]);
+        assert_eq!(fates(&[]), [Fate::InFlight; 5]);
+    }
+
+    #[test]
     fn equal_packets_are_counted_exactly_and_their_delay_is_not_guessed() {
         let sent: Vec<_> = (0..5).map(|at| seen(at * 10, 7, 7)).collect();
         let three = [seen(12, 7, 7), seen(33, 7, 7), seen(41, 7, 7)];
         let fates = matched(&sent, &three).sent;
-        assert_eq!(fates.iter().filter(|(_, fate)| *fate == Fate::Lost).count(), 2);
-        assert_eq!(fates.iter().filter(|(_, fate)| *fate == Fate::Received(None)).count(), 3);
+        let count = |of: Fate| fates.iter().filter(|(_, fate)| *fate == of).count();
+        assert_eq!((count(Fate::Received(None)), count(Fate::InFlight)), (3, 2));
         // All of them received: in order.
         let five: Vec<_> = (0..5).map(|at| seen(at * 10 + at, 7, 7)).collect();
         let fates = matched(&sent, &five).sent.into_iter().map(|(_, fate)| fate);

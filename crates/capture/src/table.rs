@@ -154,6 +154,7 @@ struct Sum {
     received: i64,
     received_bytes: i64,
     lost: i64,
+    in_flight: i64,
     altered: i64,
     copies: i64,
     unknown: i64,
@@ -196,6 +197,7 @@ impl Hop<'_> {
             received: received.then_some(sum.received),
             received_bytes: received.then_some(sum.received_bytes),
             lost: compared(sum.lost),
+            in_flight: compared(sum.in_flight),
             altered: compared(sum.altered),
             copies: compared(sum.copies),
             unknown: compared(sum.unknown),
@@ -236,6 +238,10 @@ impl Sum {
             Fate::Received(None) => {}
             Fate::Altered => self.altered += 1,
             Fate::Lost => self.lost += 1,
+            Fate::InFlight => {
+                self.lost += 1;
+                self.in_flight += 1;
+            }
         }
     }
 

@@ -45,7 +45,7 @@ static METRICS: &[Measure<Hops>] = metrics! {
         |hop| hop.count(|row| row.received);
     #[main] capture.lost ["packets", Lower, 0] "Lost between captures",
         "IP packets in the capture at the sending end of the link and not in that at the receiving end, over the whole trial, \
-         without those that were still in the link at the end. Null if one of the two is missing or incomplete.",
+         without those that were still on their way at the end. Null if one of the two is missing or incomplete.",
         |hop| hop.lost();
     #[main] capture.loss_ratio ["ratio", Lower, 3] "Loss between captures",
         "The same as a share of the packets sent.",
@@ -83,7 +83,7 @@ static SERIES: &[Curve<Hops>] = series! {
         "IP packets captured at the receiving end",
         |hop, bins| rate(hop, bins, |row| row.received_bytes);
     capture.lost_packets [CaptureLoss, "packets", Bar] "lost",
-        "packets captured at the sending end and not at the receiving end, without those still in the link at the end",
+        "packets captured at the sending end and not at the receiving end, without those still on their way at the end",
         |hop, bins| lost(hop, bins);
 };
 

@@ -21,6 +21,7 @@ fn row(t_ns: Option<i64>) -> HopRow {
         received: Some(95),
         received_bytes: Some(95_000),
         lost: Some(7),
+        in_flight: Some(1),
         altered: Some(0),
         copies: Some(2),
         unknown: Some(0),
@@ -77,7 +78,14 @@ fn captures_that_differ_from_the_link() {
 
 #[test]
 fn what_an_incomplete_capture_cannot_show_is_null() {
-    let incomplete = HopRow { lost: None, altered: None, copies: None, unknown: None, ..row(None) };
+    let incomplete = HopRow {
+        lost: None,
+        in_flight: None,
+        altered: None,
+        copies: None,
+        unknown: None,
+        ..row(None)
+    };
     for field in ["lost", "loss_ratio", "link_difference"] {
         assert_eq!(metric(vec![incomplete.clone()], totals(), field), None, "{field}");
     }
@@ -94,6 +102,28 @@ fn a_packet_in_the_link_at_the_end_is_not_lost() {
     assert_eq!(metric(vec![row(None)], none, "loss_ratio"), Some(0.0));
     let dropped = LinkTotals { dropped: [(LinkCause::Queue, 5)].into(), queued: 10, ..totals() };
     assert_eq!(metric(vec![row(None)], dropped, "lost"), Some(5.0));
+}
+
+/// Between hosts with several links between them, the links' own counts are of other packets too.
+#[test]
+fn a_packet_on_its_way_through_several_links_is_not_lost() {
+    let path = |in_flight| HopRow {
+        link: "server-client".into(),
+        sent: Some(100),
+        lost: Some(40),
+        in_flight,
+        ..row(None)
+    };
+    let lost = |in_flight, queued| {
+        let link = LinkTotals { queued, ..totals() };
+        let trial = suiro_record::Trial { links: vec![link], ..common::trial(1.0) };
+        let records = Records { hops: vec![path(in_flight)], ..Records::default() };
+        summarise(&trial, &records)["capture.down.lost"]
+    };
+    assert_eq!(lost(Some(38), 50), Some(2.0), "two were dropped");
+    assert_eq!(lost(Some(38), 30), Some(10.0), "no more were in all links");
+    assert_eq!(lost(Some(38), 0), Some(40.0), "nothing waited");
+    assert_eq!(lost(None, 50), Some(40.0), "a record of an earlier version");
 }
 
 #[test]

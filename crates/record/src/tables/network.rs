@@ -168,6 +168,9 @@ table! {
         received_bytes: Option<i64>,
         /// Packets sent and not received; null if one of the captures is missing or incomplete.
         lost: Option<i64>,
+        /// Those of `lost` that were sent after the last packet that was received. Where packets are not reordered, they may
+        /// still be on their way. Null like `lost`, and in records of earlier versions.
+        in_flight: Option<i64>,
         /// Packets sent and received with other contents; null like `lost`.
         altered: Option<i64>,
         /// Packets received once more; null like `lost`.
