@@ -42,6 +42,14 @@ pub enum NetError {
     /// TLS cannot be used for QUIC.
     #[error("setting up TLS for QUIC: {0}")]
     Tls(String),
+    /// There is no folder for qlogs.
+    #[error("creating the folder of qlogs {}: {cause}", folder.display())]
+    Qlog {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// The connection cannot be begun.
     #[error("connecting to {host}: {cause}")]
     Connect {
@@ -66,7 +74,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    fn transport(&self) -> Arc<TransportConfig> {
+    fn transport(&self) -> Result<Arc<TransportConfig>, NetError> {
         let mut config = TransportConfig::default();
         config
             .congestion_controller_factory(Factory::new(self.congestion, self.delta))
@@ -81,9 +89,12 @@ impl Behaviour {
             .enable_segmentation_offload(false)
             .mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
         if let Some((folder, prefix)) = &self.qlog {
+            // noq writes nothing, and says nothing, where there is no folder.
+            let failed = |cause| NetError::Qlog { folder: folder.clone(), cause };
+            std::fs::create_dir_all(folder).map_err(failed)?;
             config.qlog_from_path(folder, prefix);
         }
-        Arc::new(config)
+        Ok(Arc::new(config))
     }
 }
 
@@ -99,7 +110,7 @@ pub fn serve(
 ) -> Result<Endpoint, NetError> {
     let quic = QuicServerConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
     let mut config = ServerConfig::with_crypto(Arc::new(quic));
-    config.transport_config(behaviour.transport());
+    config.transport_config(behaviour.transport()?);
     let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     open(SocketAddr::new(address.unwrap_or(everywhere), port), Some(config))
 }
@@ -115,7 +126,7 @@ pub fn client(
 ) -> Result<(Endpoint, ClientConfig), NetError> {
     let quic = QuicClientConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
     let mut config = ClientConfig::new(Arc::new(quic));
-    config.transport_config(behaviour.transport());
+    config.transport_config(behaviour.transport()?);
     let from = match to {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -27,7 +27,8 @@ async fn watch(dir: &Path, streams: MoqStreams, draft: u8) -> (Summary, Summary,
     let port = free_port();
     let token = Some("s3cret");
     let job = relay(dir, port, token);
-    let camera = publisher(client("camera", dir, port, token, draft), streams);
+    let mut camera = publisher(client("camera", dir, port, token, draft), streams);
+    camera.common.behaviour.qlog = Some((dir.join("qlog"), "camera".to_owned()));
     let screen = |name| viewer(client(name, dir, port, token, draft));
     let (first, second) = (screen("first"), screen("second"));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
@@ -77,6 +78,11 @@ fn check(dir: &Path, version: &str, streams: MoqStreams) {
         }
         MoqStreams::Gop => assert!((camera.streams as f64) < 2.0 * per_second, "{camera:?}"),
     }
+    let qlogs: Vec<_> =
+        std::fs::read_dir(dir.join("qlog")).unwrap().map(|file| file.unwrap()).collect();
+    assert_eq!(qlogs.len(), 1, "{qlogs:?}");
+    assert!(qlogs[0].file_name().to_string_lossy().starts_with("camera"), "{qlogs:?}");
+    assert!(std::fs::read_to_string(qlogs[0].path()).unwrap().contains("packet_sent"));
     let flows: Vec<FlowRow> = Reader::read_all(dir).unwrap();
     assert_eq!(flows.len(), 3);
     assert!(flows.iter().all(|flow| flow.peer.as_deref() == Some("relay")), "{flows:?}");
