@@ -475,6 +475,9 @@ impl Peer {
                     let bytes = transmit.contents.to_vec();
                     self.counter.sent(transmit.destination, bytes.len());
                     let (from, to) = (transmit.source, transmit.destination);
+                    if let Some(tap) = &mut self.tap {
+                        tap.on_transmit((from, to), &bytes);
+                    }
                     self.transmits.push_back(Transmit { from, to, bytes });
                 }
                 Output::Event(event) => self.on_event(now, event),

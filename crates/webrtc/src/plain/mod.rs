@@ -39,8 +39,9 @@ pub struct Plain {
 /// Collects the packets of a connection.
 #[derive(Debug)]
 pub(crate) struct Tap {
-    /// This end and the other, as of the last packet that came.
+    /// This end and the other, as of the last datagram that came, and the last with media that left.
     ends: (SocketAddr, SocketAddr),
+    leaves: (SocketAddr, SocketAddr),
     /// The last datagram that came: SRTP leaves the headers of RTP as they are (RFC 3711 §3.1).
     datagram: Vec<u8>,
 }
@@ -48,7 +49,7 @@ pub(crate) struct Tap {
 impl Tap {
     pub fn new() -> Self {
         let nowhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
-        Self { ends: (nowhere, nowhere), datagram: Vec::new() }
+        Self { ends: (nowhere, nowhere), leaves: (nowhere, nowhere), datagram: Vec::new() }
     }
 
     /// A datagram has come.
@@ -56,6 +57,14 @@ impl Tap {
         self.ends = (to, from);
         self.datagram.clear();
         self.datagram.extend_from_slice(bytes);
+    }
+
+    /// A datagram leaves. str0m tells of its packets only then. STUN checks other pairs of candidates too, so only media
+    /// counts (RFC 7983 §7).
+    pub fn on_transmit(&mut self, (from, to): (SocketAddr, SocketAddr), bytes: &[u8]) {
+        if bytes.first().is_some_and(|first| (128..=191).contains(first)) {
+            self.leaves = (from, to);
+        }
     }
 
     /// What the connection has sent or received; `None` if it cannot be shown.
@@ -66,7 +75,8 @@ impl Tap {
             RawPacket::RtcpTx(packet) => (true, true, rtcp::bytes(packet)?),
             RawPacket::RtcpRx(packet) => (false, true, rtcp::bytes(packet)?),
         };
-        Some(Plain { at, sent, is_rtcp, ends: self.ends, bytes })
+        let ends = if sent { self.leaves } else { self.ends };
+        Some(Plain { at, sent, is_rtcp, ends, bytes })
     }
 
     fn received(&self, header: &RtpHeader, payload: &[u8]) -> Option<Vec<u8>> {
@@ -156,4 +166,27 @@ fn exported(plain: &Plain) -> Vec<u8> {
     tag(0, &[]);
     bytes.extend(&plain.bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_has_the_addresses_of_its_own_datagram() {
+        let end = |port| SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port);
+        let (own, used, other) = (end(1), end(2), end(3));
+        let mut tap = Tap::new();
+        tap.on_transmit((own, used), &[0x80, 102]);
+        // Checks of another pair, there and back.
+        tap.on_transmit((own, other), &[0, 1]);
+        tap.on_datagram((other, own), &[1, 1]);
+        let sent = RawPacket::RtpTx(RtpHeader::default(), vec![0x80, 102]);
+        let sent = tap.packet(Time::ZERO, &sent).unwrap();
+        assert_eq!((sent.sent, sent.ends), (true, (own, used)));
+        tap.on_datagram((used, own), &[0x80; 12]);
+        let header = RtpHeader { header_len: 12, ..RtpHeader::default() };
+        let came = tap.packet(Time::ZERO, &RawPacket::RtpRx(header, vec![7])).unwrap();
+        assert_eq!((came.sent, came.ends), (false, (own, used)));
+    }
 }
