@@ -27,6 +27,8 @@ use crate::signalling::{Command, Door, Reply};
 
 /// Packets that are taken in before anything else is looked at.
 const BATCH: usize = 64;
+/// How long an end that leaves waits for the answer to its DELETE.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Who makes the offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -356,14 +358,16 @@ impl Endpoint {
     pub async fn close(mut self) -> Result<Summary, EndpointError> {
         self.sessions.finish(self.clock.now());
         self.flush().await?;
+        // Whatever the other end does, the records are complete.
+        let summary = self.log.close();
         if let Some((server, answered)) = self.opened.take() {
-            // The other end may be gone already, or be asked to stop too.
-            let _ = server.delete(&answered.location).await;
+            // The other end may be gone already, or be asked to stop too, or be far behind a queue.
+            let _ = tokio::time::timeout(FAREWELL, server.delete(&answered.location)).await;
         }
         if let Some(server) = self.server.take() {
             server.abort();
         }
-        self.log.close()
+        summary
     }
 }
 
