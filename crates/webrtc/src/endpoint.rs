@@ -346,6 +346,7 @@ impl Endpoint {
             self.log.summary.unsent += u64::from(!self.sockets.send(&transmit).await);
         }
         for row in self.sessions.take_ended() {
+            self.log.pairs.remove(&row.session);
             if let (Some(flow), Some(ended)) = (self.log.media.remove(&row.session), row.ended_ns) {
                 self.log.flows.closed(ended, flow);
             }
@@ -397,7 +398,8 @@ struct Log {
     flows: FlowLog,
     /// The flows of sessions that are open.
     media: BTreeMap<u64, Opened>,
-    /// The newest session whose flow was written.
+    /// The pair of candidates of each session that is open, and the newest session that had one.
+    pairs: BTreeMap<u64, (SocketAddr, SocketAddr)>,
     flow_of: u64,
     /// When the last row of each session's statistics was written.
     last: BTreeMap<u64, Time>,
@@ -422,6 +424,7 @@ impl Log {
             sessions: Writer::create_of(dir, name)?,
             flows: FlowLog::create(dir, name)?,
             media: BTreeMap::new(),
+            pairs: BTreeMap::new(),
             flow_of: 0,
             last: BTreeMap::new(),
             plain: None,
@@ -440,15 +443,27 @@ impl Log {
         self.flows.opened(now, Flow { role, protocol, local, remote, carries, peer });
     }
 
-    /// The flow of a session, once its pair of candidates is known. Between endpoints of suiro, the sender writes it.
+    /// The flow of a session, once its pair of candidates is known, and another one where the pair changes. Between endpoints
+    /// of suiro, the sender writes it.
     fn pair(&mut self, now: Time, number: u64, (local, remote): (SocketAddr, SocketAddr)) {
-        if number <= self.flow_of {
-            return;
+        match self.pairs.insert(number, (local, remote)) {
+            Some(before) if before == (local, remote) => return,
+            Some(_) => {}
+            // A session that has ended.
+            None if number <= self.flow_of => {
+                self.pairs.remove(&number);
+                return;
+            }
+            None => {
+                self.flow_of = number;
+                self.summary.connections += 1;
+            }
         }
-        self.flow_of = number;
-        self.summary.connections += 1;
         if self.way == Way::Receives && self.peer.is_some() {
             return;
+        }
+        if let Some(flow) = self.media.remove(&number) {
+            self.flows.closed(now, flow);
         }
         let flow = self.flows.opened(
             now,
@@ -513,5 +528,30 @@ impl Log {
         self.flows.close()?;
         self.plain.map(plain::Log::close).transpose().map_err(EndpointError::Plain)?;
         Ok(self.summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::Reader;
+    use suiro_record::tables::FlowRow;
+
+    use super::*;
+
+    #[test]
+    fn another_pair_of_candidates_is_another_flow() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::create(dir.path(), "camera", (Way::Sends, None)).unwrap();
+        let end = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (second, remote) in [(1, 10), (2, 10), (3, 11), (4, 11)] {
+            log.pair(Time::from_secs(second), 1, (end(9), end(remote)));
+        }
+        assert_eq!(log.close().unwrap().connections, 1);
+        let flows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
+        let said = |row: &FlowRow| (row.t_ns, row.remote.to_string(), row.closed_ns);
+        let (one, three) = (Time::from_secs(1), Time::from_secs(3));
+        let expected = [(one, "127.0.0.1:10", Some(three)), (three, "127.0.0.1:11", None)];
+        let expected = expected.map(|(from, remote, to)| (from, remote.to_owned(), to));
+        assert_eq!(flows.iter().map(said).collect::<Vec<_>>(), expected);
     }
 }
