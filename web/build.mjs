@@ -36,7 +36,10 @@ const webrtc = await bundle({
   page: join(web, "webrtc/main.ts"),
   worker: join(web, "webrtc/worker.ts"),
 });
-const moq = await bundle({ page: join(web, "moq/main.ts") });
+const moq = await bundle({
+  page: join(web, "moq/main.ts"),
+  player: join(web, "moq/player.ts"),
+});
 
 const controller = await bundle({
   page: join(web, "control/main.ts"),
@@ -54,6 +57,7 @@ const outputs = [
   ["players/assets/webrtc.js", `${webrtc("page.js")}\n`],
   ["players/assets/webrtc-worker.js", `${webrtc("worker.js")}\n`],
   ["players/assets/moq.js", `${moq("page.js")}\n`],
+  ["players/assets/moq-player.js", `${moq("player.js")}\n`],
   ["players/assets/moq.html", readFileSync(join(web, "moq/page.html"), "utf8")],
   ["players/assets/webrtc.html", readFileSync(join(web, "webrtc/page.html"), "utf8")],
 ];

@@ -2,6 +2,7 @@
 // in the same host.
 import { trialOffset } from "../webrtc/clock";
 import type { Asked, Told } from "../webrtc/worker";
+import type { Asked as Play, Told as Played } from "./player";
 import { type Begin, Publisher } from "./publish";
 import type { CameraJob, Command, Job, Report, ShownReport, StatisticsReport } from "./report";
 import { refuse, Session } from "./session";
@@ -24,6 +25,9 @@ interface State {
   /** Frames that the camera missed. */
   missed: number;
   malformed: number;
+  /** How often the decoder fell behind, and the frames that were given up then. */
+  behind: number;
+  given_up: number;
   end: { readonly coded: number; readonly missed?: number } | null;
   failure: string | null;
   left_out: number;
@@ -40,6 +44,8 @@ async function main(job: Job): Promise<void> {
     objects: [],
     missed: 0,
     malformed: 0,
+    behind: 0,
+    given_up: 0,
     end: null,
     failure: null,
     left_out: 0,
@@ -51,7 +57,7 @@ async function main(job: Job): Promise<void> {
   setInterval(() => look(state).catch(() => {}), LOOK_EVERY_MS);
   try {
     const run =
-      job.camera === null ? viewer(state, fail) : await publisher(state, job.camera, fail);
+      job.camera === null ? await viewer(state) : await publisher(state, job.camera, fail);
     await fetch("/ready", { method: "POST" });
     await begin();
     await run();
@@ -80,29 +86,61 @@ function open(state: State): Session {
   return session;
 }
 
-function viewer(state: State, fail: (error: unknown) => void): () => Promise<void> {
+async function viewer(state: State): Promise<() => Promise<void>> {
+  const player = await play(state);
   return async () => {
     const session = open(state);
     const viewer = new Viewer(session, state.now, {
-      shown: (report) => push(state, state.shown, report),
+      begins: (codec) => {
+        const canvas = document.createElement("canvas");
+        document.body.append(canvas);
+        const screen = canvas.transferControlToOffscreen();
+        player.postMessage({ ask: "begin", codec, screen } satisfies Play, [screen]);
+      },
       came: (at_ms, object) => {
         const header = new DataView(new ArrayBuffer(HEADER_BYTES));
         header.setFloat64(0, at_ms);
         header.setUint32(8, object.length);
         state.objects.push(header, new Uint8Array(object));
+        player.postMessage({ ask: "take", object, at_ms } satisfies Play);
       },
-      malformed: () => {
-        state.malformed += 1;
-      },
-      fail,
     });
-    state.end = viewer;
     await session.open(
       (asked) => viewer.onAsked(asked).catch(() => {}),
       (group) => viewer.onGroup(group),
     );
     await viewer.run(state.job.broadcast);
   };
+}
+
+/** Starts the worker that decodes and shows, and waits until it is ready. */
+async function play(state: State): Promise<Worker> {
+  const worker = new Worker("/player.js");
+  const end = { coded: 0 };
+  state.end = end;
+  await new Promise<void>((resolve, reject) => {
+    worker.addEventListener("error", ({ message }) => reject(new Error(message)));
+    worker.addEventListener("message", ({ data }: MessageEvent<Played>) => {
+      switch (data.told) {
+        case "ready":
+          return resolve();
+        case "shown":
+          end.coded = data.coded;
+          return push(state, state.shown, data.report);
+        case "malformed":
+          state.malformed += 1;
+          return;
+        case "behind":
+          state.behind += 1;
+          state.given_up += data.frames;
+          return;
+        case "failed":
+          state.failure ??= data.reason;
+          return reject(new Error(data.reason));
+      }
+    });
+  });
+  return worker;
 }
 
 async function publisher(
@@ -190,12 +228,13 @@ function push<T>(state: State, list: T[], entry: T): void {
 }
 
 function send(state: State): void {
-  const { failure, left_out, malformed, end } = state;
+  const { failure, left_out, malformed, behind, given_up, end } = state;
   const session = state.session?.report() ?? null;
   const missed = state.missed + (end?.missed ?? 0);
-  const counted = { missed, coded: end?.coded ?? 0, malformed, failure, left_out };
+  const counted = { missed, coded: end?.coded ?? 0, malformed, behind, given_up };
   const statistics = state.statistics.splice(0);
-  const report: Report = { session, statistics, shown: state.shown.splice(0), ...counted };
+  const shown = state.shown.splice(0);
+  const report: Report = { session, statistics, shown, ...counted, failure, left_out };
   // The endpoint ends the browser, not the other way round: a report that fails is only lost.
   fetch("/report", { method: "POST", body: JSON.stringify(report) }).catch(() => {});
   if (state.objects.length === 0) return;

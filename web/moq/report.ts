@@ -85,6 +85,9 @@ export interface Report {
   readonly coded: number;
   /** Objects that could not be read. */
   readonly malformed: number;
+  /** How often the decoder of a viewer fell behind, and the frames that were given up then, so far. */
+  readonly behind: number;
+  readonly given_up: number;
   /** Why it does not work; null if it does. */
   readonly failure: string | null;
   /** Entries that were left out of reports because there were too many. */

@@ -17,6 +17,7 @@ async function load(name) {
 const { Bytes, Reader, message } = await load("moq/wire.ts");
 const { read, write } = await load("moq/container.ts");
 const { choose } = await load("moq/view.ts");
+const { Decoding, Order } = await load("moq/order.ts");
 
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 
@@ -83,4 +84,57 @@ test("the best track that can be played is chosen", () => {
   };
   assert.deepEqual(choose({ video: { renditions } }), { name: "b", codec: "avc1.64001f" });
   assert.throws(() => choose({}), /no video/);
+});
+
+/** A frame with that number that needs the one so many before it; 0: it is a key frame. */
+const frame = (number, references) => ({ key: references === 0, mark: { number, references } });
+
+test("frames are decoded in order, and a lost one is given up after two seconds", () => {
+  const order = new Order();
+  const given = (now_ms) => {
+    const numbers = [];
+    for (;;) {
+      const next = order.give(now_ms);
+      if (next === null) return numbers;
+      numbers.push(next.picture.mark.number);
+    }
+  };
+  for (const number of [6, 5, 8]) order.take(frame(number, number === 5 ? 0 : 1), number);
+  assert.deepEqual(given(8), [5, 6]);
+  order.take(frame(10, 0), 10);
+  order.take(frame(11, 1), 11);
+  assert.deepEqual(given(2010), []);
+  assert.deepEqual(given(2011), [10, 11]);
+  // After a restart, only a key frame is next.
+  order.take(frame(13, 1), 13);
+  order.restart();
+  order.take(frame(12, 1), 14);
+  assert.deepEqual(given(14), []);
+  order.take(frame(14, 0), 15);
+  assert.deepEqual(given(15), [14]);
+});
+
+test("a decoder falls behind when all frames of half a second are late", () => {
+  const decoding = new Decoding();
+  // The first one waits for the decoder.
+  assert.equal(decoding.enters(0, 0, 0), false);
+  assert.equal(decoding.enters(33, 33, 700), false);
+  assert.equal(decoding.leaves(0, 800), false);
+  assert.equal(decoding.leaves(33, 801), false);
+  // Late once, and in time again.
+  decoding.enters(1000, 1000, 1000);
+  assert.equal(decoding.leaves(1000, 1050), false);
+  const late = (at_ms) => {
+    decoding.enters(at_ms, at_ms, at_ms);
+    return decoding.leaves(at_ms, at_ms + 101);
+  };
+  assert.deepEqual([2000, 2200, 2400, 2500].map(late), [false, false, false, true]);
+  // One that does not come out at all.
+  decoding.clear();
+  decoding.enters(5000, 5000, 5000);
+  assert.equal(decoding.enters(5101, 5101, 5101), false);
+  assert.equal(decoding.enters(5601, 5601, 5601), true);
+  assert.equal(decoding.size, 3);
+  decoding.clear();
+  assert.equal(decoding.size, 0);
 });

@@ -16,6 +16,7 @@ use super::report::REPORT_BYTES_MAX;
 use crate::browser::server::{self, Body, HTML, JSON, SCRIPT, content, empty};
 
 const WORKER: &str = include_str!("../../assets/webrtc-worker.js");
+const PLAYER: &str = include_str!("../../assets/moq-player.js");
 
 /// Frames of footage in one response.
 const PER_PART: u64 = 8;
@@ -24,7 +25,7 @@ const ASK_AGAIN: StdDuration = StdDuration::from_secs(5);
 /// Longest session description, or reason for none.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// A page, without the worker that has the camera.
+/// A page, without the workers that have the camera and the decoder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page {
     pub html: &'static str,
@@ -67,6 +68,7 @@ impl Site {
             (&Method::GET, "/") => content(HTML, self.page.html),
             (&Method::GET, "/page.js") => content(SCRIPT, self.page.script),
             (&Method::GET, "/worker.js") => content(SCRIPT, WORKER),
+            (&Method::GET, "/player.js") => content(SCRIPT, PLAYER),
             (&Method::GET, "/job.json") => content(JSON, self.job.clone()),
             (&Method::GET, "/time") => content("text/plain", self.time()),
             (&Method::GET, "/next") => self.next().await,

@@ -183,6 +183,16 @@ pub enum MoqError {
     /// The page could not do what it should.
     #[error("the page in Chromium: {0}")]
     Page(String),
+    /// The decoder of a viewer did not keep up, so what was shown says nothing of the path.
+    #[error(
+        "the viewer fell behind {times} times and gave up {frames} frames: the browser had too little CPU time\nhint: run fewer trials side by side, or in virtual time (--virtual)"
+    )]
+    Behind {
+        /// How often.
+        times: u64,
+        /// The frames that were given up.
+        frames: u64,
+    },
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] suiro_realtime::LogError),
@@ -233,7 +243,8 @@ fn run_job(work: &MoqJob, context: Context) -> Result<suiro_endpoint::Summary, F
 /// that it needs.
 ///
 /// # Errors
-/// [`MoqError`]: Chromium or the relay's certificate is missing, the page fails, or a file cannot be written.
+/// [`MoqError`]: Chromium or the relay's certificate is missing, the page fails, a viewer falls behind, or a file cannot be
+/// written.
 pub async fn run(
     job: &MoqJob,
     (clock, log): (Clock, fn(&str)),
@@ -255,7 +266,10 @@ pub async fn run(
     let failure = stage.run(until_it_fails(events, &orders, &mut records), stop).await?;
     let summary = records.close()?;
     live::judge(failure, summary.set_up, log).map_err(MoqError::Page)?;
-    Ok(summary)
+    match summary.behind {
+        (0, _) => Ok(summary),
+        (times, frames) => Err(MoqError::Behind { times, frames }),
+    }
 }
 
 fn certificate(dir: &Path, relay: &str) -> Result<Vec<u8>, MoqError> {

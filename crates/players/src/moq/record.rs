@@ -44,6 +44,8 @@ pub struct Summary {
     pub missed: u64,
     /// Of a viewer: objects that could not be read.
     pub malformed: u64,
+    /// Of a viewer: how often its decoder fell behind, and the frames that were given up then.
+    pub behind: (u64, u64),
 }
 
 /// The tables.
@@ -85,6 +87,7 @@ impl Log {
     pub fn on_report(&mut self, report: Report) -> Result<(), LogError> {
         self.summary.missed = report.missed;
         self.summary.coded = report.coded;
+        self.summary.behind = (report.behind, report.given_up);
         if let Some(session) = report.session {
             self.on_session(session);
         }

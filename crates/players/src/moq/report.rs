@@ -16,6 +16,8 @@ pub(super) struct Report {
     pub missed: u64,
     pub coded: u64,
     pub malformed: u64,
+    pub behind: u64,
+    pub given_up: u64,
     pub failure: Option<String>,
     pub left_out: u64,
 }
@@ -91,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    const EMPTY: &str = r#"{"session":null,"statistics":[],"shown":[],"missed":0,"coded":0,"malformed":0,"failure":null,"left_out":0}"#;
+    const EMPTY: &str = r#"{"session":null,"statistics":[],"shown":[],"missed":0,"coded":0,"malformed":0,"behind":0,"given_up":0,"failure":null,"left_out":0}"#;
 
     #[test]
     fn what_is_no_report_is_refused() {
