@@ -146,7 +146,11 @@ fn ask(
     let mut questions = Vec::new();
     let wanted = |number: usize| args.effect.is_none_or(|effect| effect == number as u64);
     for (number, effect) in why.effects.iter().enumerate().filter(|(number, _)| wanted(*number)) {
-        for (cause, share) in effect.shares.iter().filter(|(_, share)| *share >= NAMED) {
+        let named = effect
+            .shares
+            .iter()
+            .filter(|(cause, share)| *share >= NAMED && *cause != Cause::Unknown);
+        for (cause, share) in named {
             let crossed = why.crossed.iter().find(|it| it.subject == effect.subject);
             let blamed = Blamed { setup, effect, cause: *cause, crossed };
             let asked = match blamed.removal() {

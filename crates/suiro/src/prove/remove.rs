@@ -75,6 +75,7 @@ impl Blamed<'_> {
             Cause::ReceiveWindow | Cause::SlowReader => self.reads_faster(&mut setup)?,
             Cause::JitterBuffer => self.without_buffer(&mut setup)?,
             Cause::AckPath => self.clean_back(&mut setup)?,
+            Cause::LinkRate => self.wider_links(&mut setup)?,
             _ => self.on_links(&mut setup)?,
         };
         Ok(Removal { change, setup })
@@ -91,7 +92,6 @@ impl Blamed<'_> {
         let during = self.during();
         let edit: fn(&mut PathConfig, &Range<Duration>) -> Option<String> = match self.cause {
             Cause::RateStep => without_fall,
-            Cause::LinkRate => wider,
             Cause::Outage => without_outage,
             Cause::Policer => with_queue,
             Cause::Bufferbloat => shorter_queue,
@@ -104,10 +104,7 @@ impl Blamed<'_> {
             _ => return Err("no change of a scenario removes it"),
         };
         let crossed = self.crossed.ok_or("the links on its path are not known")?;
-        let medium =
-            if self.cause == Cause::LinkRate { wider_medium(setup, crossed) } else { None };
         each(setup, &crossed.data, |path| edit(path, &during))
-            .or(medium)
             .ok_or("no link on its path has a part that can be left out")
     }
 
@@ -160,17 +157,35 @@ impl Blamed<'_> {
         leave_out(setup, stops).ok_or("no command of the scenario on its host can have stopped it")
     }
 
-    /// The rungs are left out that the link did not carry.
-    fn without_rungs(&self, setup: &mut Setup) -> Edit {
-        let crossed = self.crossed.ok_or("the links on its path are not known")?;
+    /// The lowest rate of the links on the way, when the effect began.
+    fn least_rate(&self, setup: &mut Setup) -> Option<BitRate> {
         let at = Time::from_nanos(u64::try_from(self.effect.from_ns).unwrap_or(0));
-        let mut least: Option<BitRate> = None;
-        each(setup, &crossed.data, |path| {
-            let rate = path.server.rate_at(at)?;
-            least = Some(least.map_or(rate, |least| least.min(rate)));
+        let mut rates = Vec::new();
+        each(setup, &self.crossed?.data, |path| {
+            rates.extend(path.server.rate_at(at));
             None
         });
-        let least = least.ok_or("its links have no rate")?;
+        rates.into_iter().min()
+    }
+
+    /// The slowest links are wider.
+    fn wider_links(&self, setup: &mut Setup) -> Edit {
+        let crossed = self.crossed.ok_or("the links on its path are not known")?;
+        if let Some(change) = wider_medium(setup, crossed) {
+            return Ok(change);
+        }
+        let at = Time::from_nanos(u64::try_from(self.effect.from_ns).unwrap_or(0));
+        let least = self.least_rate(setup).ok_or("its links have no rate")?;
+        let wider = |path: &mut PathConfig| {
+            let is_slowest = path.server.rate_at(at) == Some(least);
+            is_slowest.then(|| wider(path)).flatten()
+        };
+        each(setup, &crossed.data, wider).ok_or("its rate is that of a recorded trace")
+    }
+
+    /// The rungs are left out that the link did not carry.
+    fn without_rungs(&self, setup: &mut Setup) -> Edit {
+        let least = self.least_rate(setup).ok_or("its links have no rate")?;
         let own = self.own();
         let origins = setup.endpoints.iter_mut().filter(|it| own.contains(&it.name));
         let mut found = false;
@@ -324,7 +339,7 @@ fn without_fall(path: &mut PathConfig, during: &Range<Duration>) -> Option<Strin
     Some(format!("without the fall of link LINK at {}", seconds(fall.at)))
 }
 
-fn wider(path: &mut PathConfig, _: &Range<Duration>) -> Option<String> {
+fn wider(path: &mut PathConfig) -> Option<String> {
     let rate = curve_of(&mut path.server)?;
     *rate = curve::raised(rate, WIDER);
     Some(format!("with {WIDER} times the rate of link LINK"))
