@@ -1,4 +1,4 @@
-// Builds the report page into one HTML file, and the pages of players that are not ours, of WebRTC and of Media over QUIC into scripts
+// Builds the report page and that of a comparison into one HTML file each, and the pages of players that are not ours, of WebRTC and of Media over QUIC into scripts
 // and their HTML, and copies them to where the Rust build includes them.
 // `--check` builds and compares instead: it fails if a committed file is stale.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,13 +24,17 @@ async function bundle(entryPoints) {
   return (name) => result.outputFiles.find((file) => file.path.endsWith(name)).text.trim();
 }
 
-const report = await bundle({
-  page: join(web, "src/main.ts"),
-  style: join(web, "src/style.css"),
-});
-const page = readFileSync(join(web, "src/report.html"), "utf8")
-  .replace("/*style*/", () => report("style.css"))
-  .replace("/*script*/", () => report("page.js").replaceAll("</script", "<\\/script"));
+/** A page as one file, with its script and style in their places. */
+async function single(html, script, style) {
+  const built = await bundle({ page: join(web, script), style: join(web, style) });
+  return readFileSync(join(web, html), "utf8")
+    .replace("/*style*/", () => built("style.css"))
+    .replace("/*script*/", () => built("page.js").replaceAll("</script", "<\\/script"));
+}
+
+const page = await single("src/report.html", "src/main.ts", "src/style.css");
+const diff = await single("src/report.html", "src/diff/main.ts", "src/diff/style.css");
+const control = await single("control/page.html", "control/main.ts", "control/style.css");
 const player = await bundle({ page: join(web, "players/main.ts") });
 const webrtc = await bundle({
   page: join(web, "webrtc/main.ts"),
@@ -41,17 +45,10 @@ const moq = await bundle({
   player: join(web, "moq/player.ts"),
 });
 
-const controller = await bundle({
-  page: join(web, "control/main.ts"),
-  style: join(web, "control/style.css"),
-});
-const control = readFileSync(join(web, "control/page.html"), "utf8")
-  .replace("/*style*/", () => controller("style.css"))
-  .replace("/*script*/", () => controller("page.js").replaceAll("</script", "<\\/script"));
-
 const outputs = [
   ["control/page.html", control],
   ["report/assets/report.html", page],
+  ["report/assets/diff.html", diff],
   ["players/assets/page.js", `${player("page.js")}\n`],
   ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],
   ["players/assets/webrtc.js", `${webrtc("page.js")}\n`],

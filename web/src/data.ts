@@ -3,10 +3,10 @@
 import type { Page, PageCell, PagePanel, PageSeries, PageTrial } from "./generated/page";
 
 /** The data that the Rust side put into the page. */
-export function load(): Page {
+export function load<T = Page>(): T {
   const element = document.getElementById("data");
   if (!element?.textContent) throw new Error("this page holds no data");
-  return JSON.parse(element.textContent) as Page;
+  return JSON.parse(element.textContent) as T;
 }
 
 /** How a cell looks in every figure and legend. */

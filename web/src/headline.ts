@@ -14,18 +14,17 @@ export function headline(page: Page): HTMLElement {
   return h(
     "header",
     {},
-    h(
-      "div",
-      { class: "brand" },
-      wave(),
-      h("span", { class: "name" }, "suiro"),
-      h("span", {}, "report"),
-      themeButton(),
-    ),
+    brand("report"),
     h("h1", {}, page.title),
     briefs(page),
     h("p", { class: "lede" }, ...sentence(page), " ", ...trust(page)),
   );
+}
+
+/** The first line of every page: whose it is, what it is, and the switch of its theme. */
+export function brand(what: string): HTMLElement {
+  const name = h("span", { class: "name" }, "suiro");
+  return h("div", { class: "brand" }, wave(), name, h("span", {}, what), themeButton());
 }
 
 /** Cells whose sentence is shown at once. */

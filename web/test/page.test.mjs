@@ -39,7 +39,7 @@ before(async () => {
   browser = await chromium.launch({ executablePath, args });
   // All at once and beside the tests, which take no longer.
   const written = program();
-  for (const kind of ["quick", "flawed", "matrix", "study"]) {
+  for (const kind of ["quick", "flawed", "matrix", "study", "diff"]) {
     const dir = join(folder, kind);
     const report = run(written, [dir, kind]).then(() => join(dir, "report.html"));
     // A failure is reported where the report is requested.
@@ -54,7 +54,7 @@ after(async () => {
 });
 
 /** Opens a report; fails the test on any console error or any request but the page itself. */
-async function open(file, options = {}) {
+async function open(file, options = {}, drawn = "path.trace") {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
@@ -65,7 +65,7 @@ async function open(file, options = {}) {
   page.on("request", (request) => requests.push(request.url()));
   await page.goto(pathToFileURL(file).href);
   // A level line has no height, so that a browser does not call it visible.
-  await page.waitForSelector("path.trace", { state: "attached" });
+  await page.waitForSelector(drawn, { state: "attached" });
   return { page, faults, requests };
 }
 
@@ -351,5 +351,26 @@ test("what a results folder calls things is text, never markup", { skip }, async
   assert.equal(await page.evaluate(() => globalThis.ran), undefined);
   assert.equal(await page.locator("img[src=x], a[href^='javascript:']").count(), 0);
   assert.equal(requests.filter((url) => !/^(data|blob):/.test(url)).length, 1, requests.join("\n"));
+  assert.deepEqual(faults, []);
+});
+
+test("a comparison: verdicts, causes and the trials themselves", { skip }, async () => {
+  const { page, faults, requests } = await open(await synthetic("diff"), {}, "path.cdf");
+  assert.equal(requests.filter((url) => !/^(data|blob):/.test(url)).length, 1, requests.join("\n"));
+  assert.match(await page.textContent("h1"), /Results compared: A, B/);
+  const cells = await page.$$eval(".compared-cell h3", (all) => all.map((it) => it.textContent));
+  assert.equal(cells.length, 2, "a part for each cell");
+  for (const cell of cells) assert.match(cell, /3 pairs of trials with the same seed/);
+  const rows = () => page.locator(".compared-cell >> nth=0").locator("table.diff tbody tr").count();
+  const changed = await rows();
+  assert.ok(changed > 0, "the players differ");
+  await page.selectOption(".compared-cell select >> nth=0", "all");
+  assert.ok((await rows()) > changed);
+  assert.equal(await page.locator("path.cdf").count(), 2, "a line for each folder");
+  assert.equal(await page.locator("#trials circle").count(), 12 + 2, "trials, and a mean of each");
+  await page.selectOption("#trials .legend select", { index: 1 });
+  assert.equal(await page.locator("#trials circle").count(), 6 + 2, "those of one cell");
+  for (const d of await page.$$eval("path.cdf", (all) => all.map((it) => it.getAttribute("d"))))
+    assert.ok(!d.includes("NaN"));
   assert.deepEqual(faults, []);
 });

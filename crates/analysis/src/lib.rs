@@ -2,7 +2,7 @@
 //!
 //! [`summarise`] turns one trial's [`Records`] into flat metrics, whose names, units and meanings
 //! stand in the [`catalogue()`]; [`timeline`] turns them into uniform time series; [`compare`] joins the
-//! repetitions of each cell with confidence intervals; [`findings::judge`] sets them next to what a
+//! repetitions of each cell with confidence intervals; [`diff()`] compares two runs; [`findings::judge`] sets them next to what a
 //! study published.
 //!
 //! # Conventions
@@ -25,6 +25,7 @@ mod compare;
 mod conference;
 mod control;
 mod crowd;
+mod diff;
 mod family;
 pub mod findings;
 mod group;
@@ -58,6 +59,7 @@ pub use accounts::disagreements;
 pub use analyse::{Analysis, analyse, explain, summarise, timeline};
 pub use catalogue::{catalogue, describe, describe_among, documentation, quantities};
 pub use compare::{CellSummary, INTERVAL, compare, means};
+pub use diff::{CellDiff, Diff, DiffVerdict, MARGIN, MetricDiff, TEST, diff};
 pub use hops::difference;
 pub use instance::Instance;
 pub use metric::{Better, Metric, Quantity};

@@ -3,13 +3,17 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use serde::Serialize;
 use suiro_outside::Beside;
 
 use crate::ReportError;
 use crate::page::Page;
 
-/// Built from `web/`: `make web` writes it, and `make test` fails if it is stale.
-const TEMPLATE: &str = include_str!("../assets/report.html");
+/// The page of a results folder. Built from `web/`: `make web` writes it, and `make test` fails if it is stale.
+const REPORT: &str = include_str!("../assets/report.html");
+
+/// The page of a comparison of results folders, built likewise.
+pub(crate) const DIFF: &str = include_str!("../assets/diff.html");
 
 /// Where the data goes in the template.
 const PLACE: &str = "<!--suiro:data-->";
@@ -17,12 +21,22 @@ const PLACE: &str = "<!--suiro:data-->";
 /// Writes the page beside `path` and renames it, so that a reader never sees half of it. Returns its
 /// size in bytes.
 pub(crate) fn write(path: &Path, page: &Page) -> Result<u64, ReportError> {
+    write_as(REPORT, path, &page.title, page)
+}
+
+/// The same of any page, from its template.
+pub(crate) fn write_as(
+    template: &str,
+    path: &Path,
+    name: &str,
+    page: &impl Serialize,
+) -> Result<u64, ReportError> {
     let io = |cause| ReportError::Io { path: path.into(), cause };
     let data = serde_json::to_string(page).map_err(ReportError::Json)?;
-    let (before, after) = TEMPLATE.split_once(PLACE).expect("the template has one place: tested");
+    let (before, after) = template.split_once(PLACE).expect("a template has one place: tested");
     let mut file = BufWriter::new(Beside::replace(path).map_err(io)?);
     let data = embed(&data);
-    let parts = [before, &title(&page.title), "<script type=\"application/json\" id=\"data\">"];
+    let parts = [before, &title(name), "<script type=\"application/json\" id=\"data\">"];
     let parts = parts.into_iter().chain([data.as_str(), "</script>", after]);
     let mut bytes = 0;
     for part in parts {
@@ -50,8 +64,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_has_one_place_for_the_data() {
-        assert_eq!(TEMPLATE.matches(PLACE).count(), 1);
+    fn templates_have_one_place_for_the_data() {
+        for template in [REPORT, DIFF] {
+            assert_eq!(template.matches(PLACE).count(), 1);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod assemble;
 mod comparison;
+mod diff;
 mod flows;
 mod html;
 mod kept;
@@ -19,6 +20,7 @@ mod study;
 mod terminal;
 mod why;
 
+pub use diff::*;
 pub use page::*;
 pub use terminal::{Unjudged, findings_text, terminal_table};
 pub use why::*;

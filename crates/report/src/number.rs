@@ -47,7 +47,7 @@ pub(crate) fn plain(value: f64, digits: u8) -> String {
 }
 
 /// Decimals that show `digits` significant digits of `value`.
-fn decimals(value: f64, digits: u8) -> usize {
+pub(crate) fn decimals(value: f64, digits: u8) -> usize {
     let magnitude = value.abs().log10().floor() as i32;
     usize::try_from((i32::from(digits) - 1 - magnitude).clamp(0, 6)).unwrap_or(0)
 }

@@ -172,7 +172,7 @@ pub struct PageComparison {
 }
 
 /// One metric.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PageMetric {
     /// Its name in `summary.json`.
     pub name: String,

@@ -136,6 +136,9 @@ pub enum Command {
     /// Print what limited each flow, and the cause of each stall, freeze and fall of the quality.
     #[command(after_help = WHY_EXAMPLES)]
     Why(WhyArgs),
+    /// Compare results folders: what became better, worse or stayed the same, and what differs in how they were made.
+    #[command(after_help = crate::diff::EXAMPLES)]
+    Diff(crate::diff::DiffArgs),
     /// List the built-in scenarios.
     List(ListArgs),
     /// Print a scenario's text.

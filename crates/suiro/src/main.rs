@@ -7,6 +7,7 @@ mod say;
 mod capacity;
 mod cli;
 mod compare;
+mod diff;
 #[cfg(test)]
 mod docs;
 mod doctor;
@@ -92,6 +93,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Compare(args) => compare::run(&args),
         Command::Export { command } => export::run(&command),
         Command::Why(args) => why::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::List(args) => list::list(&args),
         Command::Show(args) => scenarios::show(&args),
         Command::Check(args) => scenarios::check(&args),

@@ -76,8 +76,8 @@ const CODES: [&str; 5] = ["0", "1", "2", "31", "32"];
 
 /// Adds colour, or not.
 #[derive(Clone, Copy)]
-struct Ink {
-    colour: bool,
+pub(crate) struct Ink {
+    pub colour: bool,
 }
 
 impl Ink {
@@ -89,28 +89,28 @@ impl Ink {
         }
     }
     /// The whole text without the escapes of others: names, titles and reasons come from files.
-    fn safe(self, text: &str) -> String {
+    pub fn safe(self, text: &str) -> String {
         let mut safe = printable(text).into_owned();
         for code in CODES.iter().filter(|_| self.colour) {
             safe = safe.replace(&format!("\\x1b[{code}m"), &format!("\x1b[{code}m"));
         }
         safe
     }
-    fn bold(self, text: &str) -> String {
+    pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
-    fn dim(self, text: &str) -> String {
+    pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
-    fn good(self, text: &str) -> String {
+    pub fn good(self, text: &str) -> String {
         self.with("32", text)
     }
-    fn bad(self, text: &str) -> String {
+    pub fn bad(self, text: &str) -> String {
         self.with("31", text)
     }
 }
 
-fn plural(n: usize, one: &str) -> String {
+pub(crate) fn plural(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
@@ -224,15 +224,15 @@ struct Line {
     width: usize,
 }
 
-fn chars(text: &str) -> usize {
+pub(crate) fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-fn left(text: &str, width: usize) -> String {
+pub(crate) fn left(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(chars(text))))
 }
 
-fn right(text: &str, width: usize) -> String {
+pub(crate) fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(chars(text))))
 }
 

@@ -1,17 +1,25 @@
-//! `web/src/generated/page.ts` is generated from the page's types; this fails when it is stale.
-//! `make generate` writes it.
+//! `web/src/generated/` is generated from the types of pages; this fails when it is stale. `make generate` writes it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use suiro_report::Page;
+use suiro_report::{Difference, Page};
 
 #[test]
 fn the_types_of_the_page_are_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/generated/page.ts");
-    let want = typescript(schemars::schema_for!(Page).as_value());
+    check("page.ts", "page.rs", schemars::schema_for!(Page).as_value());
+}
+
+#[test]
+fn the_types_of_the_page_of_a_comparison_are_current() {
+    check("diff.ts", "diff/mod.rs", schemars::schema_for!(Difference).as_value());
+}
+
+fn check(file: &str, from: &str, schema: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/generated").join(file);
+    let want = typescript(schema, from);
     if std::env::var_os("SUIRO_REGENERATE").is_some() {
         std::fs::write(&path, &want).unwrap();
     }
@@ -33,7 +41,7 @@ fn schemas_become_types() {
         "required": ["n", "pairs", "by"],
         "$defs": {"B": {"oneOf": [{"const": "x"}, {"const": "y"}]}},
     });
-    let types = typescript(&schema);
+    let types = typescript(&schema, "page.rs");
     for line in [
         "  /** How many. */\n  n: number | null;",
         "  b?: B | null;",
@@ -46,9 +54,9 @@ fn schemas_become_types() {
 }
 
 /// The TypeScript of a JSON Schema, as far as the page's types need it.
-fn typescript(schema: &Value) -> String {
-    let mut out = String::from(
-        "// Generated from crates/report/src/page.rs: do not edit.\n\
+fn typescript(schema: &Value, from: &str) -> String {
+    let mut out = format!(
+        "// Generated from crates/report/src/{from}: do not edit.\n\
          // make generate\n",
     );
     let root = schema["title"].as_str().expect("the root type has a title");

@@ -7,6 +7,7 @@ mod captures;
 #[path = "../common/mod.rs"]
 mod common;
 mod control;
+mod diff;
 mod doctor;
 mod guide;
 mod hostile_files;

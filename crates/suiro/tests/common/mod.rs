@@ -75,11 +75,24 @@ impl Trials {
 
     /// `suiro run` of this scenario, with the results in the folder `out`.
     pub fn run(&self, room: &Room, scenario: &str) -> Command {
-        let mut command = room.suiro(&["run", scenario, "--out", "out"]);
-        if let Some(kernel) = &self.kernel {
-            command.arg("--virtual").env("SUIRO_KERNEL", kernel);
+        self.run_to(room, scenario, "out")
+    }
+
+    /// The same, with the results in a folder of another name.
+    pub fn run_to(&self, room: &Room, scenario: &str, out: &str) -> Command {
+        let mut command = room.suiro(&["run", scenario, "--out", out]);
+        if self.are_virtual() {
+            command.arg("--virtual");
         }
+        self.equip(&mut command);
         command
+    }
+
+    /// Names the kernel of virtual time to a command that runs trials, if there is one.
+    pub fn equip(&self, command: &mut Command) {
+        if let Some(kernel) = &self.kernel {
+            command.env("SUIRO_KERNEL", kernel);
+        }
     }
 }
 
