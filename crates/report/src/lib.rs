@@ -11,6 +11,7 @@ mod diff;
 mod flows;
 mod html;
 mod kept;
+mod limits;
 mod many;
 mod number;
 mod page;
@@ -21,6 +22,7 @@ mod terminal;
 mod why;
 
 pub use diff::*;
+pub use limits::*;
 pub use page::*;
 pub use terminal::{Unjudged, findings_text, terminal_table};
 pub use why::*;

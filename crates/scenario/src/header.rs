@@ -21,8 +21,8 @@ pub(crate) const BODY: [&str; 8] =
 pub(crate) const HEADER: [&str; 9] =
     ["name", "title", "description", "study", "repetitions", "seed", "jobs", "time", "date"];
 
-/// Keys of the root that make the cells.
-pub(crate) const CELLS: [&str; 3] = ["parameters", "matrix", "quick"];
+/// Keys of the root that make the cells, and limits of what is measured in them.
+pub(crate) const CELLS: [&str; 4] = ["parameters", "matrix", "quick", "limits"];
 
 /// How often each cell is run.
 pub(crate) const REPETITIONS: Bounds<u32> = Bounds::new(1, 1000);

@@ -16,6 +16,7 @@
 //! | `duration`, `repetitions`, `seed`, `jobs` | How long each trial measures, how often, from which seed, how many at once. |
 //! | `[parameters]` | Named values. `"$name"` below stands for the value, `"${name}"` inside a longer text for its text, `"$name.key"` for what a table has under a key, `"$$name"` for itself. |
 //! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. |
+//! | `[limits]` | What the results must keep to, by name: texts such as `"media.latency_p95_ms < 250 ms"`. |
 //! | `[quick]` | What `--quick` changes: `duration`, `repetitions`, `parameters`, `matrix`. |
 //! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`, `switches`); `mtu`. |
 //! | `[multicast]` | Cables carry multicast, and which hosts route it: [`Multicast`]. |
@@ -52,6 +53,7 @@ mod endpoint;
 mod files;
 mod header;
 mod job;
+mod limits;
 mod multicast;
 mod order;
 mod overrides;
@@ -69,6 +71,7 @@ pub use endpoint::*;
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use header::{Date, JOBS, TimeKind};
 pub use job::{Job, Peer};
+pub use limits::{NamedLimit, limits};
 pub use multicast::Multicast;
 pub use order::Order;
 pub use overrides::Overrides;

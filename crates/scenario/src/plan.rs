@@ -11,6 +11,7 @@ use crate::document::{self, Node, entries};
 use crate::error::{Error as ScenarioError, REFUSALS_MAX};
 use crate::files::Files;
 use crate::header::{self, Date, Header, Parts, TimeKind};
+use crate::limits::{self, NamedLimit};
 use crate::overrides::Overrides;
 use crate::refusal::{Place, Refusal, Span};
 use crate::setup::Setup;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub time: TimeKind,
     /// The date at which trials in virtual time begin.
     pub date: Date,
+    /// What its results must keep to. Whether there are such metrics is not checked here.
+    pub limits: Vec<NamedLimit>,
     /// Trials of the whole plan, whatever `--only` leaves out.
     pub total: u32,
     /// The trials in the order to run them: all cells of the first repetition, then of the next,
@@ -73,6 +76,7 @@ pub(crate) fn expand(
     let root = document::parse(source.text()).map_err(|refusals| source.error(refusals))?;
     let mut parts = header::read(&root, &mut refusals);
     let used = fill_in_axes(&mut parts, &mut refusals);
+    let limits = limits::read(&root, Some(&parts.axes), source, &mut refusals);
     let kept = match selected(&parts.axes, &overrides.only) {
         Ok(kept) => kept,
         Err(error) => return Err(both(error, source.error(refusals))),
@@ -116,6 +120,7 @@ pub(crate) fn expand(
         jobs: header.jobs,
         time: header.time,
         date: header.date,
+        limits,
         total: in_all * header.repetitions,
         trials,
         text: source.text().to_owned(),

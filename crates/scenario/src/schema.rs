@@ -5,6 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use suiro_link::{LinkSpec, SegmentSpec};
 use suiro_media::MediaSpec;
+use suiro_study::limit::LIMIT_MAX;
 use suiro_units::Duration;
 
 use crate::cell::DURATION;
@@ -164,7 +165,14 @@ fn cells() -> Map<String, Value> {
         },
         "additionalProperties": false,
     });
-    [("parameters", parameters), ("matrix", matrix), ("quick", quick)]
+    let limits = named(
+        "What the results must keep to, by name: `METRIC < NUMBER UNIT`, with `<`, `<=`, `>` or `>=`, such as \
+         \"media.latency_p95_ms < 250 ms\"; or relative to the run that `--baseline` names: \"flow.goodput_mean_bps >= \
+         baseline - 5 %\". `AXIS=LABEL, …:` before it restricts it to those cells. It is judged by the mean of the valid \
+         repetitions of each cell. If one is not kept, `suiro run` and `suiro report` exit with 3.",
+        json!({ "type": "string", "minLength": 3, "maxLength": LIMIT_MAX }),
+    );
+    [("parameters", parameters), ("matrix", matrix), ("quick", quick), ("limits", limits)]
         .map(|(key, schema)| (key.to_owned(), schema))
         .into_iter()
         .collect()

@@ -11,6 +11,7 @@
 mod file;
 pub mod formula;
 mod lex;
+pub mod limit;
 mod parse;
 pub mod unit;
 

@@ -53,7 +53,9 @@ const RUN_EXAMPLES: &str = "Examples:
   suiro run quick --set abr=bola --repeat 5    another parameter, five repetitions of each cell
   suiro run quick --only tcp=reno --duration \"1 min\"
   suiro run quick --virtual --repeat 20        in virtual time: exact, repeatable, one trial per CPU
-  suiro run mine.toml --out results/mine --resume    go on after Ctrl-C";
+  suiro run mine.toml --out results/mine --resume    go on after Ctrl-C
+  suiro run mine.toml --virtual --baseline results/before \\
+      --limit \"player.stall_s <= baseline\"    exit code 3 if it stalls longer";
 
 const MERGE_EXAMPLES: &str = "Examples:
   suiro run quick --trial 1 --out parts/1      on one machine
@@ -286,6 +288,9 @@ pub struct RunArgs {
     /// Continue an interrupted run: run only the trials that are missing in --out.
     #[arg(long, requires = "out")]
     pub resume: bool,
+    /// What the results must keep to.
+    #[command(flatten)]
+    pub limits: crate::limits::LimitArgs,
 }
 
 /// Arguments of `verify`.
@@ -306,6 +311,9 @@ pub struct VerifyArgs {
 pub struct ReportArgs {
     /// The results folder.
     pub dir: PathBuf,
+    /// What the results must keep to.
+    #[command(flatten)]
+    pub limits: crate::limits::LimitArgs,
 }
 
 /// Arguments of `merge`.

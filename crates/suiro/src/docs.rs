@@ -58,7 +58,7 @@ fn commands() -> String {
     let mut text = String::from(
         "# Command line\n\nGenerated from `crates/suiro/src/cli.rs`. Exit codes: 0 done; 1 a trial \
          failed or is not valid, or a check does not hold; 2 the command line or the scenario is \
-         wrong.\n",
+         wrong; 3 all trials are valid, but a limit (`[limits]`, `--limit`) was not kept.\n",
     );
     let mut root = crate::cli::Cli::command().term_width(100);
     root.build();

@@ -15,6 +15,7 @@ mod endpoint;
 mod export;
 mod interrupt;
 mod layers;
+mod limits;
 mod link;
 mod list;
 mod media;
@@ -48,6 +49,8 @@ pub enum Outcome {
     Done,
     /// A trial failed or is not valid, a check did not hold: exit 1.
     Failed,
+    /// All trials are valid, and a limit on a metric was not kept: exit 3.
+    LimitBroken,
     /// The exit code of a program that ran in our place.
     Code(u8),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
     match dispatch(Cli::from_command_line().command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Ok(Outcome::LimitBroken) => ExitCode::from(3),
         Ok(Outcome::Code(code)) => ExitCode::from(code),
         // Whoever read the output has seen enough, as in `suiro schema | head`, and needs no message.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,

@@ -12,7 +12,7 @@ use suiro_outside::tree;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 
 use crate::cli::MergeArgs;
-use crate::{Outcome, Usage, report, run, scenarios};
+use crate::{Outcome, Usage, limits, report, run, scenarios};
 
 /// Numbers of trials that a message lists.
 const LISTED: usize = 20;
@@ -60,7 +60,8 @@ pub fn run(args: &MergeArgs) -> Result<Outcome> {
     }
     whole.folder.write_manifest(&manifest)?;
     tell(&manifest, wanted.len(), &args.out);
-    report::make(&whole.folder)
+    let limits = limits::of_folder(&whole.folder, &limits::LimitArgs::default())?;
+    report::make(&whole.folder, Some(&limits))
 }
 
 impl Part {

@@ -9,6 +9,7 @@ use suiro_record::Folder;
 use suiro_report::{Run, Unjudged};
 
 use crate::cli::{FindingsArgs, ReportArgs};
+use crate::limits::{self, Asked};
 use crate::{Outcome, Usage, say};
 
 /// Width of the table if the terminal's is unknown.
@@ -21,7 +22,8 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
     if run == Run::UnderWay {
         say!("{}: a run is in progress; this is its measurement so far", args.dir.display());
     }
-    make_of(&folder, run)
+    let limits = limits::of_folder(&folder, &args.limits)?;
+    make_of(&folder, run, Some(&limits))
 }
 
 /// Whether `suiro run` holds the folder, as it does until it is over.
@@ -43,13 +45,13 @@ pub fn results(dir: &Path) -> Result<Folder> {
     Ok(Folder::new(dir))
 }
 
-/// Writes summary and page, prints the table. Fails if a trial is not valid, unless it was skipped
-/// and others were not.
-pub fn make(folder: &Folder) -> Result<Outcome> {
-    make_of(folder, Run::Over)
+/// Writes summary and page, prints the table, and judges the limits, if there are any. Fails if a trial is not valid, unless
+/// it was skipped and others were not; then it does not matter whether limits are kept.
+pub fn make(folder: &Folder, limits: Option<&Asked>) -> Result<Outcome> {
+    make_of(folder, Run::Over, limits)
 }
 
-fn make_of(folder: &Folder, run: Run) -> Result<Outcome> {
+fn make_of(folder: &Folder, run: Run, limits: Option<&Asked>) -> Result<Outcome> {
     let built = suiro_report::build_of(folder, run)
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
     let mut out = say::results();
@@ -62,9 +64,11 @@ fn make_of(folder: &Folder, run: Run) -> Result<Outcome> {
     if !findings.is_empty() {
         write!(out, "\n{findings}")?;
     }
+    drop(out);
+    let kept = limits.map_or(Ok(Outcome::Done), |limits| limits.judge(folder, &built.summary))?;
     let mut run = built.summary.trials.iter().filter(|trial| !trial.skipped).peekable();
     let good = run.peek().is_some() && run.all(|trial| trial.valid);
-    Ok(if good { Outcome::Done } else { Outcome::Failed })
+    Ok(if good { kept } else { Outcome::Failed })
 }
 
 /// `suiro findings DIR`. Fails if a finding does not hold.

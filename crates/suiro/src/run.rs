@@ -21,7 +21,7 @@ use suiro_scenario::{Date, Plan, Scenario, Setup, TimeKind};
 use crate::cli::RunArgs;
 use crate::missing::Host;
 use crate::progress::{Screens, Trials};
-use crate::{Outcome, Usage, capacity, interrupt, media, report, tcp};
+use crate::{Outcome, Usage, capacity, interrupt, limits, media, report, tcp};
 
 /// Largest `order.json` and job that is read. A resolved trace stands in them as numbers.
 pub const JOB_BYTES_MAX: u64 = 256 << 20;
@@ -29,6 +29,7 @@ pub const JOB_BYTES_MAX: u64 = 256 << 20;
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
+    let limits = limits::asked(plan.limits.clone(), &args.limits)?;
     let now = clock::realtime_ns();
     let plan = chosen(plan, &args.trial)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan, &args.trial, now));
@@ -76,7 +77,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     if !interrupt::happened() {
         film(&folder, &manifest.plan)?;
     }
-    report::make(&folder)
+    report::make(&folder, args.trial.is_empty().then_some(&limits))
 }
 
 /// Only the trials of these numbers, or all if there are none.

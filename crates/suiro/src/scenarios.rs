@@ -12,12 +12,12 @@ use suiro_hosts::Privilege;
 use suiro_lab::guests;
 use suiro_outside::printable;
 use suiro_record::PlannedTrial;
-use suiro_scenario::{Disk, Files, Plan, Scenario, TimeKind, Trial};
+use suiro_scenario::{Disk, Files, NamedLimit, Plan, Scenario, TimeKind, Trial};
 
 use crate::Outcome;
-use crate::capacity;
 use crate::cli::{CheckArgs, ShowArgs};
 use crate::missing::Host;
+use crate::{capacity, limits};
 
 /// `suiro show NAME`.
 pub fn show(args: &ShowArgs) -> Result<Outcome> {
@@ -43,6 +43,7 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         true => scenario.plan_with(&args.changes.overrides(), &files)?,
         false => scenario.plan(&args.changes.overrides())?,
     };
+    limits::check(&plan.limits)?;
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &as_json(&plan, &files))?;
@@ -65,6 +66,9 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
     match plan.time {
         TimeKind::Real => writeln!(out, "{} at a time", plan.jobs)?,
         TimeKind::Virtual => writeln!(out, "in virtual time, one trial per CPU")?,
+    }
+    for NamedLimit { name, limit, .. } in &plan.limits {
+        writeln!(out, "limit {name}: {}", printable(&limit.text))?;
     }
     write_commands(&mut out, &plan)?;
     write_outside(&mut out, &files)?;

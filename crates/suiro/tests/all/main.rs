@@ -16,6 +16,7 @@ mod install;
 mod kill;
 mod layers;
 mod layers_command;
+mod limits;
 mod link;
 mod merge;
 mod multicast;

@@ -1,0 +1,267 @@
+//! Limits judged: what a run must keep to, in each of its cells.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use suiro_record::{Cell, TrialSummary};
+use suiro_study::formula::Relation;
+use suiro_study::limit::{Bound, Limit, sign};
+
+use crate::{MARGIN, MetricDiff, Spread, compare, describe, diff};
+
+/// What became of a limit in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitOutcome {
+    /// It was kept.
+    Kept,
+    /// It was not kept, or its metric was not measured in any valid trial.
+    Broken,
+    /// There is no valid trial of the cell, or the baseline does not have the metric in this cell.
+    NotJudged,
+    /// The cell was not tried on this machine, or the limit needs a baseline and none was given.
+    Skipped,
+}
+
+/// A limit and what became of it in each cell that it is for.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JudgedLimit {
+    /// Its name in `[limits]`; what was typed, for one of the command line.
+    pub name: String,
+    /// The limit.
+    pub limit: String,
+    /// The metric of the summary.
+    pub metric: String,
+    /// The metric in a few words.
+    pub label: String,
+    /// Its unit; empty for counts and scores.
+    pub unit: String,
+    /// Digits of the metric that are worth showing.
+    pub digits: u8,
+    /// `<`, `<=`, `>` or `>=`.
+    pub relation: String,
+    /// The cells that it is for.
+    pub cells: Vec<JudgedCell>,
+}
+
+/// A limit in one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JudgedCell {
+    /// The cell.
+    pub cell: Cell,
+    /// What became of it.
+    pub outcome: LimitOutcome,
+    /// The mean over the valid repetitions; null if the metric was not measured.
+    pub value: Option<f64>,
+    /// The bound, in the metric's unit; null if it needs a baseline's value that there is not.
+    pub bound: Option<f64>,
+    /// The mean of the baseline; null without one.
+    pub baseline: Option<f64>,
+    /// Valid repetitions in which the metric was measured.
+    pub n: u32,
+    /// Those of them that keep to the limit by themselves.
+    pub kept_in: u32,
+    /// Why it was not judged, or is broken without a value.
+    pub because: Option<String>,
+}
+
+/// Judges limits, each with its name, by the means of the valid trials. `baseline` has the trials of a stored run.
+pub fn limits(
+    limits: &[(String, Limit)],
+    trials: &[TrialSummary],
+    baseline: Option<&[TrialSummary]>,
+) -> Vec<JudgedLimit> {
+    let stored = baseline.map(|baseline| Stored::of(baseline, trials));
+    limits.iter().map(|(name, limit)| judge(name, limit, trials, stored.as_ref())).collect()
+}
+
+/// The metrics of a baseline next to those of a run, by the run's cell.
+struct Stored(BTreeMap<String, BTreeMap<String, MetricDiff>>);
+
+impl Stored {
+    fn of(baseline: &[TrialSummary], trials: &[TrialSummary]) -> Self {
+        let cells = diff(baseline, trials, MARGIN).cells.into_iter();
+        Self(cells.map(|cell| (key(&cell.second), cell.metrics)).collect())
+    }
+
+    fn mean(&self, cell: &Cell, metric: &str) -> Option<f64> {
+        self.0.get(&key(cell))?.get(metric)?.first
+    }
+}
+
+fn key(cell: &Cell) -> String {
+    serde_json::to_string(cell).expect("a cell is JSON")
+}
+
+fn judge(
+    name: &str,
+    limit: &Limit,
+    trials: &[TrialSummary],
+    stored: Option<&Stored>,
+) -> JudgedLimit {
+    let cells = compare(trials).into_iter().filter(|it| is_for(limit, &it.cell));
+    let cells = cells.map(|cell| {
+        let of: Vec<&TrialSummary> = cell.trials.iter().map(|index| &trials[*index]).collect();
+        let spread = cell.metrics.get(&limit.metric).copied().flatten();
+        in_cell(limit, cell.cell, &of, (spread, stored))
+    });
+    let known = describe(&limit.metric).map(|(metric, instance)| (metric, instance.words()));
+    let label = known.as_ref().map_or_else(
+        || limit.metric.clone(),
+        |(metric, words)| match &**words {
+            "" => metric.label.to_owned(),
+            words => format!("{}, {words}", metric.label),
+        },
+    );
+    JudgedLimit {
+        name: name.to_owned(),
+        limit: limit.text.clone(),
+        metric: limit.metric.clone(),
+        label,
+        unit: known.as_ref().map_or("", |(metric, _)| metric.unit).to_owned(),
+        digits: known.as_ref().map_or(3, |(metric, _)| metric.digits),
+        relation: sign(limit.relation).to_owned(),
+        cells: cells.collect(),
+    }
+}
+
+/// Whether a limit is for a cell: it has each label that the limit names.
+fn is_for(limit: &Limit, cell: &Cell) -> bool {
+    let has = |axis: &String| cell.get(axis).and_then(|label| label.as_str());
+    limit.only.iter().all(|(axis, label)| has(axis) == Some(label.as_str()))
+}
+
+fn in_cell(
+    limit: &Limit,
+    cell: Cell,
+    trials: &[&TrialSummary],
+    (spread, stored): (Option<Spread>, Option<&Stored>),
+) -> JudgedCell {
+    let baseline = stored.and_then(|stored| stored.mean(&cell, &limit.metric));
+    let bound = limit.bound.value(baseline);
+    let valid: Vec<&&TrialSummary> = trials.iter().filter(|trial| trial.valid).collect();
+    let keeps = |value: f64| bound.is_some_and(|bound| keeps(limit.relation, value, bound));
+    let each = valid.iter().filter_map(|trial| trial.metrics.get(&limit.metric).copied().flatten());
+    let (outcome, because) = match (spread, bound) {
+        _ if trials.iter().all(|trial| trial.skipped) => {
+            (LimitOutcome::Skipped, Some("this machine cannot run it".to_owned()))
+        }
+        _ if limit.bound.needs_baseline() && stored.is_none() => {
+            (LimitOutcome::Skipped, Some("no --baseline was given".to_owned()))
+        }
+        _ if valid.is_empty() => (LimitOutcome::NotJudged, Some("no trial is valid".to_owned())),
+        (None, _) => (LimitOutcome::Broken, Some(not_measured(limit, &valid))),
+        (_, None) => {
+            let because = "the baseline has no value of it in this cell".to_owned();
+            (LimitOutcome::NotJudged, Some(because))
+        }
+        (Some(spread), Some(_)) if keeps(spread.mean) => (LimitOutcome::Kept, None),
+        (Some(_), Some(_)) => (LimitOutcome::Broken, None),
+    };
+    JudgedCell {
+        outcome,
+        value: spread.map(|spread| spread.mean),
+        bound,
+        baseline: baseline.filter(|_| matches!(limit.bound, Bound::Baseline { .. })),
+        n: spread.map_or(0, |spread| spread.n),
+        kept_in: u32::try_from(each.filter(|value| keeps(*value)).count()).unwrap_or(u32::MAX),
+        because,
+        cell,
+    }
+}
+
+/// The mean of equal values must equal their value to the last bit but one.
+const ROUNDING: f64 = 1e-12;
+
+/// Whether a value keeps to a bound. A value that differs from the bound only by rounding equals it.
+fn keeps(relation: Relation, value: f64, bound: f64) -> bool {
+    let near = (value - bound).abs() <= ROUNDING * bound.abs();
+    relation.holds(if near { bound } else { value }, bound)
+}
+
+/// That a metric was not measured, and which other of its name was.
+fn not_measured(limit: &Limit, valid: &[&&TrialSummary]) -> String {
+    let field = limit.metric.rsplit('.').next().unwrap_or_default();
+    let has = |name: &&&String| name.rsplit('.').next() == Some(field);
+    let others = valid.iter().flat_map(|trial| trial.metrics.keys());
+    match others.filter(|name| **name != limit.metric).find(|name| has(&name)) {
+        Some(other) => format!("not measured; the trials have {other}"),
+        None => "not measured in any valid trial".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suiro_units::Seed;
+
+    const LATENCY: &str = "media.latency_p95_ms";
+
+    fn trial(tcp: &str, repetition: u32, value: Option<f64>) -> TrialSummary {
+        TrialSummary {
+            cell: [("tcp".to_owned(), tcp.into())].into_iter().collect(),
+            repetition,
+            seed: Seed(u64::from(repetition)),
+            valid: true,
+            invalid_because: None,
+            skipped: false,
+            metrics: [(LATENCY.to_owned(), value)].into(),
+        }
+    }
+
+    fn outcomes(
+        text: &str,
+        trials: &[TrialSummary],
+        baseline: Option<&[TrialSummary]>,
+    ) -> Vec<(LimitOutcome, Option<f64>)> {
+        let limit = suiro_study::limit::parse(text).unwrap();
+        let judged = limits(&[("x".to_owned(), limit)], trials, baseline).remove(0);
+        judged.cells.iter().map(|cell| (cell.outcome, cell.bound)).collect()
+    }
+
+    #[test]
+    fn a_limit_is_judged_by_the_mean_of_each_cell() {
+        let trials = [
+            trial("reno", 1, Some(200.0)),
+            trial("reno", 2, Some(280.0)),
+            trial("cubic", 1, Some(260.0)),
+        ];
+        let bound = Some(250.0);
+        let both = [(LimitOutcome::Kept, bound), (LimitOutcome::Broken, bound)];
+        assert_eq!(outcomes("media.latency_p95_ms < 250", &trials, None), both);
+        assert_eq!(outcomes("tcp=cubic: media.latency_p95_ms < 250", &trials, None), both[1..]);
+        let limit = suiro_study::limit::parse("media.latency_p95_ms < 250").unwrap();
+        let reno = limits(&[("x".to_owned(), limit)], &trials, None).remove(0).cells.remove(0);
+        assert_eq!((reno.value, reno.n, reno.kept_in), (Some(240.0), 2, 1));
+    }
+
+    #[test]
+    fn a_baseline_is_that_of_the_same_cell() {
+        let before = [trial("cubic", 1, Some(100.0)), trial("reno", 1, Some(200.0))];
+        let after = [trial("reno", 1, Some(204.0)), trial("cubic", 1, Some(106.0))];
+        let found = outcomes("media.latency_p95_ms <= baseline + 5 %", &after, Some(&before));
+        assert_eq!(found, [(LimitOutcome::Kept, Some(210.0)), (LimitOutcome::Broken, Some(105.0))]);
+        let same = outcomes("media.latency_p95_ms <= baseline", &before, Some(&before));
+        assert!(same.iter().all(|(outcome, _)| *outcome == LimitOutcome::Kept));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_kept() {
+        let none = [trial("reno", 1, None)];
+        assert_eq!(outcomes("media.latency_p95_ms < 250", &none, None)[0].0, LimitOutcome::Broken);
+        let mut invalid = trial("reno", 1, Some(1.0));
+        invalid.valid = false;
+        let of = |trial: TrialSummary| outcomes("media.latency_p95_ms < 250", &[trial], None)[0].0;
+        assert_eq!(of(invalid.clone()), LimitOutcome::NotJudged);
+        assert_eq!(of(TrialSummary { skipped: true, ..invalid }), LimitOutcome::Skipped);
+        let measured = [trial("reno", 1, Some(1.0))];
+        let relative = "media.latency_p95_ms <= baseline";
+        assert_eq!(outcomes(relative, &measured, None)[0].0, LimitOutcome::Skipped);
+        assert_eq!(outcomes(relative, &measured, Some(&none))[0].0, LimitOutcome::NotJudged);
+        let limit = suiro_study::limit::parse("media.viewer.latency_p95_ms < 1").unwrap();
+        let judged = limits(&[("x".to_owned(), limit)], &measured, None).remove(0);
+        let because = judged.cells[0].because.as_deref();
+        assert_eq!(because, Some("not measured; the trials have media.latency_p95_ms"));
+    }
+}
