@@ -102,6 +102,12 @@ impl Limits {
         ink.safe(&out)
     }
 
+    /// The first limit and cell that was not kept, or the first of all, with what was found; `None` if there is none.
+    pub fn worst(&self) -> Option<String> {
+        let (limit, cell) = self.checks().min_by_key(|(_, cell)| rank(cell.outcome))?;
+        Some(format!("{} in {}: {}", limit.label, label(&cell.cell), found(limit, cell)))
+    }
+
     fn totals(&self) -> String {
         let all = [
             LimitOutcome::Broken,

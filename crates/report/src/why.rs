@@ -285,10 +285,15 @@ pub fn cause_label(cause: Cause) -> &'static str {
     suiro_analysis::why::label(cause)
 }
 
-/// What differs between two trials, as a paragraph.
+/// What differs between two trials of one run, as a paragraph.
 pub fn between(one: &TrialCauses, other: &TrialCauses) -> String {
     let [a, b] = [one, other].map(|trial| label(&trial.cell) + &repetition(trial));
-    let text = suiro_analysis::why::between((&a, &b), &one.why, &other.why);
+    between_named((&a, one), (&b, other))
+}
+
+/// What differs between two trials, each with what it is called.
+pub fn between_named((a, one): (&str, &TrialCauses), (b, other): (&str, &TrialCauses)) -> String {
+    let text = suiro_analysis::why::between((a, b), &one.why, &other.why);
     printable(&text).into_owned()
 }
 

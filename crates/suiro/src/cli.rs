@@ -141,6 +141,10 @@ pub enum Command {
     /// Compare results folders: what became better, worse or stayed the same, and what differs in how they were made.
     #[command(after_help = crate::diff::EXAMPLES)]
     Diff(crate::diff::DiffArgs),
+    /// Run the trials of a results folder again with a change, and compare; or find the value of a key up to which limits
+    /// are kept.
+    #[command(after_help = crate::what_if::EXAMPLES)]
+    WhatIf(crate::what_if::WhatIfArgs),
     /// List the built-in scenarios.
     List(ListArgs),
     /// Print a scenario's text.

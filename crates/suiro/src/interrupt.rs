@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM as events: what runs ends cleanly and keeps what was measured.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
@@ -10,6 +11,9 @@ use suiro_lab::process::Event;
 
 /// Whether a signal has come.
 static HAPPENED: AtomicBool = AtomicBool::new(false);
+
+/// Who is told of signals: of several runs of one process, the last that began. `None` until the first begins.
+static LISTENER: Mutex<Option<Sender<Event>>> = Mutex::new(None);
 
 /// True once a signal has come that asks this process to end.
 pub fn happened() -> bool {
@@ -29,11 +33,17 @@ pub fn forward_inside(events: Sender<Event>) -> Result<()> {
 }
 
 fn forward(events: Sender<Event>, last: Option<usize>) -> Result<()> {
+    let before = LISTENER.lock().expect("no holder panics: it only sends").replace(events);
+    if before.is_some() {
+        return Ok(());
+    }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("handling signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for (earlier, _) in signals.forever().enumerate() {
             HAPPENED.store(true, Ordering::Relaxed);
-            if Some(earlier + 1) == last || events.send(Event::Interrupted).is_err() {
+            let listener = LISTENER.lock().expect("no holder panics: it only sends");
+            let is_told = listener.as_ref().is_some_and(|it| it.send(Event::Interrupted).is_ok());
+            if Some(earlier + 1) == last || !is_told {
                 std::process::exit(130);
             }
         }

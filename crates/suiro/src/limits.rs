@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use suiro_analysis::{LimitOutcome, catalogue, describe};
 use suiro_record::{Folder, Summary, TrialSummary};
@@ -140,5 +140,19 @@ impl Asked {
         let trials = stored.map(|(_, trials)| &**trials);
         let judged = suiro_analysis::limits(&self.limits, &summary.trials, trials);
         Limits::new(&summary.scenario, stored.map(|(path, _)| &**path), judged)
+    }
+
+    /// Whether all limits are kept, and what was found of the first that is not, or of the first.
+    ///
+    /// # Errors
+    /// A limit cannot be judged.
+    pub fn decide(&self, summary: &Summary) -> Result<(bool, String)> {
+        let limits = self.of(summary);
+        let worst = limits.worst().unwrap_or_default();
+        let undecided = [LimitOutcome::NotJudged, LimitOutcome::Skipped];
+        if worst.is_empty() || undecided.iter().any(|outcome| limits.count(*outcome) > 0) {
+            bail!("a limit cannot be judged\n{}", limits.text(false).trim_end());
+        }
+        Ok((limits.kept, worst))
     }
 }

@@ -33,6 +33,7 @@ mod tcp;
 mod uncompressed;
 mod verify;
 mod webrtc;
+mod what_if;
 mod why;
 mod work;
 
@@ -98,6 +99,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Export { command } => export::run(&command),
         Command::Why(args) => why::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
         Command::List(args) => list::list(&args),
         Command::Show(args) => scenarios::show(&args),
         Command::Check(args) => scenarios::check(&args),

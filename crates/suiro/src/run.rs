@@ -26,26 +26,45 @@ use crate::{Outcome, Usage, capacity, interrupt, limits, media, report, tcp};
 /// Largest `order.json` and job that is read. A resolved trace stands in them as numbers.
 pub const JOB_BYTES_MAX: u64 = 256 << 20;
 
+/// How a plan is run.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// Only what has no valid outcome yet.
+    pub resume: bool,
+    /// Trials at the same time; `None` for as many as the scenario says, or in virtual time as there are CPUs.
+    pub jobs: Option<u32>,
+    /// How often a trial is run again that is invalid only because this machine was busy.
+    pub retries: u32,
+}
+
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
     let limits = limits::asked(plan.limits.clone(), &args.limits)?;
-    let now = clock::realtime_ns();
     let plan = chosen(plan, &args.trial)?;
+    let now = clock::realtime_ns();
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan, &args.trial, now));
-    let (folder, _held) = open_folder(&out, args, &plan)?;
-    let guests = guests(&plan)?;
+    let how = How { resume: args.resume, jobs: args.jobs, retries: args.retries };
+    let (folder, _held) = measure(&plan, &out, how)?;
+    report::make(&folder, args.trial.is_empty().then_some(&limits))
+}
+
+/// Runs the trials of a plan in a results folder. The right to write there lasts as long as the file that is returned.
+pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
+    let now = clock::realtime_ns();
+    let (folder, held) = open_folder(out, how.resume, plan)?;
+    let guests = guests(plan)?;
     if guests.is_none() {
         suiro_hosts::sandbox::probe(Privilege::of_this_process())
             .context("this host cannot create namespaces; see suiro doctor")?;
     }
-    let mut manifest = manifest(&plan, now, guests.as_ref());
-    if args.resume {
+    let mut manifest = manifest(plan, now, guests.as_ref());
+    if how.resume {
         keep_measured(&mut manifest, &folder)?;
     }
     // Held until the run is over; the kernel takes it away even from a process that was killed. Guests have their own.
-    let _vegas = if guests.is_none() { tcp::vegas_for(&plan) } else { None };
-    let (trials, skipped) = possible(&plan, &folder, args.resume);
+    let _vegas = if guests.is_none() { tcp::vegas_for(plan) } else { None };
+    let (trials, skipped) = possible(plan, &folder, how.resume);
     // Before anything is written: a run that found no media can be typed again as it was.
     let setups = trials.iter().map(|trial| &*trial.setup);
     let packages = prepare_media(setups, &mut manifest.versions)?;
@@ -61,11 +80,11 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
         orders.map(|trial| order(trial, &folder, &packages, &manifest.machine)).collect();
     if !orders.is_empty() {
         if guests.is_none()
-            && let Some(warning) = capacity::warning(&plan, jobs(args, &plan))
+            && let Some(warning) = capacity::warning(plan, jobs(how, plan))
         {
             say!("warning: {warning}");
         }
-        run_trials(&plan, args, &folder, orders, guests.as_ref())?;
+        run_trials(plan, how, &folder, orders, guests.as_ref())?;
     }
     for planned in &manifest.plan {
         if let Some(trial) = outcome(&folder, planned) {
@@ -77,7 +96,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     if !interrupt::happened() {
         film(&folder, &manifest.plan)?;
     }
-    report::make(&folder, args.trial.is_empty().then_some(&limits))
+    Ok((folder, held))
 }
 
 /// Only the trials of these numbers, or all if there are none.
@@ -101,7 +120,7 @@ fn chosen(mut plan: Plan, numbers: &[u32]) -> Result<Plan> {
 }
 
 /// `results/NAME-DATE-TIME`, with the numbers of chosen trials: jobs of a cluster begin in the same second.
-fn default_out(plan: &Plan, numbers: &[u32], now: u64) -> PathBuf {
+pub fn default_out(plan: &Plan, numbers: &[u32], now: u64) -> PathBuf {
     let mut name = format!("{}-{}", plan.name, clock::compact(now));
     match numbers {
         [] => {}
@@ -146,9 +165,9 @@ pub fn in_sandbox() -> Result<()> {
 
 /// The results folder, empty or new or with `--resume` one of the same plan, and the right to write
 /// there, which the kernel gives back when this process ends.
-fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<(Folder, File)> {
+fn open_folder(out: &Path, resume: bool, plan: &Plan) -> Result<(Folder, File)> {
     let held = hold(out)?;
-    check_content(out, args, plan)?;
+    check_content(out, resume, plan)?;
     // A trial's process has other folders mounted, but the same paths.
     Ok((Folder::new(out.canonicalize()?), held))
 }
@@ -171,7 +190,7 @@ pub fn hold(out: &Path) -> Result<File> {
 }
 
 /// Refuses a folder with anything in it that this run would damage.
-fn check_content(out: &Path, args: &RunArgs, plan: &Plan) -> Result<()> {
+fn check_content(out: &Path, resume: bool, plan: &Plan) -> Result<()> {
     let name = out.display();
     if !out.join("manifest.json").exists() {
         if std::fs::read_dir(out)?.next().is_some() {
@@ -182,7 +201,7 @@ fn check_content(out: &Path, args: &RunArgs, plan: &Plan) -> Result<()> {
         }
         return Ok(());
     }
-    if !args.resume {
+    if !resume {
         bail!(Usage(format!(
             "{name} already holds results\n\
              hint: --resume goes on with them, --out names another folder"
@@ -324,8 +343,8 @@ fn outcome(folder: &Folder, planned: &PlannedTrial) -> Option<Trial> {
 }
 
 /// Trials at the same time.
-fn jobs(args: &RunArgs, plan: &Plan) -> usize {
-    match (args.jobs, plan.time) {
+fn jobs(how: How, plan: &Plan) -> usize {
+    match (how.jobs, plan.time) {
         (Some(jobs), _) => jobs.max(1) as usize,
         (None, TimeKind::Real) => plan.jobs.max(1) as usize,
         (None, TimeKind::Virtual) => cpus(),
@@ -339,21 +358,21 @@ pub fn cpus() -> usize {
 
 fn run_trials(
     plan: &Plan,
-    args: &RunArgs,
+    how: How,
     folder: &Folder,
     orders: Vec<Order>,
     guests: Option<&Guests>,
 ) -> Result<()> {
     let (sender, events) = runner::events();
     interrupt::forward_to(sender.clone())?;
-    let jobs = jobs(args, plan);
+    let jobs = jobs(how, plan);
     let seconds = orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
     let expected = guests.is_none().then_some(seconds);
     let mut progress = Trials::new(orders.len(), jobs, expected);
     let sandbox = |order: &Path| Sandbox::new(["trial".into(), order.as_os_str().to_owned()]);
     let place = guests.map_or(Place::Machine(&sandbox), Place::Guests);
     // In virtual time the same trial would end the same again.
-    let retries = if guests.is_some() { 0 } else { args.retries as usize };
+    let retries = if guests.is_some() { 0 } else { how.retries as usize };
     let manner = Manner { jobs, retries };
     let ended = runner::run(orders, folder, manner, &place, (&sender, &events), &mut progress);
     progress.finish();

@@ -1,5 +1,6 @@
 //! Results folders compared: what differs between them, as a document, in words and as a page.
 
+mod parting;
 mod settings;
 mod text;
 
@@ -16,6 +17,7 @@ use crate::html;
 use crate::page::PageMetric;
 use crate::{ReportError, number};
 
+pub use parting::{Parting, parting};
 pub use settings::{Setting, SettingKind};
 pub use suiro_analysis::MARGIN;
 pub use text::diff_text;

@@ -35,4 +35,5 @@ mod uncompressed_send;
 mod uncompressed_streams;
 mod usage;
 mod virtual_time;
+mod what_if;
 mod words;
