@@ -3,6 +3,9 @@
 //! `make fuzz` lets libfuzzer drive each of them; `tests/seeds.rs` runs each on its seeds and on damaged
 //! copies of them, so that a stable compiler keeps them working too.
 
+mod files;
+mod network;
+
 use suiro_conference::codec::Size;
 use suiro_conference::receiver::Receiver as CallReceiver;
 use suiro_control::desired::Desired;
@@ -36,35 +39,47 @@ use suiro_uncompressed::{Geometry, synth};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
+pub use files::{browser_report, documents, layers_recording, node_status, tables};
+pub use network::{frame, range, webrtc_peer, webtransport};
+
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
     ("agent", agent),
+    ("browser_report", browser_report),
     ("capture", capture),
     ("conference", conference),
     ("desired_state", desired_state),
+    ("documents", documents),
     ("flow", flow),
+    ("frame", frame),
     ("frame_store", frame_store),
+    ("layers_recording", layers_recording),
     ("moq", moq),
     ("mp4", mp4),
     ("mpd", mpd),
     ("nmos_connection", nmos_connection),
     ("nmos_registry", nmos_registry),
+    ("node_status", node_status),
     ("playlist", playlist),
     ("quantised", quantised),
+    ("range", range),
     ("rtcp", rtcp),
     ("rtp", rtp),
     ("scenario", scenario),
     ("sock_diag", sock_diag),
     ("study", study),
+    ("tables", tables),
     ("trace", trace),
     ("ts", ts),
     ("uncompressed_merge", uncompressed_merge),
     ("uncompressed_packet", uncompressed_packet),
     ("uncompressed_sdp", uncompressed_sdp),
     ("url", url),
+    ("webrtc_peer", webrtc_peer),
+    ("webtransport", webtransport),
     ("whip", whip),
 ];
 

@@ -28,4 +28,6 @@ pub use event::{
 pub use flow::{Endpoint, FlowError, FlowFilter};
 pub use namespace::{Namespace, NamespaceError};
 pub use probe::{ProbeError, check_privilege};
-pub use record::{FileError, LiveTap, Prepared, Recorded, Recorder, RecorderError, RecorderSpec};
+pub use record::{
+    FileError, LiveTap, Prepared, Recorded, Recorder, RecorderError, RecorderSpec, of_rows,
+};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes};
 use moq_noq::{Connection, PathId, RecvStream, SendStream};
 use moq_noq_proto::VarInt;
+use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use web_transport_proto::http::StatusCode;
@@ -250,24 +251,32 @@ async fn accept_uni(connection: Connection, id: u64, post: mpsc::Sender<RecvStre
 }
 
 /// The kind of a unidirectional stream.
-enum Uni {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uni {
+    /// It belongs to the session.
     Session,
     /// A stream of QPACK. It stays empty, because we announce no dynamic table.
     Critical,
+    /// It belongs to nothing here.
     Other,
 }
 
 async fn begins_uni(mut stream: RecvStream, id: u64) -> Option<(Uni, RecvStream)> {
-    let kind = StreamUni(web_transport_proto::VarInt::read(&mut stream).await.ok()?);
-    let is = match kind {
+    let kind = kind_of_uni(&mut stream, id).await?;
+    Some((kind, stream))
+}
+
+/// Reads the header of a unidirectional stream, in a connection whose session has this number; `None` if it is cut.
+pub async fn kind_of_uni(stream: &mut (impl AsyncRead + Unpin), id: u64) -> Option<Uni> {
+    let kind = StreamUni(web_transport_proto::VarInt::read(stream).await.ok()?);
+    Some(match kind {
         StreamUni::WEBTRANSPORT => {
-            let session = web_transport_proto::VarInt::read(&mut stream).await.ok()?;
+            let session = web_transport_proto::VarInt::read(stream).await.ok()?;
             if session.into_inner() == id { Uni::Session } else { Uni::Other }
         }
         StreamUni::QPACK_ENCODER | StreamUni::QPACK_DECODER => Uni::Critical,
         _ => Uni::Other,
-    };
-    Some((is, stream))
+    })
 }
 
 async fn accept_bi(connection: Connection, id: u64, post: mpsc::Sender<(SendStream, RecvStream)>) {
@@ -297,12 +306,18 @@ async fn begins_bi(
     (send, mut receive): (SendStream, RecvStream),
     id: u64,
 ) -> Option<(bool, (SendStream, RecvStream))> {
-    let frame = Frame(web_transport_proto::VarInt::read(&mut receive).await.ok()?);
-    let belongs = frame == Frame::WEBTRANSPORT && {
-        let session = web_transport_proto::VarInt::read(&mut receive).await.ok()?;
-        session.into_inner() == id
-    };
+    let belongs = belongs(&mut receive, id).await?;
     Some((belongs, (send, receive)))
+}
+
+/// Reads the header of a bidirectional stream: whether it belongs to the session of this number; `None` if it is cut.
+pub async fn belongs(stream: &mut (impl AsyncRead + Unpin), id: u64) -> Option<bool> {
+    let frame = Frame(web_transport_proto::VarInt::read(stream).await.ok()?);
+    if frame != Frame::WEBTRANSPORT {
+        return Some(false);
+    }
+    let session = web_transport_proto::VarInt::read(stream).await.ok()?;
+    Some(session.into_inner() == id)
 }
 
 /// Converts an error code of the session to one of HTTP/3.

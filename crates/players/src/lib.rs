@@ -203,3 +203,32 @@ async fn watch(
         Program::Suiro => unreachable!("`Installed::find` knows only players of others"),
     }
 }
+
+/// What a page in a browser reports to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageReport {
+    /// Of dash.js and hls.js.
+    Player,
+    /// Of WebRTC.
+    Webrtc,
+    /// The coded frames of WebRTC.
+    Frames,
+    /// Of Media over QUIC.
+    Moq,
+    /// The objects of Media over QUIC.
+    Objects,
+}
+
+/// Whether such a report is taken: fuzzing asks for nothing else.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_report(kind: PageReport, body: &[u8]) -> Result<(), String> {
+    match kind {
+        PageReport::Player => browser::check_report(body),
+        PageReport::Webrtc => webrtc::check_report(body),
+        PageReport::Frames => webrtc::check_frames(body),
+        PageReport::Moq => moq::check_report(body),
+        PageReport::Objects => moq::check_objects(body),
+    }
+}

@@ -86,7 +86,9 @@ pub async fn run(
         let answered = client.ask(&ask, patience.now()).await;
         patience.took(answered.is_ok().then(|| net::monotonic().saturating_since(asked).into()));
         let said = match answered {
-            Ok(reply) if reply.status == 200 => read(&node, &reply.body),
+            Ok(reply) if reply.status == 200 => {
+                Status::parse(&node, &reply.body).map_err(Silence::Strange)
+            }
             Ok(reply) => {
                 Err(Silence::Strange(format!("status {}: {}", reply.status, reply.reason())))
             }
@@ -105,16 +107,6 @@ pub async fn run(
             tokio::time::sleep(PAUSE).await;
         }
     }
-}
-
-fn read(node: &str, body: &str) -> Result<Status, Silence> {
-    let status: Status =
-        serde_json::from_str(body).map_err(|error| Silence::Strange(error.to_string()))?;
-    if status.name != node {
-        let name: String = status.name.chars().take(80).collect();
-        return Err(Silence::Strange(format!("expected the node {node}, found {name:?}")));
-    }
-    Ok(status)
 }
 
 #[cfg(test)]

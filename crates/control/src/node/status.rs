@@ -29,6 +29,21 @@ pub struct Status {
     pub controller: Option<String>,
 }
 
+impl Status {
+    /// The state of this node, as it says.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(node: &str, text: &str) -> Result<Self, String> {
+        let status: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if status.name != node {
+            let name: String = status.name.chars().take(80).collect();
+            return Err(format!("expected the node {node}, found {name:?}"));
+        }
+        Ok(status)
+    }
+}
+
 /// The state of one stream that a node can store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

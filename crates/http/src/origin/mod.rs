@@ -24,7 +24,7 @@ pub(crate) mod manifest;
 mod manifest_tests;
 mod mpd;
 mod package;
-mod range;
+pub mod range;
 mod rungs;
 mod serve;
 pub mod timeline;

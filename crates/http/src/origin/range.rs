@@ -2,7 +2,7 @@
 
 /// What part of a body a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// All of it: no range, or one that may be ignored (§14.2: malformed, several, other units).
     Whole,
     /// First and last byte, within the body.
@@ -12,7 +12,7 @@ pub(crate) enum Part {
 }
 
 /// Reads a `Range` header for a body of `length` bytes.
-pub(crate) fn part(header: Option<&str>, length: u64) -> Part {
+pub fn part(header: Option<&str>, length: u64) -> Part {
     match header.and_then(parse) {
         None => Part::Whole,
         Some(Spec::From(first, last)) => {

@@ -234,28 +234,60 @@ impl Recording {
     }
 }
 
+impl Document {
+    /// The document in a text.
+    fn parse(text: &str) -> Result<Self, String> {
+        let document: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match document.format {
+            FORMAT => Ok(document),
+            other => Err(format!("expected format {FORMAT}, found {other}")),
+        }
+    }
+
+    /// The recording, without its events.
+    fn recording(self) -> Recording {
+        let document = self;
+        Recording {
+            host: document.host,
+            boot_id: document.boot_id,
+            kernel: document.kernel,
+            start: document.start,
+            end: document.end,
+            asked: document.asked,
+            flows: document.flows,
+            causes: Vec::new(),
+            points: document.points,
+            fragments: document.fragments,
+            unjoined: document.unjoined,
+            unplaced: document.unplaced,
+            scheduling: document.scheduling,
+            clock: document.clock,
+            cost: document.cost,
+            events: Vec::new(),
+        }
+    }
+}
+
+/// The recording that a document and rows are, as [`Recording::read`] takes them from files.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn of_rows(document: &str, rows: &[LayerRow]) -> Result<Recording, String> {
+    let document = Document::parse(document)?;
+    let epoch = document.epoch_monotonic_ns;
+    let mut recording = document.recording();
+    let mut names = Names::new(&recording.flows, epoch);
+    recording.events = rows.iter().map(|row| names.event(row)).collect::<Result<_, _>>()?;
+    recording.causes = names.causes;
+    Ok(recording)
+}
+
 fn read(dir: &Path, name: Option<&str>) -> Result<Recording, FileError> {
     let document = read_document(&path(dir, name, "json"))?;
-    let mut recording = Recording {
-        host: document.host,
-        boot_id: document.boot_id,
-        kernel: document.kernel,
-        start: document.start,
-        end: document.end,
-        asked: document.asked,
-        flows: document.flows,
-        causes: Vec::new(),
-        points: document.points,
-        fragments: document.fragments,
-        unjoined: document.unjoined,
-        unplaced: document.unplaced,
-        scheduling: document.scheduling,
-        clock: document.clock,
-        cost: document.cost,
-        events: Vec::new(),
-    };
+    let epoch = document.epoch_monotonic_ns;
+    let mut recording = document.recording();
     let table = path(dir, name, "parquet");
-    let mut names = Names::new(&recording.flows, document.epoch_monotonic_ns);
+    let mut names = Names::new(&recording.flows, epoch);
     let (mut events, mut problem) = (Vec::new(), None);
     let mut row = 0;
     Reader::each::<LayerRow>(&table, |passage| {
@@ -275,14 +307,8 @@ fn read(dir: &Path, name: Option<&str>) -> Result<Recording, FileError> {
 
 fn read_document(path: &Path) -> Result<Document, FileError> {
     let io = |cause| FileError::Io { path: path.into(), cause };
-    let problem = |problem: String| FileError::Document { path: path.into(), problem };
     let text = suiro_outside::file::read_text(path, DOCUMENT_BYTES_MAX).map_err(io)?;
-    let document: Document =
-        serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
-    match document.format {
-        FORMAT => Ok(document),
-        other => Err(problem(format!("expected format {FORMAT}, found {other}"))),
-    }
+    Document::parse(&text).map_err(|problem| FileError::Document { path: path.into(), problem })
 }
 
 /// Converts the words in rows to numbers.

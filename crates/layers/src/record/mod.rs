@@ -37,7 +37,7 @@ mod queues;
 mod reading;
 mod spool;
 
-pub use file::FileError;
+pub use file::{FileError, of_rows};
 pub use live::LiveTap;
 
 /// Interval between two readings of the buffer, which holds a second of 100,000 packets/s. A longer interval is not

@@ -138,3 +138,8 @@ async fn answer(
         _ => empty(StatusCode::NOT_FOUND),
     })
 }
+
+/// Whether a page's report is taken.
+pub(crate) fn check_report(body: &[u8]) -> Result<(), String> {
+    report::parse(body).map(drop)
+}

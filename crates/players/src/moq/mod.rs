@@ -323,3 +323,13 @@ fn on_sent(sent: Sent, records: &mut Log) -> Result<Option<String>, MoqError> {
         },
     }
 }
+
+/// Whether a page's report is taken.
+pub(crate) fn check_report(body: &[u8]) -> Result<(), String> {
+    report::parse(body).map(drop)
+}
+
+/// Whether a page's objects are taken.
+pub(crate) fn check_objects(body: &[u8]) -> Result<(), String> {
+    report::parse_objects(body).map(drop)
+}

@@ -329,3 +329,13 @@ impl End {
         Ok(summary)
     }
 }
+
+/// Whether a page's report is taken.
+pub(crate) fn check_report(body: &[u8]) -> Result<(), String> {
+    report::parse(body).map(drop)
+}
+
+/// Whether a page's coded frames are taken.
+pub(crate) fn check_frames(body: &[u8]) -> Result<(), String> {
+    report::parse_frames(body).map(drop)
+}

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use suiro_outside::beneath;
 use suiro_units::UnknownWord;
 
@@ -43,16 +44,24 @@ impl Reader {
 
     /// Hands over the rows of one file in their order, without holding more than a row group of them.
     pub fn each<R: Row>(path: &Path, take: impl FnMut(R)) -> Result<(), RecordError> {
-        // The Parquet reader panics on some damaged pages ("decoder for dict should have been
-        // set"); a file is input, and input is refused. Whoever takes rows is told that there is an
-        // error, and has those before it.
-        let read = std::panic::AssertUnwindSafe(|| Self::read_rows(path, take));
-        std::panic::catch_unwind(read)
-            .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.into() }))
+        let file = open(path).map_err(|cause| RecordError::Io { path: path.into(), cause })?;
+        unless_it_panics(path, || Self::read_rows(path, file, take))
     }
 
-    fn read_rows<R: Row>(path: &Path, mut take: impl FnMut(R)) -> Result<(), RecordError> {
-        let file = open(path).map_err(|cause| RecordError::Io { path: path.into(), cause })?;
+    /// As [`Reader::each`], of a file in memory; errors call it `path`.
+    pub fn each_of<R: Row>(
+        path: &Path,
+        file: Bytes,
+        take: impl FnMut(R),
+    ) -> Result<(), RecordError> {
+        unless_it_panics(path, || Self::read_rows(path, file, take))
+    }
+
+    fn read_rows<R: Row>(
+        path: &Path,
+        file: impl ChunkReader + 'static,
+        mut take: impl FnMut(R),
+    ) -> Result<(), RecordError> {
         let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
         let reader = SerializedFileReader::new(file).map_err(parquet)?;
         check_schema::<R>(path, &reader)?;
@@ -88,6 +97,16 @@ impl Reader {
     }
 }
 
+/// Reads a file. The Parquet reader panics on some damaged pages ("decoder for dict should have been set"); a file is
+/// input, and input is refused. Whoever takes rows is told that there is an error, and has those before it.
+pub(super) fn unless_it_panics(
+    path: &Path,
+    read: impl FnOnce() -> Result<(), RecordError>,
+) -> Result<(), RecordError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.into() }))
+}
+
 /// Every `DIR/TABLE.parquet` and `DIR/TABLE.*.parquet`, in the order of their names.
 pub(super) fn files(dir: &Path, table: &str) -> Result<Vec<PathBuf>, RecordError> {
     let io = |cause| RecordError::Io { path: dir.to_owned(), cause };
@@ -115,7 +134,7 @@ pub(super) fn open(path: &Path) -> std::io::Result<File> {
 /// have a value in every row by definition: it is of before they could be null.
 fn check_schema<R: Row>(
     path: &Path,
-    reader: &SerializedFileReader<File>,
+    reader: &SerializedFileReader<impl ChunkReader + 'static>,
 ) -> Result<(), RecordError> {
     let found = reader.metadata().file_metadata().schema_descr();
     let mut problem = None;

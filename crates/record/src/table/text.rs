@@ -6,7 +6,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use super::RecordError;
-use super::read::{files, open};
+use super::read::{files, open, unless_it_panics};
 
 /// The columns and rows of a table as text, whatever its rows are.
 #[derive(Debug)]
@@ -26,10 +26,7 @@ impl TextTable {
     ) -> Result<(), E> {
         for path in files(dir, table)? {
             let mut taken = Ok(());
-            let whole = std::panic::AssertUnwindSafe(|| read(&path, &mut taken, &mut take));
-            // As in `Reader::each`: the Parquet reader panics on some damaged pages.
-            std::panic::catch_unwind(whole)
-                .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.clone() }))?;
+            unless_it_panics(&path, || read(&path, &mut taken, &mut take))?;
             taken?;
         }
         Ok(())

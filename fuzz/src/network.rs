@@ -1,0 +1,104 @@
+//! What any machine may send: frames on a link, headers of requests, session descriptions and packets of WebRTC, streams
+//! of WebTransport.
+
+use std::pin::pin;
+use std::sync::LazyLock;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use suiro_http::origin::range::{Part, part};
+use suiro_moq::webtransport::{belongs, kind_of_uni};
+use suiro_units::{BitRate, Duration, Time};
+use suiro_webrtc::peer::{Certificate, Peer, Setup, Way};
+use suiro_wire::frame;
+
+/// An Ethernet frame on an emulated link.
+pub fn frame(data: &[u8]) {
+    let before = frame::parse(data);
+    let mut marked = data.to_vec();
+    frame::mark_congestion(&mut marked);
+    let after = frame::parse(&marked);
+    match (&before, &after) {
+        (None, None) => assert_eq!(marked, data, "what is not IP stays as it is"),
+        (Some(before), Some(after)) => {
+            assert!(before.size as usize <= data.len());
+            assert!(before.payload.is_none_or(|payload| payload <= before.size));
+            assert_eq!((before.size, before.payload), (after.size, after.payload));
+            assert_eq!(before.flow.to_string(), after.flow.to_string());
+            assert!(after.ecn == 3 || marked == data);
+        }
+        _ => panic!("a mark changes what a frame carries"),
+    }
+    let (byte, bit) = (u32::from(data.first().copied().unwrap_or(0)), data.len() as u8);
+    frame::flip_bit(&mut marked, byte, bit);
+    let _ = frame::parse(&marked);
+}
+
+/// A `Range` header, for bodies of several lengths.
+pub fn range(data: &[u8]) {
+    let Ok(header) = std::str::from_utf8(data) else { return };
+    for length in [0, 1, 1000, u64::MAX] {
+        if let Part::Range(first, last) = part(Some(header), length) {
+            assert!(first <= last && last < length, "{first} to {last} of {length}");
+        }
+    }
+}
+
+/// The headers of streams in a connection of WebTransport, in which they arrive whole or cut.
+pub fn webtransport(data: &[u8]) {
+    for end in [data.len(), data.len() / 2] {
+        let (mut uni, mut bi) = (&data[..end], &data[..end]);
+        let _ = now(kind_of_uni(&mut uni, 4));
+        let _ = now(belongs(&mut bi, 4));
+        assert!(uni.len() <= end && bi.len() <= end);
+    }
+}
+
+/// The result of what need not wait.
+fn now<T>(work: impl Future<Output = T>) -> T {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("bytes in memory are there"),
+    }
+}
+
+static CERTIFICATE: LazyLock<Certificate> =
+    LazyLock::new(|| Certificate::generate().expect("the system has random numbers"));
+#[expect(clippy::disallowed_methods, reason = "str0m counts from an instant, whichever")]
+static ZERO: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// A session description up to a zero byte, and then packets, each after its length in two bytes: of one that publishes,
+/// and of one that views.
+pub fn webrtc_peer(data: &[u8]) {
+    let (offer, packets) = match data.iter().position(|byte| *byte == 0) {
+        Some(end) => (&data[..end], &data[end + 1..]),
+        None => (data, &[][..]),
+    };
+    let Ok(offer) = std::str::from_utf8(offer) else { return };
+    let local = "10.0.0.1:5000".parse().expect("it is an address");
+    let remote = "10.0.0.2:5000".parse().expect("it is an address");
+    for way in [Way::Sends, Way::Receives] {
+        let setup = Setup {
+            way,
+            local: vec![local],
+            certificate: CERTIFICATE.clone(),
+            rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
+            answers: true,
+            plain: true,
+        };
+        let mut at = Time::from_secs(1);
+        let mut peer = Peer::new(at, *ZERO, setup).expect("the address can be a candidate");
+        if let Ok(answer) = peer.answer(at, offer) {
+            assert!(answer.starts_with("v=0\r\n"), "{answer}");
+        }
+        for (_, _, packet) in crate::packets(packets).take(100) {
+            at += Duration::from_millis(1);
+            if peer.on_packet(at, (remote, local), packet).is_err() {
+                break;
+            }
+            let sent = std::iter::from_fn(|| peer.take_transmit()).take(1000).count();
+            assert!(sent < 1000, "it does not stop sending");
+            while peer.take_happened().is_some() {}
+        }
+    }
+}
