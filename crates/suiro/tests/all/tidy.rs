@@ -71,11 +71,11 @@ fn untidy_files_are_found() {
     assert!(faults("x.rs", "mod a;\n#[path = \"b.rs\"]\nmod c;\n")[0].contains("#[path]"));
 }
 
-/// The latest commits. Where there is no history, as in an archive of the sources, there is nothing to look at.
+/// The latest commit. Where there is no history, as in an archive of the sources, there is nothing to look at.
 #[test]
-fn subjects_of_commits_fit_a_line() {
+fn the_subject_of_the_commit_fits_a_line() {
     let folder = env!("CARGO_MANIFEST_DIR");
-    let log = Command::new("git").args(["-C", folder, "log", "-10", "--format=%s"]).output();
+    let log = Command::new("git").args(["-C", folder, "log", "-1", "--format=%s"]).output();
     let Some(log) = log.ok().filter(|log| log.status.success()) else {
         eprintln!("skipped: there is no git, or no history");
         return;
