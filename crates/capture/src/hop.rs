@@ -92,6 +92,14 @@ impl Matched {
                 self.sent[from].1 = Fate::Altered;
                 self.received[to].1 = Kind::Altered;
             }
+            // A link copies what it has altered, too.
+            let (altered, others) = received.split_at(sent.len().min(received.len()));
+            for &to in others {
+                let identity = self.received[to].0.identity;
+                if altered.iter().any(|&it| self.received[it].0.identity == identity) {
+                    self.received[to].1 = Kind::Copy;
+                }
+            }
         });
     }
 }
@@ -154,6 +162,15 @@ mod tests {
             kinds,
             [Kind::Original, Kind::Original, Kind::Copy, Kind::Altered, Kind::Altered]
         );
+    }
+
+    #[test]
+    fn a_copy_of_an_altered_packet_is_a_copy() {
+        let sent = [seen(10, 1, 1), seen(20, 2, 2)];
+        let received = [seen(15, 1, 9), seen(16, 1, 9), seen(17, 1, 8), seen(25, 2, 2)];
+        let kinds = matched(&sent, &received).received.into_iter().map(|(_, kind)| kind);
+        let expected = [Kind::Altered, Kind::Copy, Kind::Unknown, Kind::Original];
+        assert_eq!(kinds.collect::<Vec<_>>(), expected);
     }
 
     #[test]
