@@ -57,6 +57,8 @@ pub(crate) fn matched(sent: &[Seen], received: &[Seen]) -> Matched {
     matched.join_equal();
     matched.join_altered(|identity| identity.first);
     matched.join_altered(|identity| identity.rest);
+    matched.join_copies(|identity| identity.first);
+    matched.join_copies(|identity| identity.rest);
     let last = matched.sent.iter().rposition(|(_, fate)| *fate != Fate::Lost);
     for (_, fate) in &mut matched.sent[last.map_or(0, |last| last + 1)..] {
         *fate = Fate::InFlight;
@@ -92,13 +94,17 @@ impl Matched {
                 self.sent[from].1 = Fate::Altered;
                 self.received[to].1 = Kind::Altered;
             }
-            // A link copies what it has altered, too.
-            let (altered, others) = received.split_at(sent.len().min(received.len()));
-            for &to in others {
-                let identity = self.received[to].0.identity;
-                if altered.iter().any(|&it| self.received[it].0.identity == identity) {
-                    self.received[to].1 = Kind::Copy;
-                }
+        });
+    }
+
+    /// Those left over that have one part in common with a packet that was sent: it came too, and this is a copy of it that
+    /// was altered.
+    fn join_copies(&mut self, part: fn(Identity) -> u64) {
+        let sent = by(&self.sent, |_| true, part);
+        let received = by(&self.received, |kind| *kind == Kind::Unknown, part);
+        each_common(&sent, &received, |_, received| {
+            for &to in received {
+                self.received[to].1 = Kind::Copy;
             }
         });
     }
@@ -165,11 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_an_altered_packet_is_a_copy() {
+    fn a_copy_that_is_altered_is_a_copy() {
         let sent = [seen(10, 1, 1), seen(20, 2, 2)];
-        let received = [seen(15, 1, 9), seen(16, 1, 9), seen(17, 1, 8), seen(25, 2, 2)];
+        let received =
+            [seen(15, 1, 9), seen(16, 1, 9), seen(25, 2, 2), seen(26, 2, 7), seen(27, 3, 3)];
         let kinds = matched(&sent, &received).received.into_iter().map(|(_, kind)| kind);
-        let expected = [Kind::Altered, Kind::Copy, Kind::Unknown, Kind::Original];
+        let expected = [Kind::Altered, Kind::Copy, Kind::Original, Kind::Copy, Kind::Unknown];
         assert_eq!(kinds.collect::<Vec<_>>(), expected);
     }
 
