@@ -4,7 +4,7 @@ import { type Look, type Repetition, runs } from "./data";
 import { h, s } from "./dom";
 import { plain } from "./format";
 import type { Page, PageSpread } from "./generated/page";
-import { canvas, figure, first, Plot, select } from "./plot";
+import { canvas, figure, first, Plot, select, shares } from "./plot";
 
 /** What the reader chose to see of the page. */
 export interface Sight {
@@ -90,8 +90,7 @@ export class Distribution {
   private drawShares({ cells, repetition, time }: Sight): void {
     const of = repetition === "mean" ? "all" : repetition;
     const lines = cells.flatMap(({ cell, look }) => {
-      const all = runs(this.page, cell, of).filter((run) => run.valid || of !== "all");
-      const values = all.flatMap(({ bin_s, points }) => {
+      const values = runs(this.page, cell, of).flatMap(({ bin_s, points }) => {
         const [from, to] = time.map((t) => Math.round(t / bin_s));
         return (points(this.choice.series) ?? []).slice(from, to).filter((value) => value !== null);
       });
@@ -101,13 +100,9 @@ export class Distribution {
     const most = Math.max(0, ...lines.map(({ values }) => values.at(-1) ?? 0));
     const plot = new Plot(this.shares, [0, most || 1], unit, [0, 1], "ratio");
     for (const { look, values } of lines) {
-      const steps = values.map((value, index) => {
-        const y = plot.y((index + 1) / values.length).toFixed(1);
-        return `${index ? "H" : `M${plot.x(0).toFixed(1)} ${plot.y(0)}H`}${plot.x(value).toFixed(1)}V${y}`;
-      });
       plot.add(
         s("path", {
-          d: `${steps.join("")}H${plot.x(most)}`,
+          d: shares(plot, values),
           style: `fill:none;stroke:${look.colour};stroke-width:1.6`,
           "stroke-dasharray": look.dash || null,
         }),

@@ -13,7 +13,7 @@ export class Plot {
 
   constructor(
     private readonly svg: SVGSVGElement,
-    private readonly xs: [number, number],
+    readonly xs: [number, number],
     xUnit: string,
     private readonly ys: [number, number],
     yUnit: string,
@@ -69,6 +69,16 @@ export class Plot {
     group.append(s("line", { x1: left, x2: right, y1: bottom, y2: bottom, style: axis }));
     return group;
   }
+}
+
+/** The path of a cumulative distribution over the plot's whole width: the share of the sorted values up to each. */
+export function shares(plot: Plot, values: number[]): string {
+  const [least, most] = plot.xs.map((value) => plot.x(value).toFixed(1));
+  const steps = values.map((value, index) => {
+    const y = plot.y((index + 1) / values.length).toFixed(1);
+    return `H${plot.x(value).toFixed(1)}V${y}`;
+  });
+  return `M${least} ${plot.y(0)}${steps.join("")}H${most}`;
 }
 
 /** The place of the first name that fits the best pattern that fits any. */

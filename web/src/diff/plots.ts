@@ -3,7 +3,7 @@
 import { h, s } from "../dom";
 import { count } from "../format";
 import type { Difference, PageMetric, Sample } from "../generated/diff";
-import { canvas, figure, first, Plot, select } from "../plot";
+import { canvas, figure, first, Plot, select, shares } from "../plot";
 import { letter, look } from "./letter";
 
 /** The metrics that the plots begin with, the first that was measured: a delay across, a throughput up. */
@@ -105,11 +105,7 @@ export class Plots {
     groups.forEach((values, folder) => {
       if (!values.length) return;
       const { colour, dash } = look(folder);
-      const steps = values.map((value, index) => {
-        const y = plot.y((index + 1) / values.length).toFixed(1);
-        return `H${plot.x(value).toFixed(1)}V${y}`;
-      });
-      const d = `M${plot.x(least).toFixed(1)} ${plot.y(0)}${steps.join("")}H${plot.x(most).toFixed(1)}`;
+      const d = shares(plot, values);
       const style = `fill:none;stroke:${colour};stroke-width:2`;
       plot.add(s("path", { d, style, "stroke-dasharray": dash || null, class: "cdf" }));
     });
