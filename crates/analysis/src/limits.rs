@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use suiro_record::{Cell, TrialSummary};
+use suiro_record::{Cell, TrialSummary, label_text};
 use suiro_study::formula::Relation;
 use suiro_study::limit::{Bound, Limit, sign};
 
@@ -128,8 +128,8 @@ fn judge(
 
 /// Whether a limit is for a cell: it has each label that the limit names.
 fn is_for(limit: &Limit, cell: &Cell) -> bool {
-    let has = |axis: &String| cell.get(axis).and_then(|label| label.as_str());
-    limit.only.iter().all(|(axis, label)| has(axis) == Some(label.as_str()))
+    let has = |axis: &String| cell.get(axis).map(label_text);
+    limit.only.iter().all(|(axis, label)| has(axis).as_ref() == Some(label))
 }
 
 fn in_cell(

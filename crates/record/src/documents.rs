@@ -14,6 +14,14 @@ use crate::words::{CheckedQuantity, CheckedUnit, Direction, LinkCause, Privilege
 /// One combination of a scenario's matrix: axis name to the value's label, in the scenario's order.
 pub type Cell = Map<String, Value>;
 
+/// A label of a cell as people write it: a text without quotes.
+pub fn label_text(label: &Value) -> String {
+    match label {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// `manifest.json`: what was run, with what, on what. Written before the first trial and again at
 /// the end.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

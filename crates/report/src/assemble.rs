@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
 use suiro_analysis::why::One;
 use suiro_analysis::{
     Better, CellSummary, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare,
@@ -10,7 +9,7 @@ use suiro_analysis::{
 };
 use suiro_record::words::CheckedQuantity;
 use suiro_record::{
-    Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, Trial, TrialSummary,
+    Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, Trial, TrialSummary, label_text,
 };
 use suiro_study::Study;
 
@@ -400,21 +399,14 @@ fn spread(spread: Spread) -> PageSpread {
     PageSpread { n, mean, sd, ci95 }
 }
 
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// A cell in words: its values, joined.
 pub(crate) fn label(cell: &Cell) -> String {
-    let values: Vec<String> = cell.values().map(text).collect();
+    let values: Vec<String> = cell.values().map(label_text).collect();
     if values.is_empty() { "all".into() } else { values.join(" · ") }
 }
 
 fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {
-    axes.iter().map(|axis| cell.get(&axis.name).map(text).unwrap_or_default()).collect()
+    axes.iter().map(|axis| cell.get(&axis.name).map(label_text).unwrap_or_default()).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use suiro_record::tables::TABLES;
-use suiro_record::{Cell, Folder, Manifest, PlannedTrial, TextTable, TrialSummary};
+use suiro_record::{Cell, Folder, Manifest, PlannedTrial, TextTable, TrialSummary, label_text};
 use suiro_screens::compare::fitting;
 
 use crate::outputs::{self, Existing, Output};
@@ -109,7 +109,8 @@ impl Export<'_> {
     /// The values of [`Export::header`].
     fn place(&self, trial: &PlannedTrial) -> Vec<String> {
         let axes = self.manifest.axes.iter();
-        let values = axes.map(|axis| text(trial.cell.get(&axis.name)));
+        let values =
+            axes.map(|axis| trial.cell.get(&axis.name).map(label_text).unwrap_or_default());
         values.chain([trial.repetition.to_string()]).collect()
     }
 
@@ -180,11 +181,4 @@ impl Export<'_> {
         }
         Ok(())
     }
-}
-
-/// A value of an axis, without quotes.
-fn text(value: Option<&serde_json::Value>) -> String {
-    let word =
-        |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    value.map(word).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use suiro_lab::runner::{Observer, Phase};
 use suiro_outside::printable;
-use suiro_record::{PlannedTrial, Trial};
+use suiro_record::{PlannedTrial, Trial, label_text};
 use suiro_units::Time;
 
 use crate::interrupt;
@@ -258,14 +258,8 @@ fn left(expected: Duration, elapsed: Duration) -> String {
 
 /// `tcp=reno #1`.
 pub fn label(trial: &PlannedTrial) -> String {
-    let cell: Vec<String> = trial
-        .cell
-        .iter()
-        .map(|(axis, value)| match value.as_str() {
-            Some(text) => format!("{axis}={text}"),
-            None => format!("{axis}={value}"),
-        })
-        .collect();
+    let cell: Vec<String> =
+        trial.cell.iter().map(|(axis, value)| format!("{axis}={}", label_text(value))).collect();
     let cell = if cell.is_empty() { "trial".to_owned() } else { cell.join(" ") };
     format!("{cell} #{}", trial.repetition)
 }

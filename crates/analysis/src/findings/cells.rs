@@ -1,7 +1,6 @@
 //! A metric of a cell of a study, over means or in one repetition.
 
-use serde_json::Value;
-use suiro_record::TrialSummary;
+use suiro_record::{TrialSummary, label_text};
 use suiro_study::{Metric, Study};
 
 /// What a cell's figure is taken from.
@@ -52,7 +51,10 @@ impl<'a> Cells<'a> {
         let wanted = |trial: &&TrialSummary| {
             let mut axes = self.study.axes.iter().zip(cell);
             let fits = |(axis, label): (&suiro_study::Axis, &usize)| {
-                trial.cell.get(&axis.name).is_some_and(|value| text(value) == axis.labels[*label])
+                trial
+                    .cell
+                    .get(&axis.name)
+                    .is_some_and(|value| label_text(value) == axis.labels[*label])
             };
             axes.all(fits)
         };
@@ -84,13 +86,5 @@ impl<'a> Cells<'a> {
         let why = first.invalid_because.as_deref().unwrap_or("no reason was recorded");
         let verdict = if first.skipped { "was skipped" } else { "is not valid" };
         format!("{name}: {verdict}: {why}")
-    }
-}
-
-/// A label as text.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

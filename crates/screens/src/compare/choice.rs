@@ -1,7 +1,7 @@
 //! Which trials are meant: `reno`, `tcp=reno+abr=bola`, `cubic#2`.
 
 use anyhow::{Result, bail};
-use suiro_record::PlannedTrial;
+use suiro_record::{PlannedTrial, label_text};
 
 use crate::Unsuitable;
 
@@ -80,19 +80,15 @@ pub fn one<'p>(plan: &'p [PlannedTrial], asked: &str) -> Result<&'p PlannedTrial
 /// True if `word` is a value of the cell, or `axis=value`.
 fn has(planned: &PlannedTrial, word: &str) -> bool {
     planned.cell.iter().any(|(axis, value)| {
-        let value = text(value);
+        let value = label_text(value);
         word == value || word.split_once('=') == Some((axis, &value))
     }) || (planned.cell.is_empty() && word == "all")
-}
-
-fn text(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// What a cell can be called; `all` where there is no matrix.
 pub fn name(planned: &PlannedTrial) -> String {
     let words: Vec<String> =
-        planned.cell.iter().map(|(axis, value)| format!("{axis}={}", text(value))).collect();
+        planned.cell.iter().map(|(axis, value)| format!("{axis}={}", label_text(value))).collect();
     if words.is_empty() { "all".to_owned() } else { words.join("+") }
 }
 
