@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use suiro_guest::{CACHE, Clock, Handover, Kernel, Launch, Mount, ROOM, Seat, Watch};
 use suiro_record::words::Privilege;
 use suiro_record::{Machine, VirtualTime};
-use suiro_scenario::{Endpoint, Need, Order, Setup, TcpTrace};
+use suiro_scenario::{Endpoint, Need, Order, Setup};
 use suiro_units::{Bytes, Seed, Time};
 
 use crate::machine;
@@ -261,7 +261,7 @@ pub fn unsuitable(setup: &Setup) -> Option<String> {
             "record.layers = true: the probes need BPF, and CPUs that take time; neither is in virtual time\n{hint}"
         ));
     }
-    if setup.record.tcp && setup.record.tcp_trace == TcpTrace::Ack {
+    if setup.record.needs_probe() {
         return Some(format!(
             "record.tcp_trace = \"ack\": the probe needs BPF, which a guest has not\n{hint}"
         ));

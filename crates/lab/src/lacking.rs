@@ -1,7 +1,7 @@
 //! What a trial needs and this machine does not have. Checked before the trial is run, so that a
 //! scenario runs as far as a machine can.
 
-use suiro_scenario::{Setup, TcpTrace};
+use suiro_scenario::Setup;
 use suiro_tcp::Controls;
 use suiro_tcp::probe::Probe;
 
@@ -16,8 +16,7 @@ pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
     {
         return Some(format!("record.layers = true: {error}"));
     }
-    if record.tcp
-        && record.tcp_trace == TcpTrace::Ack
+    if record.needs_probe()
         && let Err(error) = Probe::start()
     {
         return Some(format!("record.tcp_trace = \"ack\": {error}"));
@@ -42,9 +41,7 @@ pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
 pub fn needs_root(setup: &Setup) -> bool {
     let record = &setup.record;
     let mut commands = setup.endpoints.iter().filter_map(|endpoint| endpoint.spec.command());
-    record.layers
-        || (record.tcp && record.tcp_trace == TcpTrace::Ack)
-        || commands.any(|command| command.privileged)
+    record.layers || record.needs_probe() || commands.any(|command| command.privileged)
 }
 
 #[cfg(test)]

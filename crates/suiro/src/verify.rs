@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result, bail};
+use suiro_lab::guests::Guests;
+use suiro_lab::process::Event;
 use suiro_lab::runner::{self, Manner, Order, Place};
 use suiro_outside::{beneath, printable};
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial, difference};
@@ -42,19 +45,40 @@ pub fn run(args: &VerifyArgs) -> Result<Outcome> {
         packages: packages.of(&order.setup),
         ..order
     });
-    let (sender, events) = runner::events();
-    interrupt::forward_to(sender.clone())?;
-    let jobs = args.jobs.map_or_else(run::cpus, |jobs| jobs as usize);
-    let mut progress = Trials::new(chosen.len(), jobs, None);
-    let manner = Manner { jobs, retries: 0 };
-    let (orders, place) = (orders.collect(), Place::Guests(&guests));
-    let ended = runner::run(orders, &again, manner, &place, (&sender, &events), &mut progress);
-    progress.finish();
-    ended?;
-    if interrupt::happened() {
-        bail!("interrupted: nothing was compared");
-    }
+    let lab = Lab::new(&guests, args.jobs)?;
+    lab.run(orders.collect(), &again, "compared")?;
     compare(&folder, &again, &chosen)
+}
+
+/// Where trials of a results folder run again.
+pub struct Lab<'a> {
+    guests: &'a Guests,
+    jobs: usize,
+    events: (Sender<Event>, Receiver<Event>),
+}
+
+impl<'a> Lab<'a> {
+    /// In these guests; `jobs` at the same time, else one per CPU. Signals to this process stop the trials from now on.
+    pub fn new(guests: &'a Guests, jobs: Option<u32>) -> Result<Self> {
+        let (sender, events) = runner::events();
+        interrupt::forward_to(sender.clone())?;
+        let jobs = jobs.map_or_else(run::cpus, |jobs| jobs as usize);
+        Ok(Self { guests, jobs, events: (sender, events) })
+    }
+
+    /// Runs trials, each once, into a folder. `then` is what is not done if that is interrupted, such as `compared`.
+    pub fn run(&self, orders: Vec<Order>, folder: &Folder, then: &str) -> Result<()> {
+        let mut progress = Trials::new(orders.len(), self.jobs, None);
+        let manner = Manner { jobs: self.jobs, retries: 0 };
+        let (place, (sender, events)) = (Place::Guests(self.guests), &self.events);
+        let ended = runner::run(orders, folder, manner, &place, (sender, events), &mut progress);
+        progress.finish();
+        ended?;
+        if interrupt::happened() {
+            bail!("interrupted: nothing was {then}");
+        }
+        Ok(())
+    }
 }
 
 /// The date at which the guests of the folder began.

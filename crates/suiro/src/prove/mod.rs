@@ -6,14 +6,12 @@ mod curve;
 mod remove;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result, bail};
 use suiro_analysis::Why;
 use suiro_analysis::why::Explained;
 use suiro_lab::guests::Guests;
-use suiro_lab::process::Event;
-use suiro_lab::runner::{self, Manner, Order, Place};
+use suiro_lab::runner::Order;
 use suiro_record::words::{Cause, Proof};
 use suiro_record::{Folder, Manifest, PlannedTrial};
 use suiro_report::{TrialCauses, keep_proofs};
@@ -21,9 +19,9 @@ use suiro_scenario::{CapturePoints, EndpointSpec, Setup};
 use suiro_units::Duration;
 
 use crate::cli::WhyArgs;
-use crate::progress::{Trials, label};
+use crate::progress::label;
 use crate::work::Work;
-use crate::{Usage, interrupt, run, verify};
+use crate::{Usage, run, verify};
 
 use answer::Answer;
 use remove::{Blamed, Removal};
@@ -232,11 +230,9 @@ fn join(
 /// Where changed trials run.
 struct Lab<'a> {
     orders: &'a BTreeMap<usize, Order>,
-    guests: &'a Guests,
     packages: run::Packages,
-    jobs: usize,
+    lab: verify::Lab<'a>,
     work: Work,
-    events: (Sender<Event>, Receiver<Event>),
 }
 
 /// A variant and the number of a seed; 0 is the trial's own.
@@ -254,11 +250,9 @@ impl<'a> Lab<'a> {
         let mut versions = manifest.versions.clone();
         let setups = orders.values().map(|order| &order.setup);
         let packages = run::prepare_media(setups, &mut versions)?;
-        let jobs = args.jobs.map_or_else(run::cpus, |jobs| jobs as usize);
-        let (sender, events) = runner::events();
-        interrupt::forward_to(sender.clone())?;
+        let lab = verify::Lab::new(guests, args.jobs)?;
         let work = Work::new("prove")?;
-        Ok(Self { orders, guests, packages, jobs, work, events: (sender, events) })
+        Ok(Self { orders, packages, lab, work })
     }
 
     /// Runs some of the variants. One that ends too early to be valid is run to the end of its trial.
@@ -283,15 +277,7 @@ impl<'a> Lab<'a> {
         let orders: Vec<Order> =
             runs.iter().map(|run| self.order(&folder, *run, &variants[run.0])).collect();
         let planned: Vec<PlannedTrial> = orders.iter().map(|order| order.trial.clone()).collect();
-        let mut progress = Trials::new(orders.len(), self.jobs, None);
-        let manner = Manner { jobs: self.jobs, retries: 0 };
-        let (place, (sender, events)) = (Place::Guests(self.guests), &self.events);
-        let ended = runner::run(orders, &folder, manner, &place, (sender, events), &mut progress);
-        progress.finish();
-        ended?;
-        if interrupt::happened() {
-            bail!("interrupted: nothing was proved");
-        }
+        self.lab.run(orders, &folder, "proved")?;
         Ok(runs.iter().copied().zip(planned.iter().map(|planned| why(&folder, planned))).collect())
     }
 
