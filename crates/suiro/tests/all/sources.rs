@@ -98,7 +98,8 @@ fn errors(text: &str) -> (usize, Vec<String>) {
     (count, both)
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Every Rust file below a folder.
+pub(crate) fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

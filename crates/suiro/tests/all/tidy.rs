@@ -1,26 +1,16 @@
 //! The house stays tidy: files of at most 600 lines, modules where their names say, subjects of commits that fit a line.
 //! Functions of at most 70 lines are clippy's.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use crate::sources::sources;
 
 const LINES_MAX: usize = 600;
 const SUBJECT_MAX: usize = 72;
 
 /// Larger files; the list only gets shorter.
 const LARGER: &[&str] = &["webrtc/src/peer/mod.rs"];
-
-/// Every Rust file below a folder.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
 
 /// What is untidy about a file of `src`, whose name is from the folder of crates.
 fn faults(name: &str, text: &str) -> Vec<String> {
