@@ -21,7 +21,7 @@ pub(super) fn cells(trials: &[TrialSummary]) -> Vec<(&Cell, Vec<&TrialSummary>)>
 
 /// Pairs of cells, as indices into `a` and `b`, in the order of `a`.
 ///
-/// Cells match if they have the same label on each axis that tells cells apart in both runs. An axis that only one of them has
+/// Cells match if they have the same label on each axis that distinguishes cells in both runs. An axis that only one of them has
 /// does not count, nor one that has a single label in each: what differs there is the question. So one cell can be compared
 /// with several; but not several with several.
 pub(super) fn matched(a: &[&Cell], b: &[&Cell]) -> Vec<(usize, usize)> {
@@ -57,10 +57,10 @@ fn axes<'c>(a: &[&'c Cell], b: &[&'c Cell]) -> Vec<&'c str> {
         }
         labels
     });
-    let tells = |(axis, labels): &(&&'c str, &BTreeSet<String>)| {
+    let distinguishes = |(axis, labels): &(&&'c str, &BTreeSet<String>)| {
         of_b.get(**axis).is_some_and(|others| labels.len() > 1 || others.len() > 1)
     };
-    of_a.iter().filter(tells).map(|(axis, _)| *axis).collect()
+    of_a.iter().filter(distinguishes).map(|(axis, _)| *axis).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
             &[&[("tcp", "reno"), ("abr", "x")], &[("tcp", "cubic"), ("abr", "x")]];
         assert_eq!(pairs(&[&[("tcp", "cubic")], &[("tcp", "reno")]], both), [(0, 1), (1, 0)]);
         assert_eq!(pairs(&[&[]], both), [(0, 0), (0, 1)]);
-        // Two cells without a common axis, and two others: nobody knows which with which.
+        // Two cells and two others without a common axis: it is unknown which of them correspond.
         let one: &[&[(&str, &str)]] = &[&[("x", "1")], &[("x", "2")]];
         let other: &[&[(&str, &str)]] = &[&[("y", "1")], &[("y", "2")]];
         assert_eq!(pairs(one, other), []);

@@ -55,7 +55,7 @@ pub(super) fn unpaired(a: &[f64], b: &[f64]) -> Option<Tested> {
         let degrees = (v + w).powi(2) / (v * v / n + w * w / m);
         let degrees = if degrees.is_finite() { degrees } else { n.min(m) };
         let found = certainty(difference, (v + w).sqrt(), degrees.max(1.0));
-        // A group of equal values is not normally distributed: what few values have in common tells little of the others.
+        // A group of equal values is not normally distributed: that a few values are equal says little about further ones.
         let ties = one.sd == Some(0.0) || other.sd == Some(0.0);
         let least = if ties { by_permutation(one.n, other.n) } else { 0.0 };
         Certainty { p: found.p.max(least), ..found }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn counts_are_not_known_better_than_to_a_half() {
-        // Of 0, 0, 0 and 1, 1, 1 alone, nobody can say that the next is not another.
+        // From 0, 0, 0 and 1, 1, 1 alone it does not follow that the next value is the same.
         let counts = paired(&[(0.0, 1.0), (0.0, 1.0), (0.0, 1.0)]).unwrap().certainty.unwrap();
         assert!(counts.p > 0.05, "{counts:?}");
         let more = paired(&[(0.0, 2.0), (0.0, 2.0), (0.0, 2.0)]).unwrap().certainty.unwrap();

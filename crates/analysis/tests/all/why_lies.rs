@@ -87,7 +87,7 @@ fn set_to(fps: i64) -> Vec<WebrtcRow> {
 
 #[test]
 fn frames_that_the_encoder_was_set_to_leave_out_are_not_missing() {
-    // While a frame is left out, more bytes probe for capacity than a frame has: only the encoder's setting tells.
+    // While a frame is left out, more bytes probe for capacity than a frame has: only the encoder's setting shows it.
     let probe = |n: i64| (0..6).map(move |at| (n * FRAME_NS + (5 + at) * MS, VIDEO, 1200, None));
     let probes: Vec<Sent> = (1..SECONDS * 30).step_by(3).flat_map(probe).collect();
     let (link, frames) = one_of_three_left_out(&probes);
