@@ -186,7 +186,8 @@ impl Reports {
             return Err(Disbelieved::Old);
         }
         let at = short_time(self.clock.peek(told.at));
-        let mut feedback = Feedback { expected: end - before.min(end), ..Feedback::default() };
+        // Of packets that a lost report was about nothing is known: they do not count as lost.
+        let mut feedback = Feedback { expected: end - before.max(first), ..Feedback::default() };
         let mut bytes = 0;
         for (sequence, arrival) in (first..end).zip(&told.arrivals) {
             let Some(past) = history.get(sequence) else { continue };
@@ -362,8 +363,12 @@ mod tests {
         let feedback = reports.on_congestion(ms(150), &told, &history).unwrap();
         assert_eq!((feedback.expected, feedback.received), (1, 1));
         assert_eq!(feedback.packets.len(), 3);
+        // The report about the next two was lost.
+        let told = congestion(FIRST + 6, &[Some(10), None, Some(10)]);
+        let feedback = reports.on_congestion(ms(200), &told, &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received), (3, 2));
         // And report blocks say only how long the way is.
-        let feedback = reports.on_block(ms(160), &block(50, 10), &history).unwrap();
+        let feedback = reports.on_block(ms(210), &block(50, 10), &history).unwrap();
         assert_eq!((feedback.expected, feedback.receive_rate), (0, None));
     }
 
