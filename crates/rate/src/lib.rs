@@ -6,18 +6,21 @@
 //! of it.
 //!
 //! Controllers, each in a module of its own, with its source: [`fixed`], [`tfrcp`],
-//! [`tfrc`]; what a TCP would send: [`equation`]. [`copa`] is no such controller: it counts a window, for QUIC.
+//! [`tfrc`], [`nada`]; what a TCP would send: [`equation`]. [`copa`] is no such controller: it counts a window, for QUIC.
 //!
 //! Rates and sizes count IP packets, headers included, as links and records do. Where a
 //! specification counts the payload alone, the ratio to a TCP whose packets are as large is the
 //! same.
 
+mod base;
 pub mod copa;
 pub mod equation;
 mod feedback;
 pub mod fixed;
 mod least;
+pub mod nada;
 mod rtt;
+mod silence;
 mod spec;
 pub mod tfrc;
 pub mod tfrcp;

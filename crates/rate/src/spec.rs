@@ -12,6 +12,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 use crate::Controller;
 use crate::equation::Bounds as Limits;
 use crate::fixed::Fixed;
+use crate::nada::{self, Nada};
 use crate::tfrc;
 use crate::tfrcp::{self, Decrease, Increase};
 
@@ -32,6 +33,7 @@ bounds! {
         initial: RATES,
         min: RATES,
         max: RATES,
+        priority: Bounds::new(0.1, 10.0),
     }
 }
 
@@ -43,6 +45,9 @@ const PACKET: Bytes = Bytes::new(1500);
 const INITIAL: BitRate = BitRate::from_mbps(1);
 const MIN: BitRate = BitRate::from_kbps(64);
 const MAX: BitRate = BitRate::from_mbps(1000);
+/// RFC 8698 table 2: RMIN and RMAX. They also say what a flow claims, so that a maximum nobody meant does harm.
+const NADA_MIN: BitRate = BitRate::from_kbps(150);
+const NADA_MAX: BitRate = BitRate::from_kbps(1500);
 
 /// How a sender finds its rate: a controller by name, with the keys that belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,16 +81,20 @@ pub struct RateSpec {
     /// as 200 ms at least. RFC 2988 §2.4 has 1 s, and TCPs of the year 2000 rarely less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_min: Option<Duration>,
-    /// `tfrcp`, `tfrc`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second until the
-    /// first report, then RFC 3390's initial window per round-trip time (tfrc).
+    /// `tfrcp`, `tfrc`, `nada`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second until
+    /// the first report, then RFC 3390's initial window per round-trip time (tfrc); `min` (nada).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<BitRate>,
-    /// `tfrcp`, `tfrc`: the smallest target. Default: 64 kbit/s.
+    /// `tfrcp`, `tfrc`, `nada`: the smallest target. Default: 64 kbit/s; 150 kbit/s (nada).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<BitRate>,
-    /// `tfrcp`, `tfrc`: the largest target. Default: 1 Gbit/s.
+    /// `tfrcp`, `tfrc`, `nada`: the largest target. Default: 1 Gbit/s; 1.5 Mbit/s (nada). With `nada` it is also what the flow
+    /// claims: at one bottleneck, rates are proportional to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<BitRate>,
+    /// `nada`: the weight of the flow; at one bottleneck, rates are proportional to it. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<f64>,
 }
 
 /// Names of the controllers.
@@ -100,11 +109,13 @@ pub enum RateKind {
     Tfrcp,
     /// TFRC, RFC 5348.
     Tfrc,
+    /// NADA, RFC 8698. It needs reports of each packet: the receiver's `feedback`, `"100 ms"` as the RFC recommends.
+    Nada,
 }
 
 impl RateKind {
     /// Every controller there is.
-    pub const ALL: [Self; 3] = [Self::Fixed, Self::Tfrcp, Self::Tfrc];
+    pub const ALL: [Self; 4] = [Self::Fixed, Self::Tfrcp, Self::Tfrc, Self::Nada];
 
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
@@ -112,6 +123,7 @@ impl RateKind {
             Self::Fixed => "fixed",
             Self::Tfrcp => "tfrcp",
             Self::Tfrc => "tfrc",
+            Self::Nada => "nada",
         }
     }
 
@@ -131,7 +143,13 @@ impl RateKind {
                 "max",
             ],
             Self::Tfrc => &["packet", "initial", "min", "max"],
+            Self::Nada => &["initial", "min", "max", "priority"],
         }
+    }
+
+    /// Whether it needs a receiver that reports what became of each packet (RFC 8888).
+    pub const fn needs_packets(self) -> bool {
+        matches!(self, Self::Nada)
     }
 }
 
@@ -156,6 +174,7 @@ impl RateSpec {
             initial: None,
             min: None,
             max: None,
+            priority: None,
         }
     }
 
@@ -172,7 +191,7 @@ impl RateSpec {
         self.check_bounds()?;
         match self.kind {
             RateKind::Fixed => self.fixed_rate().map(drop),
-            RateKind::Tfrcp | RateKind::Tfrc => self.limits().map(drop),
+            RateKind::Tfrcp | RateKind::Tfrc | RateKind::Nada => self.limits().map(drop),
         }
     }
 
@@ -183,6 +202,7 @@ impl RateSpec {
             RateKind::Fixed => Box::new(Fixed::new(self.fixed_rate()?)),
             RateKind::Tfrcp => Box::new(tfrcp::Tfrcp::new(self.tfrcp()?, start)),
             RateKind::Tfrc => Box::new(tfrc::Sender::new(self.tfrc()?, start)),
+            RateKind::Nada => Box::new(Nada::new(self.nada()?, start)),
         })
     }
 
@@ -198,6 +218,7 @@ impl RateSpec {
             ("initial", self.initial.is_some()),
             ("min", self.min.is_some()),
             ("max", self.max.is_some()),
+            ("priority", self.priority.is_some()),
         ];
         let own = self.kind.keys();
         let strange = keys.into_iter().find(|(key, given)| *given && !own.contains(key));
@@ -231,9 +252,19 @@ impl RateSpec {
         Ok(tfrc::Config { packet: self.packet.unwrap_or(PACKET), initial, bounds })
     }
 
+    fn nada(&self) -> Result<nada::Config, Refusal> {
+        let (bounds, initial) = self.limits()?;
+        let priority = self.priority.unwrap_or(1.0);
+        Ok(nada::Config { priority, initial: initial.unwrap_or(bounds.min), bounds })
+    }
+
     /// The smallest and the largest target, and the first one.
     fn limits(&self) -> Result<(Limits, Option<BitRate>), Refusal> {
-        let (min, max) = (self.min.unwrap_or(MIN), self.max.unwrap_or(MAX));
+        let (least, most) = match self.kind {
+            RateKind::Nada => (NADA_MIN, NADA_MAX),
+            RateKind::Fixed | RateKind::Tfrcp | RateKind::Tfrc => (MIN, MAX),
+        };
+        let (min, max) = (self.min.unwrap_or(least), self.max.unwrap_or(most));
         let max = Bounds::new(min, *RATES.most()).check(Keys::of("max"), max)?;
         let between = Bounds::new(min, max);
         let initial = self.initial.map(|rate| between.check(Keys::of("initial"), rate));

@@ -127,23 +127,27 @@ impl LossHistory {
         Ratio::new((1.0 / mean).clamp(1.0 / INTERVAL_MAX, 1.0))
     }
 
-    /// Packets since the latest loss event began.
-    fn open(&self) -> Option<f64> {
+    /// Packets since the latest loss event began; `None` before the first.
+    pub fn open(&self) -> Option<f64> {
         let (event, highest) = self.event.zip(self.highest)?;
         Some(highest.sequence.saturating_sub(event.sequence) as f64 + 1.0)
     }
 
-    /// The weighted mean of the closed intervals, or with the open one in front if that is more;
-    /// the closed ones next to the open one are discounted.
-    fn mean(&self, open: f64, discount: f64) -> f64 {
-        if self.closed.is_empty() {
-            return open;
-        }
+    /// The weighted mean of the closed intervals in packets (RFC 5348 §5.4: I_tot1 / W_tot), without the open one; `None`
+    /// before the first.
+    pub fn mean_closed(&self) -> Option<f64> {
         let weights = self.closed.iter().zip(WEIGHTS);
         let (total, weight) = weights.fold((0.0, 0.0), |(total, sum), (closed, weight)| {
             let weight = weight * closed.discount;
             (total + closed.packets * weight, sum + weight)
         });
+        (weight > 0.0).then(|| total / weight)
+    }
+
+    /// The weighted mean of the closed intervals, or with the open one in front if that is more;
+    /// the closed ones next to the open one are discounted.
+    fn mean(&self, open: f64, discount: f64) -> f64 {
+        let Some(mean) = self.mean_closed() else { return open };
         // As many intervals as in the other mean: the oldest makes room.
         let shifted = self.closed.iter().take(self.closed.len() - 1).zip(&WEIGHTS[1..]);
         let (total_open, weight_open) =
@@ -151,7 +155,7 @@ impl LossHistory {
                 let weight = weight * closed.discount * discount;
                 (total + closed.packets * weight, sum + weight)
             });
-        (total / weight).max(total_open / weight_open)
+        mean.max(total_open / weight_open)
     }
 
     /// RFC 5348 §5.5: when the open interval is more than twice the mean, the path has become

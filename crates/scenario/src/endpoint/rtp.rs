@@ -227,6 +227,7 @@ impl Kind for RtpSender {
             let message = format!("it sends `{ours}`, but `{}` takes `{theirs}`", self.to);
             check.push(check.refusal("codec", message).hint("give both the same codec"));
         }
+        self.check_feedback(check);
         self.check_source(check);
         check_even(check, self.port);
         // What is out of its bounds has been refused before.
@@ -239,6 +240,19 @@ impl Kind for RtpSender {
 }
 
 impl RtpSender {
+    /// A rate control that computes delays needs a report of each packet.
+    fn check_feedback(&self, check: &mut Check<'_>) {
+        if self.control.kind.needs_packets()
+            && let Some(receiver) = check.peer::<RtpReceiver>(&self.to)
+            && receiver.feedback.is_none()
+        {
+            let (kind, to) = (self.control.kind, &self.to);
+            let message = format!("`{kind}` needs reports of each packet, but `{to}` sends none");
+            let hint = format!("add feedback = \"100 ms\" to [endpoints.{to}]");
+            check.push(check.refusal("control", message).hint(hint));
+        }
+    }
+
     /// A camera or media, as the codec needs.
     fn check_source(&self, check: &mut Check<'_>) {
         let camera = self.camera.as_ref().filter(|camera| camera.out_of_bounds().is_empty());

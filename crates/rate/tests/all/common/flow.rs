@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use suiro_rate::equation::rfc5348;
 use suiro_rate::{Controller, Feedback, PacketReport, RateSpec, tfrc};
-use suiro_units::{Duration, Time};
+use suiro_units::{Bytes, Duration, Time};
 
 use super::{Flow, SIZE};
 
@@ -29,8 +29,12 @@ pub struct Controlled {
     pub losses: Vec<(Time, f64)>,
     /// Reports that arrive within are lost.
     pub deaf: Range<Time>,
+    /// Size of its packets; [`SIZE`] unless set.
+    pub size: Bytes,
     /// Of what it may send, what it has to send: 1 unless set.
     pub share: f64,
+    /// How much faster the receiver's clock runs than the sender's, in millionths.
+    pub drift_ppm: i64,
     reports: Reports,
     /// Of the way back.
     delay: Duration,
@@ -54,7 +58,9 @@ impl Controlled {
             targets: Vec::new(),
             losses: Vec::new(),
             deaf: Time::ZERO..Time::ZERO,
+            size: SIZE,
             share: 1.0,
+            drift_ppm: 0,
             reports,
             delay,
             next_send: start,
@@ -79,6 +85,20 @@ impl Controlled {
             seconds += span;
         }
         bits / seconds
+    }
+
+    /// Median and 95th percentile of what packets sent in these seconds took beyond the quickest of all, in ms.
+    pub fn queueing(&self, from: u64, to: u64) -> (f64, f64) {
+        let took = |(sent, arrived): (&Time, &Option<Time>)| Some((*sent, (*arrived)? - *sent));
+        let delays = || self.sent.iter().zip(&self.arrived).filter_map(took);
+        let least = delays().map(|(_, delay)| delay).min().expect("packets arrived");
+        let within = Time::from_secs(from)..Time::from_secs(to);
+        let mut of: Vec<f64> = delays()
+            .filter(|(sent, _)| within.contains(sent))
+            .map(|(_, delay)| (delay - least).as_millis_f64())
+            .collect();
+        of.sort_by(f64::total_cmp);
+        (of[of.len() / 2], of[of.len() * 95 / 100])
     }
 
     fn report(&mut self, now: Time) {
@@ -117,11 +137,15 @@ impl Controlled {
         let arrived = numbers.clone().filter(|&n| self.arrived[n as usize].is_some()).count();
         let mut feedback = Feedback::counts(numbers.end - numbers.start, arrived as u64);
         if matches!(self.reports, Reports::Packets(_)) {
+            let clock = |at: Time| {
+                let drift = at.as_nanos_i64() / 1_000_000 * self.drift_ppm;
+                Time::from_nanos(at.as_nanos().saturating_add_signed(drift))
+            };
             let packet = |sequence: u64| PacketReport {
                 sequence,
-                size: SIZE,
+                size: self.size,
                 sent: self.sent[sequence as usize],
-                arrived: self.arrived[sequence as usize],
+                arrived: self.arrived[sequence as usize].map(clock),
                 ecn_ce: false,
             };
             feedback.packets = numbers.clone().map(packet).collect();
@@ -132,7 +156,7 @@ impl Controlled {
 
     fn pace(&mut self, now: Time) {
         self.next_send =
-            self.latest_send + (SIZE / self.controller.pacing()).mul_f64(1.0 / self.share);
+            self.latest_send + (self.size / self.controller.pacing()).mul_f64(1.0 / self.share);
         let target = self.controller.target().as_bps() as f64;
         if self.targets.last().is_none_or(|&(_, last)| last != target) {
             self.targets.push((now, target));
@@ -169,16 +193,20 @@ impl Flow for Controlled {
             send(self.sent.len() as u64);
             self.sent.push(now);
             self.arrived.push(None);
-            self.controller.on_sent(now, SIZE);
+            self.controller.on_sent(now, self.size);
             self.latest_send = now;
             self.pace(now);
         }
     }
 
+    fn size(&self) -> Bytes {
+        self.size
+    }
+
     fn deliver(&mut self, now: Time, number: u64) {
         self.received += 1;
         self.arrived[number as usize] = Some(now);
-        self.receiver.on_packet(now, number, SIZE, self.controller.estimate().rtt);
+        self.receiver.on_packet(now, number, self.size, self.controller.estimate().rtt);
         if let Reports::Counts(every) | Reports::Packets(every) = self.reports {
             self.next_report.get_or_insert(now + every);
         }

@@ -7,7 +7,7 @@ use suiro_link::{Direction, Ecn, Link, LinkSpec, Packet, Verdict};
 use suiro_rate::RateSpec;
 use suiro_units::{Bytes, Duration, Seed, Time};
 
-/// Every packet of every flow is as large.
+/// Size of the packets of a flow that does not say otherwise.
 pub const SIZE: Bytes = Bytes::new(1500);
 
 /// A sender and its receiver, with the way back between them.
@@ -18,6 +18,10 @@ pub trait Flow {
     fn act(&mut self, now: Time, send: &mut dyn FnMut(u64));
     /// A packet has arrived.
     fn deliver(&mut self, now: Time, number: u64);
+    /// Size of its packets.
+    fn size(&self) -> Bytes {
+        SIZE
+    }
 }
 
 /// What came of the flows of a run.
@@ -83,9 +87,10 @@ pub fn run(link: &mut Link, flows: &mut [&mut dyn Flow], seconds: u64) -> Outcom
         }
         for (index, flow) in flows.iter_mut().enumerate() {
             if flow.next().is_some_and(|at| at <= now) {
+                let size = flow.size();
                 flow.act(now, &mut |id| {
                     outcome.sent[index] += 1;
-                    let packet = Packet { id, size: SIZE, flow: index as u64, ecn: Ecn::NotEct };
+                    let packet = Packet { id, size, flow: index as u64, ecn: Ecn::NotEct };
                     link.arrive(now, Direction::Down, packet);
                 });
             }
