@@ -6,7 +6,7 @@
 //! of it.
 //!
 //! Controllers, each in a module of its own, with its source: [`fixed`], [`tfrcp`],
-//! [`tfrc`], [`nada`]; what a TCP would send: [`equation`]. [`copa`] is no such controller: it counts a window, for QUIC.
+//! [`tfrc`], [`nada`], [`scream`]; what a TCP would send: [`equation`]. [`copa`] is no such controller: it counts a window, for QUIC.
 //!
 //! Rates and sizes count IP packets, headers included, as links and records do. Where a
 //! specification counts the payload alone, the ratio to a TCP whose packets are as large is the
@@ -20,6 +20,7 @@ pub mod fixed;
 mod least;
 pub mod nada;
 mod rtt;
+pub mod scream;
 mod silence;
 mod spec;
 pub mod tfrc;
@@ -68,6 +69,11 @@ pub trait Controller: std::fmt::Debug + Send {
     /// controller smooths its own effect on the queue.
     fn pacing(&self) -> BitRate {
         self.target()
+    }
+
+    /// Whether as much is in flight as the controller allows: nothing should leave until a report or the timer changes that.
+    fn is_blocked(&self) -> bool {
+        false
     }
 
     /// What the controller knows of the path, for records.

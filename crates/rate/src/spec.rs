@@ -13,6 +13,7 @@ use crate::Controller;
 use crate::equation::Bounds as Limits;
 use crate::fixed::Fixed;
 use crate::nada::{self, Nada};
+use crate::scream::{self, Scream};
 use crate::tfrc;
 use crate::tfrcp::{self, Decrease, Increase};
 
@@ -45,9 +46,10 @@ const PACKET: Bytes = Bytes::new(1500);
 const INITIAL: BitRate = BitRate::from_mbps(1);
 const MIN: BitRate = BitRate::from_kbps(64);
 const MAX: BitRate = BitRate::from_mbps(1000);
-/// RFC 8698 table 2: RMIN and RMAX. They also say what a flow claims, so that a maximum nobody meant does harm.
-const NADA_MIN: BitRate = BitRate::from_kbps(150);
-const NADA_MAX: BitRate = BitRate::from_kbps(1500);
+/// RFC 8698 table 2, RMIN and RMAX, and RFC 8867 §4.3. With NADA they also say what a flow claims, so that a maximum that nobody
+/// meant does harm.
+const CODEC_MIN: BitRate = BitRate::from_kbps(150);
+const CODEC_MAX: BitRate = BitRate::from_kbps(1500);
 
 /// How a sender finds its rate: a controller by name, with the keys that belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,15 +83,15 @@ pub struct RateSpec {
     /// as 200 ms at least. RFC 2988 §2.4 has 1 s, and TCPs of the year 2000 rarely less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_min: Option<Duration>,
-    /// `tfrcp`, `tfrc`, `nada`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second until
-    /// the first report, then RFC 3390's initial window per round-trip time (tfrc); `min` (nada).
+    /// `tfrcp`, `tfrc`, `nada`, `scream`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second until
+    /// the first report, then RFC 3390's initial window per round-trip time (tfrc); `min` (nada, scream).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<BitRate>,
-    /// `tfrcp`, `tfrc`, `nada`: the smallest target. Default: 64 kbit/s; 150 kbit/s (nada).
+    /// `tfrcp`, `tfrc`, `nada`, `scream`: the smallest target. Default: 64 kbit/s; 150 kbit/s (nada, scream).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<BitRate>,
-    /// `tfrcp`, `tfrc`, `nada`: the largest target. Default: 1 Gbit/s; 1.5 Mbit/s (nada). With `nada` it is also what the flow
-    /// claims: at one bottleneck, rates are proportional to it.
+    /// `tfrcp`, `tfrc`, `nada`, `scream`: the largest target. Default: 1 Gbit/s; 1.5 Mbit/s (nada, scream). With `nada` it is also
+    /// what the flow claims: at one bottleneck, rates are proportional to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<BitRate>,
     /// `nada`: the weight of the flow; at one bottleneck, rates are proportional to it. Default: 1.
@@ -111,11 +113,14 @@ pub enum RateKind {
     Tfrc,
     /// NADA, RFC 8698. It needs reports of each packet: the receiver's `feedback`, `"100 ms"` as the RFC recommends.
     Nada,
+    /// SCReAM v2, draft-ietf-ccwg-rfc8298bis-screamv2, with Classic ECN. It needs reports of each packet about once per frame: the
+    /// receiver's `feedback`, `"40 ms"` at most.
+    Scream,
 }
 
 impl RateKind {
     /// Every controller there is.
-    pub const ALL: [Self; 4] = [Self::Fixed, Self::Tfrcp, Self::Tfrc, Self::Nada];
+    pub const ALL: [Self; 5] = [Self::Fixed, Self::Tfrcp, Self::Tfrc, Self::Nada, Self::Scream];
 
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
@@ -124,6 +129,7 @@ impl RateKind {
             Self::Tfrcp => "tfrcp",
             Self::Tfrc => "tfrc",
             Self::Nada => "nada",
+            Self::Scream => "scream",
         }
     }
 
@@ -144,12 +150,13 @@ impl RateKind {
             ],
             Self::Tfrc => &["packet", "initial", "min", "max"],
             Self::Nada => &["initial", "min", "max", "priority"],
+            Self::Scream => &["initial", "min", "max"],
         }
     }
 
     /// Whether it needs a receiver that reports what became of each packet (RFC 8888).
     pub const fn needs_packets(self) -> bool {
-        matches!(self, Self::Nada)
+        matches!(self, Self::Nada | Self::Scream)
     }
 }
 
@@ -191,7 +198,9 @@ impl RateSpec {
         self.check_bounds()?;
         match self.kind {
             RateKind::Fixed => self.fixed_rate().map(drop),
-            RateKind::Tfrcp | RateKind::Tfrc | RateKind::Nada => self.limits().map(drop),
+            RateKind::Tfrcp | RateKind::Tfrc | RateKind::Nada | RateKind::Scream => {
+                self.limits().map(drop)
+            }
         }
     }
 
@@ -203,6 +212,7 @@ impl RateSpec {
             RateKind::Tfrcp => Box::new(tfrcp::Tfrcp::new(self.tfrcp()?, start)),
             RateKind::Tfrc => Box::new(tfrc::Sender::new(self.tfrc()?, start)),
             RateKind::Nada => Box::new(Nada::new(self.nada()?, start)),
+            RateKind::Scream => Box::new(Scream::new(self.scream()?, start)),
         })
     }
 
@@ -258,10 +268,15 @@ impl RateSpec {
         Ok(nada::Config { priority, initial: initial.unwrap_or(bounds.min), bounds })
     }
 
+    fn scream(&self) -> Result<scream::Config, Refusal> {
+        let (bounds, initial) = self.limits()?;
+        Ok(scream::Config { l4s: false, initial: initial.unwrap_or(bounds.min), bounds })
+    }
+
     /// The smallest and the largest target, and the first one.
     fn limits(&self) -> Result<(Limits, Option<BitRate>), Refusal> {
         let (least, most) = match self.kind {
-            RateKind::Nada => (NADA_MIN, NADA_MAX),
+            RateKind::Nada | RateKind::Scream => (CODEC_MIN, CODEC_MAX),
             RateKind::Fixed | RateKind::Tfrcp | RateKind::Tfrc => (MIN, MAX),
         };
         let (min, max) = (self.min.unwrap_or(least), self.max.unwrap_or(most));

@@ -3,5 +3,6 @@
 mod common;
 mod nada;
 mod properties;
+mod scream;
 mod tfrc;
 mod tfrcp;

@@ -67,7 +67,7 @@ fn any_spec() -> impl Strategy<Value = RateSpec> {
         })
     });
     let specs: Vec<String> =
-        rules.chain(["tfrc", "nada"].map(|kind| format!("kind = '{kind}'"))).collect();
+        rules.chain(["tfrc", "nada", "scream"].map(|kind| format!("kind = '{kind}'"))).collect();
     proptest::sample::select(specs).prop_map(|toml| {
         let mut spec: RateSpec = toml::from_str(&toml).expect("well written");
         (spec.min, spec.max) = (Some(MIN), Some(MAX));
@@ -92,9 +92,11 @@ proptest! {
                     prop_assert!(!early || controller.target() == before);
                 }
             }
-            for rate in [controller.target(), controller.pacing()] {
-                prop_assert!(MIN <= rate && rate <= MAX, "{rate}");
-            }
+            let target = controller.target();
+            prop_assert!(MIN <= target && target <= MAX, "{target}");
+            // SCReAM's pace is up to six times its target.
+            let pace = controller.pacing();
+            prop_assert!(MIN <= pace && pace <= MAX.mul_f64(6.0), "{pace}");
             let estimate = controller.estimate();
             prop_assert!(estimate.rtt.is_none_or(|rtt| !rtt.is_zero()));
             prop_assert!(controller.next_timer().is_some());

@@ -445,7 +445,8 @@ impl Sender {
         }
         let silence = self.breaker.next(self.interval.mean());
         let regular = Some(self.interval.next());
-        let timers = [self.controller.next_timer(), self.pacer.next(), regular, silence];
+        let packet = self.pacer.next().filter(|_| !self.controller.is_blocked());
+        let timers = [self.controller.next_timer(), packet, regular, silence];
         timers.into_iter().flatten().min()
     }
 
@@ -458,6 +459,9 @@ impl Sender {
         self.heed_breaker(now, |breaker, interval| breaker.on_timer(now, interval));
         if self.report_due || self.interval.next() <= now && !self.has_stopped() {
             return Some(Transmit::Rtcp(self.report(now)));
+        }
+        if self.controller.is_blocked() {
+            return None;
         }
         let mut waiting = self.pacer.poll(now)?;
         if waiting.new {

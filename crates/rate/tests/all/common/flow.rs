@@ -33,6 +33,8 @@ pub struct Controlled {
     pub size: Bytes,
     /// Of what it may send, what it has to send: 1 unless set.
     pub share: f64,
+    /// Whether packets follow one another at the target, as a source makes them, where the pace is faster.
+    pub paced_by_target: bool,
     /// How much faster the receiver's clock runs than the sender's, in millionths.
     pub drift_ppm: i64,
     reports: Reports,
@@ -60,6 +62,7 @@ impl Controlled {
             deaf: Time::ZERO..Time::ZERO,
             size: SIZE,
             share: 1.0,
+            paced_by_target: false,
             drift_ppm: 0,
             reports,
             delay,
@@ -155,8 +158,9 @@ impl Controlled {
     }
 
     fn pace(&mut self, now: Time) {
-        self.next_send =
-            self.latest_send + (self.size / self.controller.pacing()).mul_f64(1.0 / self.share);
+        let pace = self.controller.pacing();
+        let rate = if self.paced_by_target { pace.min(self.controller.target()) } else { pace };
+        self.next_send = self.latest_send + (self.size / rate).mul_f64(1.0 / self.share);
         let target = self.controller.target().as_bps() as f64;
         if self.targets.last().is_none_or(|&(_, last)| last != target) {
             self.targets.push((now, target));
@@ -171,10 +175,8 @@ impl Flow for Controlled {
             _ => self.next_report,
         };
         let heard = self.under_way.front().map(|(at, _)| *at);
-        [Some(self.next_send), self.controller.next_timer(), report, heard]
-            .into_iter()
-            .flatten()
-            .min()
+        let send = (!self.controller.is_blocked()).then_some(self.next_send);
+        [send, self.controller.next_timer(), report, heard].into_iter().flatten().min()
     }
 
     fn act(&mut self, now: Time, send: &mut dyn FnMut(u64)) {
@@ -189,7 +191,7 @@ impl Flow for Controlled {
             self.pace(now);
         }
         self.report(now);
-        if self.next_send <= now {
+        if self.next_send <= now && !self.controller.is_blocked() {
             send(self.sent.len() as u64);
             self.sent.push(now);
             self.arrived.push(None);
