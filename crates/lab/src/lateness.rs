@@ -138,7 +138,7 @@ mod tests {
         }))
         .unwrap();
         let (host, start) = ("server".to_owned(), Duration::ZERO);
-        Endpoint { name: name.to_owned(), host, start, absence, spec }
+        Endpoint { name: name.to_owned(), host, start, end: None, absence, spec }
     }
 
     #[test]

@@ -73,10 +73,22 @@ struct Member<'a> {
 
 enum State {
     Waiting,
-    Starting { process: Process, since: Time },
-    Ready { process: Process },
+    Starting {
+        process: Process,
+        since: Time,
+    },
+    Ready {
+        process: Process,
+    },
+    /// Asked to stop before the trial ends, and killed if it has not by that time.
+    Leaving {
+        process: Process,
+        until: Time,
+    },
     Stopping,
-    Exited { status: ExitStatus },
+    Exited {
+        status: ExitStatus,
+    },
 }
 
 /// Why the endpoints stopped early.
@@ -142,6 +154,7 @@ impl<'a> Supervisor<'a> {
                 break;
             }
             self.start_due(now, sender)?;
+            self.end_due(now);
             self.check_starting(now);
             self.watch.look(now);
             if !told && self.members.iter().all(|a| !matches!(a.state, State::Starting { .. })) {
@@ -197,6 +210,42 @@ impl<'a> Supervisor<'a> {
         self.free_since.max(Time::ZERO + member.endpoint.start) + member.hesitates
     }
 
+    /// Asks the endpoints to stop whose end has come, and kills those that were asked and did not.
+    fn end_due(&mut self, now: Time) {
+        for number in 0..self.members.len() {
+            let member = &mut self.members[number];
+            let due = member.endpoint.end.is_some_and(|end| Time::ZERO + end <= now);
+            let before = std::mem::replace(&mut member.state, State::Stopping);
+            let mut overdue = false;
+            member.state = match before {
+                State::Ready { process } if due => {
+                    let (signal, grace) = farewell(member.endpoint);
+                    process.signal(signal);
+                    State::Leaving { process, until: now + grace }
+                }
+                State::Leaving { process, until } if until <= now => {
+                    process.signal(Signal::KILL);
+                    overdue = member.failure.is_none();
+                    State::Leaving { process, until: now + GRACE }
+                }
+                other => other,
+            };
+            if overdue {
+                self.fail(number, "did not stop at its end".to_owned());
+            }
+        }
+    }
+
+    /// When an endpoint that runs is to be asked to stop, or killed.
+    fn next_end(&self) -> Option<Time> {
+        let of = |member: &Member<'_>| match &member.state {
+            State::Ready { .. } => member.endpoint.end.map(|end| Time::ZERO + end),
+            State::Leaving { until, .. } => Some(*until),
+            _ => None,
+        };
+        self.members.iter().filter_map(of).min()
+    }
+
     /// Checks the endpoints that are starting: does the port listen, has the time run out?
     fn check_starting(&mut self, now: Time) {
         for number in 0..self.members.len() {
@@ -234,7 +283,10 @@ impl<'a> Supervisor<'a> {
                     "never started: an earlier endpoint was not ready in time".to_owned()
                 }
                 State::Waiting => "never started: the trial ended first".to_owned(),
-                State::Ready { .. } | State::Stopping | State::Exited { .. } => continue,
+                State::Ready { .. }
+                | State::Leaving { .. }
+                | State::Stopping
+                | State::Exited { .. } => continue,
             };
             self.fail(number, because);
         }
@@ -246,7 +298,8 @@ impl<'a> Supervisor<'a> {
         let next = self.members.iter().position(|a| matches!(a.state, State::Waiting));
         let next_start = next.map(|number| self.due(number)).filter(|_| !starting);
         let look = if starting { Some(now + PORT_POLL) } else { next_start };
-        look.unwrap_or(end).min(end).min(self.watch.due()).saturating_since(now)
+        let leaves = self.next_end().unwrap_or(end);
+        look.unwrap_or(end).min(leaves).min(end).min(self.watch.due()).saturating_since(now)
     }
 
     /// Waits for one event, at most `within`, and handles it.
@@ -299,6 +352,14 @@ impl<'a> Supervisor<'a> {
         self.watch.remove(number, self.surroundings.epoch.elapsed());
         let member = &mut self.members[number];
         let before = std::mem::replace(&mut member.state, State::Exited { status });
+        if let State::Leaving { process, .. } = before {
+            let ours = self.members[number].endpoint.spec.command().is_none();
+            if ours && !status.success() {
+                let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
+                self.fail(number, format!("at its end: {}{words}", describe(status)));
+            }
+            return;
+        }
         let was_ready = !matches!(before, State::Starting { .. });
         let policy = member.endpoint.spec.kind().exit();
         let failed = match policy {
@@ -309,7 +370,9 @@ impl<'a> Supervisor<'a> {
         if failed {
             let words = match &before {
                 State::Starting { process, .. } | State::Ready { process } => process.last_words(),
-                State::Waiting | State::Stopping | State::Exited { .. } => None,
+                State::Waiting | State::Leaving { .. } | State::Stopping | State::Exited { .. } => {
+                    None
+                }
             };
             let early = if was_ready { "ended early" } else { "ended before it was ready" };
             let words = words.map(|w| format!(": {w}")).unwrap_or_default();
@@ -332,18 +395,19 @@ impl<'a> Supervisor<'a> {
         for number in (0..self.members.len()).rev() {
             let member = &mut self.members[number];
             let before = std::mem::replace(&mut member.state, State::Stopping);
-            let process = match before {
-                State::Starting { process, .. } | State::Ready { process } => process,
+            let (process, asked) = match before {
+                State::Starting { process, .. } | State::Ready { process } => (process, false),
+                State::Leaving { process, .. } => (process, true),
                 State::Waiting | State::Stopping | State::Exited { .. } => {
                     member.state = before;
                     continue;
                 }
             };
-            let (signal, grace, ours) = match member.endpoint.spec.command() {
-                Some(command) => (stop_signal(command.stop), command.grace, false),
-                None => (Signal::TERM, GRACE, true),
-            };
-            process.signal(signal);
+            let ours = member.endpoint.spec.command().is_none();
+            let (signal, grace) = farewell(member.endpoint);
+            if !asked {
+                process.signal(signal);
+            }
             let killed = self.await_exit(number, grace, events).is_none();
             if killed {
                 process.signal(Signal::KILL);
@@ -496,6 +560,14 @@ fn program(endpoint: &Endpoint) -> String {
     match endpoint.spec.command() {
         Some(spec) => format!("`{}`", spec.command.join(" ")),
         None => endpoint.spec.name().to_owned(),
+    }
+}
+
+/// The signal that asks an endpoint to stop, and how long it may take then.
+fn farewell(endpoint: &Endpoint) -> (Signal, Duration) {
+    match endpoint.spec.command() {
+        Some(command) => (stop_signal(command.stop), command.grace),
+        None => (Signal::TERM, GRACE),
     }
 }
 

@@ -185,6 +185,10 @@ impl<'c> Cell<'c, '_> {
             let refusal = self.refusal(placed, "start", format!("a start at {start}"));
             refusals.push(refusal.expected(format!("before the trial ends, at {end}")));
         }
+        if let Some(end) = placed.endpoint.end.filter(|end| *end <= start) {
+            let refusal = self.refusal(placed, "end", format!("an end at {end}"));
+            refusals.push(refusal.expected(format!("after the start, at {start}")));
+        }
     }
 
     fn references(&self, placed: &Placed, refusals: &mut Vec<Refusal<Span>>) {

@@ -46,7 +46,7 @@ pub(crate) fn of(
     hosts: &[String],
     body: &Node<'_>,
 ) -> Result<Vec<Placed>, Refusal<Span>> {
-    let Common { count, start, absence, .. } = *common;
+    let Common { count, start, end, absence, .. } = *common;
     common.check_bounds().map_err(|refusal| in_text(body, &["endpoints", section], refusal))?;
     let several = hosts.len() > 1 || count > 1;
     let mut placed = Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn of(
                     Refusal::new(place, format!("there is no port left for copy {}", copy + 1));
                 refusal.hint("choose a lower port: each copy in a host takes the next one")
             })?;
-            let endpoint = Endpoint { name, host: host.clone(), start, absence, spec };
+            let endpoint = Endpoint { name, host: host.clone(), start, end, absence, spec };
             placed.push(Placed { section: section.to_owned(), number, endpoint });
         }
     }

@@ -45,6 +45,9 @@ pub struct Endpoint {
     pub host: String,
     /// When it is started, counted from the trial's epoch.
     pub start: Duration,
+    /// When it is asked to stop, counted from the trial's epoch; `None`: when the trial ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Duration>,
     /// What it means that it does not run for a while.
     #[serde(default)]
     pub absence: Absence,
@@ -197,6 +200,11 @@ pub(crate) struct Common {
     /// start in the order of the file, each when the one before is ready.
     #[serde(default)]
     pub start: Duration,
+    /// When it is asked to stop, counted from the trial's start: later than `start`. It must stop without a fault, as at the end
+    /// of the trial; what it means that a program exits by itself does not apply then. Default: when the trial ends, which a later
+    /// time means as well.
+    #[serde(default)]
+    pub end: Option<Duration>,
     /// The consequence if it does not run for more than 150 ms, because it was stopped or waited for a CPU.
     #[serde(default)]
     pub absence: Absence,
@@ -204,11 +212,11 @@ pub(crate) struct Common {
 
 impl Common {
     /// Its keys.
-    pub const KEYS: [&str; 4] = ["host", "count", "start", "absence"];
+    pub const KEYS: [&str; 5] = ["host", "count", "start", "end", "absence"];
 }
 
 /// Keys that every endpoint may have in addition to those of its kind, for suggestions.
-const ALSO: [&str; 5] = ["kind", "host", "count", "start", "absence"];
+const ALSO: [&str; 6] = ["kind", "host", "count", "start", "end", "absence"];
 
 const fn one() -> u16 {
     1

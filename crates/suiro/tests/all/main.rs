@@ -9,6 +9,7 @@ mod common;
 mod control;
 mod diff;
 mod doctor;
+mod ends;
 mod guide;
 mod hostile_files;
 mod hostile_streams;
