@@ -63,6 +63,8 @@ pub struct SenderJob {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
+    /// Times from and until which no video is sent, in order.
+    pub pauses: Vec<(Time, Time)>,
     /// The seed of its random numbers.
     pub seed: Seed,
 }
@@ -99,6 +101,11 @@ impl SenderJob {
             rtt: spec.rtt,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
+            pauses: spec
+                .pauses
+                .iter()
+                .map(|it| (Time::ZERO + it.from, Time::ZERO + it.to))
+                .collect(),
             seed: job.seed,
         })
     }
@@ -129,6 +136,7 @@ impl SenderJob {
             rtt: self.rtt,
             times,
             on_break: self.on_break,
+            pauses: self.pauses.clone(),
             epoch_unix_ns: clock.epoch_unix_ns(),
         }
     }

@@ -172,6 +172,7 @@ fn config(film: &Film, clock: Clock) -> Config {
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,
+        pauses: Vec::new(),
         epoch_unix_ns: clock.epoch_unix_ns(),
     }
 }

@@ -17,6 +17,8 @@ pub struct Counters {
     pub not_sent_again: u64,
     /// Frames that were left out because too much waited.
     pub frames_left_out: u64,
+    /// Frames that were not sent because of a pause.
+    pub frames_paused: u64,
     /// Packets that were held back because the rate allowed no more in this group of pictures.
     pub packets_held_back: u64,
     /// Reports that were believed.

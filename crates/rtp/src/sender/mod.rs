@@ -63,6 +63,8 @@ pub struct Config {
     pub times: (Duration, Duration),
     /// What is done when the circuit breaker is triggered.
     pub on_break: OnBreak,
+    /// Times from and until which no frame is sent, in order.
+    pub pauses: Vec<(Time, Time)>,
     /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
     pub epoch_unix_ns: u64,
 }
@@ -142,6 +144,8 @@ pub struct Sender {
     rtt: Option<Duration>,
     key_frame: Option<Time>,
     key_frame_wanted: bool,
+    /// Whether frames were left out in a pause, so that the next one sent must be a key frame.
+    paused: bool,
     account: Account,
     periods: VecDeque<Period>,
     counters: Counters,
@@ -179,6 +183,7 @@ impl Sender {
             rtt: None,
             key_frame: None,
             key_frame_wanted: false,
+            paused: false,
             account: Account::new(now),
             periods: VecDeque::new(),
             counters: Counters::default(),
@@ -224,6 +229,10 @@ impl Sender {
         }
         if self.has_stopped() {
             self.counters.frames_left_out += 1;
+            return Ok(());
+        }
+        if self.is_paused(now, frame) {
+            self.counters.frames_paused += 1;
             return Ok(());
         }
         self.account.on_frame(frame);
@@ -272,6 +281,16 @@ impl Sender {
             self.picture_ends();
         }
         Ok(())
+    }
+
+    /// Whether a frame is left out because of a pause: it falls into one, or needs a frame that did.
+    fn is_paused(&mut self, now: Time, frame: &SourceFrame) -> bool {
+        let pausing = self.config.pauses.iter().any(|(from, to)| *from <= now && now < *to);
+        if self.paused && !pausing && !frame.begins_group {
+            self.want_key_frame(now);
+        }
+        self.paused = pausing || self.paused && !frame.begins_group;
+        self.paused
     }
 
     /// Bytes of payload in the largest packet.

@@ -17,6 +17,7 @@ fn config() -> Config {
         rtt: RoundTrip::Path,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,
+        pauses: vec![(ms(400), ms(600))],
         packet_max: Bytes::new(1500),
         cname: "suiro@server".into(),
         reports: ReportTimes::Pictures(5),
@@ -286,4 +287,28 @@ fn the_circuit_breaker_tells_or_stops() {
     let (before, after, causes, byes) = unheard(OnBreak::Stop);
     assert!(before > 1000, "{before}");
     assert_eq!((after, causes, byes), (0, vec![told.to_owned()], 1));
+}
+
+#[test]
+fn in_a_pause_nothing_is_sent_and_afterwards_a_key_frame_is_first() {
+    let mut sender = sender(BitRate::from_mbps(2));
+    let data = picture(500);
+    let mut sent = Vec::new();
+    for number in 0..30 {
+        let now = ms(number * 33);
+        let key = number == 20;
+        let frame = SourceFrame { begins_group: key, ..frame(number, &data) };
+        sender.on_frame(now, &frame).unwrap();
+        let rtp =
+            run(&mut sender, now).into_iter().filter(|(_, out)| matches!(out, Transmit::Rtp(_)));
+        if rtp.count() > 0 {
+            sent.push(number);
+        }
+        // It is asked for when the pause has ended, at 627 ms.
+        assert_eq!(sender.take_key_frame_request(), number == 19, "at frame {number}");
+    }
+    // 13 · 33 ms are 429 ms.
+    let expected: Vec<u64> = (0..13).chain(20..30).collect();
+    assert_eq!(sent, expected);
+    assert_eq!(sender.counters().frames_paused, 7);
 }

@@ -29,7 +29,7 @@ pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Referenc
 pub use moq::{MoqAdaptation, MoqData, MoqProgram, MoqStreams, QuicCongestion};
 pub use origin::{HlsRungs, Mode};
 pub use player::{Download, Program, Protocol};
-pub use rtp::{OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
+pub use rtp::{OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedSource};
 pub use webrtc::{WEBRTC_RATES, WebrtcProgram};
 

@@ -20,7 +20,8 @@ bounds! {
         port: RTP_PORT,
         // What every host takes (RFC 791 §3.1) to the topology's largest.
         packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
-        report_pictures: Bounds::new(1, 1000);
+        report_pictures: Bounds::new(1, 1000),
+        pauses: Bounds::new(0, 100);
         tables: camera, control
     }
 }
@@ -79,6 +80,20 @@ pub struct RtpSender {
     /// `study`: frames from one sender report to the next. Default: 5.
     #[serde(default = "pictures")]
     pub report_pictures: u32,
+    /// Times in which no video is sent, in order, as when a camera is muted; reports go on. Afterwards the first frame is a key
+    /// frame. A viewer sees a pause as a freeze. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
+}
+
+/// A time in which an endpoint sends no video.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// When it begins, counted from the trial's start.
+    pub from: Duration,
+    /// When it ends, later than `from`.
+    pub to: Duration,
 }
 
 /// Receives video over RTP and plays it, without a screen.
@@ -228,6 +243,7 @@ impl Kind for RtpSender {
             check.push(check.refusal("codec", message).hint("give both the same codec"));
         }
         self.check_feedback(check);
+        self.check_pauses(check);
         self.check_source(check);
         check_even(check, self.port);
         // What is out of its bounds has been refused before.
@@ -240,6 +256,20 @@ impl Kind for RtpSender {
 }
 
 impl RtpSender {
+    /// Each pause ends after it has begun, and begins when the one before has ended.
+    fn check_pauses(&self, check: &mut Check<'_>) {
+        let mut free = Duration::ZERO;
+        for Pause { from, to } in &self.pauses {
+            if *from < free || to <= from {
+                let found = format!("a pause from {from} to {to}");
+                let expected = format!("one that begins at {free} or later, and ends after that");
+                check.push(check.refusal("pauses", found).expected(expected));
+                return;
+            }
+            free = *to;
+        }
+    }
+
     /// A rate control that computes delays needs a report of each packet.
     fn check_feedback(&self, check: &mut Check<'_>) {
         if self.control.kind.needs_packets()

@@ -62,6 +62,7 @@ impl World {
             rtt: RoundTrip::Path,
             times: (Duration::from_millis(33), Duration::from_secs(1)),
             on_break: OnBreak::Tell,
+            pauses: Vec::new(),
             epoch_unix_ns,
         };
         let codec = config.codec;
