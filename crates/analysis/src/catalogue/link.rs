@@ -104,6 +104,9 @@ static METRICS: &[Measure<Directions>] = metrics! {
     link.queue_delay_mean_ms ["ms", Lower, 3] "Queueing delay",
         "From a packet's arrival at the link to the start of its service, mean over packets.",
         |d| d.queue_delays().mean();
+    link.queue_delay_p50_ms ["ms", Lower, 3] "Queueing delay, median",
+        "From a packet's arrival at the link to the start of its service, median over packets.",
+        |d| d.queue_delays().percentile(0.5);
     #[main] link.queue_delay_p95_ms ["ms", Lower, 3] "Queueing delay, 95 %",
         "From a packet's arrival at the link to the start of its service, 95th percentile.",
         |d| d.queue_delays().percentile(0.95);
