@@ -47,6 +47,7 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("tfrc-friendly", include_str!("../../../scenarios/tfrc-friendly.toml")),
             ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
             ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
+            ("rmcat", include_str!("../../../scenarios/rmcat.toml")),
         ],
     ),
     ("Layers of a host", &[("layered-qos", include_str!("../../../scenarios/layered-qos.toml"))]),
