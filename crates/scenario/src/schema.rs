@@ -36,6 +36,7 @@ pub fn schema() -> Value {
     body.insert("record".into(), sub::<RecordOptions>(&mut generator));
     let mut definitions = generator.take_definitions(true);
     body.values_mut().chain(definitions.values_mut()).for_each(refer);
+    body.get_mut("duration").into_iter().for_each(refer_to);
     let reference = json!({
         "description": "The value of a parameter or of an axis of the matrix.",
         "type": "string",

@@ -17,7 +17,7 @@ fn config() -> Config {
         rtt: RoundTrip::Path,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,
-        pauses: vec![(ms(400), ms(600))],
+        pauses: Vec::new(),
         packet_max: Bytes::new(1500),
         cname: "suiro@server".into(),
         reports: ReportTimes::Pictures(5),
@@ -291,7 +291,9 @@ fn the_circuit_breaker_tells_or_stops() {
 
 #[test]
 fn in_a_pause_nothing_is_sent_and_afterwards_a_key_frame_is_first() {
-    let mut sender = sender(BitRate::from_mbps(2));
+    let controller = RateSpec::fixed(BitRate::from_mbps(2)).build(Time::ZERO).unwrap();
+    let config = Config { pauses: vec![(ms(400), ms(600))], ..config() };
+    let mut sender = Sender::new(Time::ZERO, config, controller, Seed(1).random());
     let data = picture(500);
     let mut sent = Vec::new();
     for number in 0..30 {
