@@ -197,11 +197,16 @@ pub struct CodelConfig {
     pub interval: Duration,
     /// Mark packets of ECN-capable transports instead of dropping them. Default true.
     pub ecn: bool,
+    /// The delay above which every packet of an ECN-capable transport is marked, as in Linux (tc-codel(8), `ce_threshold`).
+    /// Default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ce_threshold: Option<Duration>,
 }
 
 impl Default for CodelConfig {
     fn default() -> Self {
-        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: true }
+        let ms = Duration::from_millis;
+        Self { target: ms(5), interval: ms(100), ecn: true, ce_threshold: None }
     }
 }
 

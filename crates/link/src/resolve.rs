@@ -331,6 +331,7 @@ fn merge_queue(lower: QueueSpec, upper: QueueSpec) -> QueueSpec {
         update: upper.update.or(lower.update),
         burst: upper.burst.or(lower.burst),
         ecn: upper.ecn.or(lower.ecn),
+        ce_threshold: upper.ce_threshold.or(lower.ce_threshold),
         flows: upper.flows.or(lower.flows),
         quantum: upper.quantum.or(lower.quantum),
     }
@@ -511,6 +512,7 @@ fn discipline(at: &At<QueueSpec>) -> Result<DisciplineConfig, Refusal> {
         target: spec.target.unwrap_or(default.target),
         interval: spec.interval.unwrap_or(default.interval),
         ecn: spec.ecn.unwrap_or(default.ecn),
+        ce_threshold: spec.ce_threshold,
     };
     Ok(match discipline {
         Discipline::Droptail => DisciplineConfig::Droptail,
@@ -537,12 +539,13 @@ fn discipline(at: &At<QueueSpec>) -> Result<DisciplineConfig, Refusal> {
 fn check_queue_keys(at: &At<QueueSpec>, discipline: Discipline) -> Result<(), Refusal> {
     use Discipline::{Codel, FqCodel, Pie};
     let spec = &at.value;
-    let keys: [(&str, bool, &[Discipline]); 7] = [
+    let keys: [(&str, bool, &[Discipline]); 8] = [
         ("target", spec.target.is_some(), &[Codel, Pie, FqCodel]),
         ("interval", spec.interval.is_some(), &[Codel, FqCodel]),
         ("update", spec.update.is_some(), &[Pie]),
         ("burst", spec.burst.is_some(), &[Pie]),
         ("ecn", spec.ecn.is_some(), &[Codel, Pie, FqCodel]),
+        ("ce_threshold", spec.ce_threshold.is_some(), &[Codel, FqCodel]),
         ("flows", spec.flows.is_some(), &[FqCodel]),
         ("quantum", spec.quantum.is_some(), &[FqCodel]),
     ];

@@ -221,6 +221,7 @@ pub enum LossModel {
 }
 
 bounds! { QueueSpec { target: SPAN,
+ce_threshold: SPAN,
 interval: SPAN,
 update: PIE_UPDATE,
 burst: PIE_BURST,
@@ -258,6 +259,10 @@ pub struct QueueSpec {
     /// droptail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+    /// `codel`, `fq-codel`: the delay above which every packet whose transport supports ECN is marked, as in Linux: a shallow
+    /// threshold for scalable congestion controls (L4S). Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ce_threshold: Option<Duration>,
     /// `fq-codel`: number of flow queues. Default: 1024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,

@@ -2,7 +2,7 @@
 //!
 //! A packet that can be marked is marked instead, at most one at each dequeue, as in Linux. MAXPACKET
 //! is the largest packet that this queue has seen; in FQ-CoDel each flow's queue has its own, where
-//! Linux has one for all.
+//! Linux has one for all. A threshold of its own, `ce_threshold`, marks every packet above it, as in Linux; RFC 8289 has none.
 
 use suiro_units::{Duration, Time};
 
@@ -103,7 +103,14 @@ impl Codel {
             }
             self.begin_dropping(now, config);
         }
-        head.passage
+        let mut passage = head.passage;
+        // As Linux does last, whatever the control law says.
+        if let (Some(threshold), Some(passage)) = (config.ce_threshold, &mut passage)
+            && now.saturating_since(passage.arrived) > threshold
+        {
+            passage.mark();
+        }
+        passage
     }
 
     /// Dropping begins where it left off if it ended a short while ago (§5.5).

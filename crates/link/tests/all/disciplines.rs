@@ -101,6 +101,30 @@ fn codel_holds_its_target_where_droptail_fills_its_queue() {
     assert!(droptail_ms > 60.0, "droptail stands at {droptail_ms} ms");
 }
 
+/// As in Linux, every packet that waited longer than the threshold is marked, and no other, if its transport allows it.
+#[test]
+fn a_threshold_marks_every_packet_above_it() {
+    for discipline in ["codel", "fq-codel"] {
+        let toml = format!(
+            "rate = '12 Mbit/s'\nqueue = {{ discipline = '{discipline}', ce_threshold = '2 ms', ecn = false }}"
+        );
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
+            // Ten bursts of six packets, of which each takes 1 ms: CoDel itself has no reason to act.
+            let arrivals: Vec<Arrival> = (0..60)
+                .map(|n| down(ms(20 * (n / 6)), Packet { ecn, ..packet(n, 1500) }))
+                .collect();
+            let events = run(&mut link(&toml, 1), &arrivals);
+            assert_eq!(events.iter().filter(|event| delivered(event)).count(), 60);
+            for event in &events {
+                let above = sojourn(event) > Some(Duration::from_millis(2));
+                assert_eq!(event.ecn_marked, above && ecn != Ecn::NotEct, "{ecn:?}: {event:?}");
+            }
+            let marked = events.iter().filter(|event| event.ecn_marked).count();
+            assert_eq!(marked, if ecn == Ecn::NotEct { 0 } else { 30 });
+        }
+    }
+}
+
 /// RFC 8033 §4.2: the delay is held at QDELAY_REF, 15 ms by default.
 #[test]
 fn pie_holds_its_target() {
