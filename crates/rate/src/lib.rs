@@ -28,7 +28,7 @@ pub mod tfrcp;
 
 pub use feedback::{Feedback, PacketReport};
 pub use least::Least;
-pub use spec::{FASTEST, RateKind, RateSpec, SLOWEST};
+pub use spec::{EcnMode, FASTEST, RateKind, RateSpec, SLOWEST};
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 

@@ -97,6 +97,30 @@ pub struct RateSpec {
     /// `nada`: the weight of the flow; at one bottleneck, rates are proportional to it. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
+    /// `nada`, `scream`: whether packets say that their transport understands ECN, so that a queue can mark them instead of
+    /// dropping them. The receiver reports the marks. Default: they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnMode>,
+}
+
+/// How packets take part in Explicit Congestion Notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnMode {
+    /// ECT(0): a mark means what a loss means (RFC 3168).
+    Classic,
+    /// ECT(1): the share of marked packets says how much to slow down (L4S, RFC 9331). Only `scream` does.
+    L4s,
+}
+
+impl EcnMode {
+    /// The two bits in the IP header (RFC 3168 §5).
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Classic => 0b10,
+            Self::L4s => 0b01,
+        }
+    }
 }
 
 /// Names of the controllers.
@@ -113,7 +137,7 @@ pub enum RateKind {
     Tfrc,
     /// NADA, RFC 8698. It needs reports of each packet: the receiver's `feedback`, `"100 ms"` as the RFC recommends.
     Nada,
-    /// SCReAM v2, draft-ietf-ccwg-rfc8298bis-screamv2, with Classic ECN. It needs reports of each packet about once per frame: the
+    /// SCReAM v2, draft-ietf-ccwg-rfc8298bis-screamv2. It needs reports of each packet about once per frame: the
     /// receiver's `feedback`, `"40 ms"` at most.
     Scream,
 }
@@ -149,8 +173,8 @@ impl RateKind {
                 "max",
             ],
             Self::Tfrc => &["packet", "initial", "min", "max"],
-            Self::Nada => &["initial", "min", "max", "priority"],
-            Self::Scream => &["initial", "min", "max"],
+            Self::Nada => &["initial", "min", "max", "priority", "ecn"],
+            Self::Scream => &["initial", "min", "max", "ecn"],
         }
     }
 
@@ -182,6 +206,7 @@ impl RateSpec {
             min: None,
             max: None,
             priority: None,
+            ecn: None,
         }
     }
 
@@ -198,6 +223,10 @@ impl RateSpec {
         self.check_bounds()?;
         match self.kind {
             RateKind::Fixed => self.fixed_rate().map(drop),
+            RateKind::Nada if self.ecn == Some(EcnMode::L4s) => {
+                let refusal = Refusal::key("ecn", "`nada` does not answer marks as L4S demands");
+                Err(refusal.hint("write ecn = \"classic\", or choose `scream`"))
+            }
             RateKind::Tfrcp | RateKind::Tfrc | RateKind::Nada | RateKind::Scream => {
                 self.limits().map(drop)
             }
@@ -229,6 +258,7 @@ impl RateSpec {
             ("min", self.min.is_some()),
             ("max", self.max.is_some()),
             ("priority", self.priority.is_some()),
+            ("ecn", self.ecn.is_some()),
         ];
         let own = self.kind.keys();
         let strange = keys.into_iter().find(|(key, given)| *given && !own.contains(key));
@@ -270,7 +300,8 @@ impl RateSpec {
 
     fn scream(&self) -> Result<scream::Config, Refusal> {
         let (bounds, initial) = self.limits()?;
-        Ok(scream::Config { l4s: false, initial: initial.unwrap_or(bounds.min), bounds })
+        let l4s = self.ecn == Some(EcnMode::L4s);
+        Ok(scream::Config { l4s, initial: initial.unwrap_or(bounds.min), bounds })
     }
 
     /// The smallest and the largest target, and the first one.
@@ -331,6 +362,9 @@ mod tests {
         assert_eq!(say, "interval: 0 is out of range\nexpected: 1 to 1000");
         let say = refusal("kind = 'tfrc'\nmin = '2 Mbit/s'\nmax = '1 Mbit/s'");
         assert_eq!(say, "max: 1 Mbit/s is out of range\nexpected: 2 Mbit/s to 100 Gbit/s");
+        let say = refusal("kind = 'nada'\necn = 'l4s'");
+        assert!(say.contains("`nada` does not answer marks") && say.contains("`scream`"), "{say}");
+        read("kind = 'scream'\necn = 'l4s'").check().unwrap();
         let say = refusal("kind = 'tfrcp'\ninitial = '2 Gbit/s'");
         assert_eq!(say, "initial: 2 Gbit/s is out of range\nexpected: 64 kbit/s to 1 Gbit/s");
     }

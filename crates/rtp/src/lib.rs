@@ -6,8 +6,10 @@
 //!
 //! The parts that decide are pure and are handed the time: [`sender::Sender`] (what leaves when),
 //! [`receiver::Receiver`] (what became of frames, what is asked for), [`rtcp`] (reports and
-//! feedback), [`suiro_payload`] (frames into packets and back). `net` opens sockets; nothing else does.
+//! feedback), [`suiro_payload`] (frames into packets and back). `net` opens sockets; nothing else
+//! does. `ecn` reads and writes the bits of ECN of their packets.
 
+mod ecn;
 mod error;
 pub mod net;
 pub mod packet;

@@ -10,6 +10,8 @@ use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Bytes;
 use tokio::net::UdpSocket;
 
+use crate::ecn;
+
 /// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
 const BUFFER: Bytes = Bytes::new(4_000_000);
 
@@ -39,6 +41,7 @@ async fn bind(port: u16) -> Result<UdpSocket, NetError> {
     let failed = |cause| NetError::Bind { port, cause };
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     let socket = UdpSocket::bind(address).await.map_err(failed)?;
+    ecn::watch(&socket).map_err(|cause| NetError::Bind { port, cause })?;
     // What the system grants of it is enough for most; more needs privilege.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER.get() as usize)
         .or_else(|_| {
@@ -61,6 +64,23 @@ pub fn flows(role: FlowRole, port: u16, (rtp, rtcp): (End, End), peer: Option<&s
     [flow(port, rtp, Carries::Video), flow(port.saturating_add(1), rtcp, Carries::Feedback)]
 }
 
+/// Receives, with the bits of ECN. A pending error that an earlier packet caused is ignored.
+///
+/// # Errors
+/// [`NetError::Io`].
+pub async fn receive_marked(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+) -> Result<ecn::Received, NetError> {
+    loop {
+        match ecn::receive(socket, buffer).await {
+            Ok(received) => return Ok(received),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(cause) => return Err(NetError::Io { doing: "receiving", cause }),
+        }
+    }
+}
+
 /// Receives. A pending error that an earlier packet caused is ignored.
 ///
 /// # Errors
@@ -76,9 +96,4 @@ pub async fn receive(
             Err(cause) => return Err(NetError::Io { doing: "receiving", cause }),
         }
     }
-}
-
-/// What is there already; `None` if nothing is.
-pub fn receive_now(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
-    socket.try_recv_from(buffer).ok()
 }

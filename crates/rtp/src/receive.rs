@@ -14,6 +14,7 @@ use suiro_units::{Duration, Seed, Time};
 use suiro_viewer::Policy;
 
 use crate::EndpointError;
+use crate::ecn::{self, Received};
 use crate::net::{self, Pair};
 use crate::receiver::{Config, Counters, Receiver};
 use crate::send::{AGAIN_TYPE, H264_TYPE, rtcp_of};
@@ -135,9 +136,8 @@ pub async fn run(
         tokio::select! {
             biased;
             () = &mut stop => break,
-            received = net::receive(&endpoint.pair.rtp, &mut rtp) => {
-                let (length, from) = received?;
-                endpoint.on_rtp(&mut rtp, length, from);
+            received = net::receive_marked(&endpoint.pair.rtp, &mut rtp) => {
+                endpoint.on_rtp(&mut rtp, received?);
             }
             received = net::receive(&endpoint.pair.rtcp, &mut rtcp) => {
                 let (length, from) = received?;
@@ -165,24 +165,23 @@ impl Endpoint {
     }
 
     /// Everything that is there, so that no packet waits for a timer.
-    fn on_rtp(&mut self, buffer: &mut [u8], length: usize, from: SocketAddr) {
-        let (mut length, mut from) = (length, from);
+    fn on_rtp(&mut self, buffer: &mut [u8], first: Received) {
+        let mut received = first;
         for taken in 1.. {
-            self.take(&buffer[..length], from);
+            self.take(&buffer[..received.length], received);
             if taken == BATCH {
                 return;
             }
-            let Some(next) = net::receive_now(&self.pair.rtp, buffer) else { return };
-            (length, from) = next;
+            let Some(next) = ecn::receive_now(&self.pair.rtp, buffer) else { return };
+            received = next;
         }
     }
 
-    fn take(&mut self, packet: &[u8], from: SocketAddr) {
+    fn take(&mut self, packet: &[u8], Received { from, ecn, .. }: Received) {
         let now = self.now();
         match self.sender {
             Some(sender) if sender != from => self.receiver.on_stranger_address(),
-            // Our senders' packets are Not-ECT (RFC 3168 §5).
-            _ if self.receiver.on_rtp(now, packet, 0) => self.sender = Some(from),
+            _ if self.receiver.on_rtp(now, packet, ecn) => self.sender = Some(from),
             _ => {}
         }
     }
@@ -215,8 +214,8 @@ impl Endpoint {
     async fn finish(mut self) -> Result<Counters, EndpointError> {
         // What has come is looked at.
         let mut buffer = vec![0; 64 << 10];
-        while let Some((length, from)) = net::receive_now(&self.pair.rtp, &mut buffer) {
-            self.on_rtp(&mut buffer, length, from);
+        while let Some(received) = ecn::receive_now(&self.pair.rtp, &mut buffer) {
+            self.on_rtp(&mut buffer, received);
         }
         let now = self.now();
         let bye = self.receiver.finish(now);

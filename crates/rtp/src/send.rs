@@ -20,7 +20,8 @@ use suiro_scenario::{
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
 use crate::EndpointError;
-use crate::net::{self, Pair};
+use crate::ecn;
+use crate::net::{self, NetError, Pair};
 use crate::sender::{Config, Counters, Period, ReportTimes, Sender, Transmit};
 use crate::source::{Feed, Frame, Prepared};
 use suiro_payload::{Codec, mpeg2};
@@ -230,6 +231,10 @@ pub async fn run(
         () = &mut stop => {}
     }
     let now = clock.now();
+    if let Some(mode) = job.control.ecn {
+        let set = ecn::send_with(&pair.rtp, mode.bits());
+        set.map_err(|cause| NetError::Io { doing: "setting ECN", cause })?;
+    }
     let controller = job.control.build(now).map_err(|refusal| refusal.below("control"))?;
     let feed = source.start(now, clock, (controller.target(), job.packet))?;
     let sender = Sender::new(now, job.config(clock), controller, job.seed.random());
