@@ -379,6 +379,7 @@ pub fn rtcp(data: &[u8]) {
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Stop,
+        pauses: Vec::new(),
         epoch_unix_ns: 1,
     };
     let control = RateSpec::fixed(BitRate::from_mbps(100)).build(Time::ZERO);
