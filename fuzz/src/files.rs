@@ -43,6 +43,7 @@ pub fn tables(data: &[u8]) {
         b'f' => table::<FlowRow>(file),
         b'h' => table::<HopRow>(file),
         b'w' => table::<WebrtcRow>(file),
+        b's' => summary(file),
         _ => table::<RungRow>(file),
     }
 }
@@ -59,6 +60,13 @@ fn table<R: Row>(file: &[u8]) {
     let mut rows = 0_u64;
     let read = Reader::each_of::<R>(Path::new("fuzz"), file.to_vec().into(), |_| rows += 1);
     if let Err(error) = read {
+        assert!(!error.to_string().is_empty(), "an error says something");
+    }
+}
+
+fn summary(file: &[u8]) {
+    panics_may_be_caught();
+    if let Err(error) = Summary::rows_of(Path::new("fuzz"), file.to_vec().into()) {
         assert!(!error.to_string().is_empty(), "an error says something");
     }
 }

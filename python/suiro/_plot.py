@@ -70,7 +70,29 @@ def _page(results: Results) -> dict[str, Any]:
         raise ResultsError(f"{results.root / 'report.html'}: its data is not JSON: {error}") from None
     if not isinstance(page, dict):
         raise ResultsError(f"{results.root / 'report.html'}: its data is not an object")
+    if page.get("many") is not None:
+        try:
+            page["cells"] = _cells(page)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ResultsError(f"{results.root / 'report.html'}: its data is damaged: {error!r}") from None
     return page
+
+
+def _cells(page: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cells of a page of very many trials, which has them column by column. Such a page draws no lines."""
+    many, axes = page["many"], [axis["labels"] for axis in page["axes"]]
+
+    def spread(column: dict[str, Any], index: int) -> dict[str, Any] | None:
+        mean, half = column["mean"][index], column["ci95"]
+        return None if mean is None else {"mean": mean, "ci95": half[index] if half else None}
+
+    def label(index: int) -> str:
+        places = zip(axes, many["values"], strict=True)
+        return " · ".join("" if values[index] is None else str(labels[values[index]]) for labels, values in places)
+
+    metrics = many["metrics"]
+    count = len(metrics[0]["mean"]) if metrics else 0
+    return [{"label": label(index), "trials": [], "metrics": [spread(one, index) for one in metrics]} for index in range(count)]
 
 
 def _list(results: Results, page: dict[str, Any], key: str) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -96,6 +96,31 @@ class Results:
         return self._document("summary.json")
 
     @cached_property
+    def _table(self) -> pyarrow.Table | None:
+        """The rows of a summary of very many trials, which `summary.json` does not have itself."""
+        name = self._summary.get("rows_in")
+        if name is None:
+            return None
+        if name != ROWS:
+            raise ResultsError(f"{self.root / 'summary.json'}: `rows_in`: expected {ROWS!r}, found {name!r}")
+        pa, pq = need("pyarrow"), need("pyarrow.parquet")
+        try:
+            with os.fdopen(_files.open_beneath(self.root, ROWS), "rb") as file:
+                rows = pq.ParquetFile(file)
+                values = rows.metadata.num_rows * rows.metadata.num_columns
+                if values > VALUES_MAX:
+                    raise ResultsError(f"{self.root / ROWS}: expected at most {VALUES_MAX:,} values, found {values:,}")
+                table = rows.read()
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.root / ROWS} is missing\nhint: suiro report {self.root} writes it") from None
+        except (pa.ArrowException, OSError) as error:
+            raise ResultsError(f"{self.root / ROWS}: damaged: {error}") from None
+        missing = [column for column in (*map(_column(table.column_names), self.axes), *_FIXED) if column not in table.column_names]
+        if missing:
+            raise ResultsError(f"{self.root / ROWS}: it has no column {missing[0]!r}")
+        return table
+
+    @cached_property
     def _findings(self) -> dict[str, Any]:
         return self._document("findings.json")
 
@@ -141,6 +166,8 @@ class Results:
 
         Only valid trials, unless `invalid`. What a metric is stands in `metrics()`.
         """
+        if self._table is not None:
+            return self._summary_of(self._table, invalid)
         rows = [row for row in self._rows("trials") if invalid or row.get("valid") is True]
         names = list(dict.fromkeys(name for row in rows for name in self._object(row, "metrics")))
         pa = need("pyarrow")
@@ -161,8 +188,41 @@ class Results:
             raise ResultsError(f"{self.root / 'summary.json'}: not a summary of this version of suiro: {error}") from None
         return Frame.of(pa.table(list(columns.values()), pa.schema(fields)))
 
+    def _summary_of(self, table: pyarrow.Table, invalid: bool) -> Frame:
+        """The summary of very many trials."""
+        pa, pc = need("pyarrow"), need("pyarrow.compute")
+        columns: dict[str, Any] = {}
+        try:
+            if not invalid:
+                table = table.filter(pc.fill_null(table["valid"], False))
+            column = _column(table.column_names)
+            for axis in self.axes:
+                labels = pa.array(axis.labels, pa.string())
+                codes = pc.index_in(table[column(axis)].combine_chunks(), value_set=labels)
+                columns[axis.name] = pa.DictionaryArray.from_arrays(codes, labels, ordered=True)
+            for name in ("repetition", "trial"):
+                columns[name] = table[name].cast(pa.int64())
+            for name in ("seed", "valid", "invalid_because"):
+                columns[name] = table[name]
+            first = table.column_names.index(_FIXED[-1]) + 1
+            for name in table.column_names[first:]:
+                columns[name] = table[name].cast(pa.float64())
+        except (pa.ArrowException, TypeError) as error:
+            raise ResultsError(f"{self.root / ROWS}: not a summary of this version of suiro: {error}") from None
+        meanings = self._object(self._summary, "metrics")
+        fields = [_field(name, column.type, self._object(meanings, name)) for name, column in columns.items()]
+        return Frame.of(pa.table(list(columns.values()), pa.schema(fields)))
+
     def metrics(self) -> Frame:
-        """One row per cell and metric: the mean over valid repetitions, its 95 % interval, unit and meaning."""
+        """One row per cell and metric: the mean over valid repetitions, its 95 % interval, unit and meaning.
+
+        Raises ResultsError with more than 10,000 trials, whose means are not kept: group `summary()` by its axes.
+        """
+        if self._table is not None:
+            raise ResultsError(
+                f"{self.root / 'summary.json'}: more than 10,000 trials have no means of cells\n"
+                "hint: group summary() by the axes: summary().to_pandas().groupby(…)"
+            )
         pa = need("pyarrow")
         meanings = self._object(self._summary, "metrics")
         cells: list[dict[str, Any]] = []
@@ -225,6 +285,14 @@ class Results:
     @cached_property
     def _valid(self) -> set[tuple[tuple[tuple[str, str], ...], int]]:
         valid = set()
+        if self._table is not None:
+            columns = [self._table[_column(self._table.column_names)(axis)].to_pylist() for axis in self.axes]
+            flags = zip(self._table["valid"].to_pylist(), self._table["repetition"].to_pylist(), *columns, strict=True)
+            for good, repetition, *labels in flags:
+                if good is True:
+                    pairs = zip(self.axes, labels, strict=True)
+                    valid.add((tuple((axis.name, str(label)) for axis, label in pairs if label is not None), int(repetition)))
+            return valid
         for row in self._rows("trials"):
             if row.get("valid") is True:
                 cell = tuple((str(name), str(value)) for name, value in self._object(row, "cell").items())
@@ -259,7 +327,9 @@ class Results:
         columns = {}
         for axis in self.axes:
             place = {label: index for index, label in enumerate(axis.labels)}
-            codes = pa.array([place.get(str(cell.get(axis.name))) for cell in cells], pa.int16())
+            # 32 bits where 16 are too few.
+            kind = pa.int16() if len(axis.labels) < 1 << 15 else pa.int32()
+            codes = pa.array([place.get(str(cell.get(axis.name))) for cell in cells], kind)
             name = f"axis.{axis.name}" if axis.name in taken else axis.name
             columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(axis.labels, pa.string()), ordered=True)
         return columns
@@ -284,6 +354,18 @@ def _field(name: str, kind: pyarrow.DataType, meaning: dict[str, Any]) -> pyarro
     said = {key: meaning[key] for key in _WORDS if isinstance(meaning.get(key), str) and meaning[key]}
     return need("pyarrow").field(name, kind, metadata=said or None)
 
+
+def _column(names: list[str]) -> Callable[[Axis], str]:
+    """What the column of an axis is called in a table with these columns."""
+    return lambda axis: f"axis.{axis.name}" if f"axis.{axis.name}" in names else axis.name
+
+
+#: The rows of a summary of more than 10,000 trials.
+ROWS = "summary.parquet"
+#: Most values of it that are read; as in the program.
+VALUES_MAX = 100_000_000
+#: Its columns between the axes and the metrics.
+_FIXED = ("repetition", "trial", "seed", "valid", "skipped", "invalid_because", "folder")
 
 _WORDS = ("label", "unit", "better", "meaning")
 _FIGURES = ("n", "mean", "sd", "low", "high")

@@ -94,6 +94,55 @@ def test_what_is_not_there_is_named(folder: Path) -> None:
     assert run.trial(3).cell == {"tcp": "reno", "queue": "100 kB"}
 
 
+def many(folder: Path) -> None:
+    """Makes the summary and the page of this folder those of very many trials."""
+    summary = json.loads((folder / "summary.json").read_text())
+    plan = json.loads((folder / "manifest.json").read_text())["plan"]
+    rows = summary["trials"]
+    columns = {axis: [row["cell"][axis] for row in rows] for axis in ("tcp", "queue")}
+    columns |= {"repetition": pa.array([row["repetition"] for row in rows], pa.uint64())}
+    columns |= {"trial": pa.array([one["number"] for one in plan], pa.uint64())}
+    columns |= {"seed": pa.array([row["seed"] for row in rows], pa.uint64())}
+    columns |= {"valid": [row["valid"] for row in rows], "skipped": [False] * len(rows)}
+    columns |= {"invalid_because": [row["invalid_because"] for row in rows], "folder": [one["folder"] for one in plan]}
+    for name in ("media.latency_p95_ms", "player.stall_s"):
+        columns[name] = pa.array([row["metrics"][name] for row in rows], pa.float64())
+    pq.write_table(pa.table(columns), folder / "summary.parquet")
+    (folder / "summary.json").write_text(json.dumps({**summary, "trials": [], "cells": [], "rows_in": "summary.parquet"}))
+    page = {"metrics": [{"name": "player.stall_s", "label": "stalled", "unit": "s"}], "panels": [], "series": [], "cells": [], "trials": []}
+    page["axes"] = [{"name": "tcp", "labels": ["reno", "cubic"]}]
+    page["many"] = {"values": [[0, 1, None]], "metrics": [{"mean": [1, None, 3], "ci95": []}]}
+    (folder / "report.html").write_text(f'<script type="application/json" id="data">{json.dumps(page)}</script>')
+
+
+def test_rows_of_very_many_trials_come_from_their_table(folder: Path) -> None:
+    before = suiro.load(folder)
+    names = [*before.summary().columns[:-2], "player.stall_s", "media.latency_p95_ms"]
+    expected = [before.summary(invalid=every).to_arrow().select(names).to_pylist() for every in (False, True)]
+    rows = before.table("tcp").to_arrow().num_rows
+    kinds = before.summary().schema
+    many(folder)
+    run = suiro.load(folder)
+    assert [run.summary(invalid=every).to_arrow().select(names).to_pylist() for every in (False, True)] == expected
+    assert run.summary().units == before.summary().units
+    pandas = run.summary().to_pandas()
+    assert list(pandas["tcp"].cat.categories) == ["reno", "cubic"] and pandas["tcp"].cat.ordered
+    assert run.summary().schema.field("seed").type == kinds.field("seed").type
+    assert run.table("tcp").to_arrow().num_rows == rows, "only valid trials"
+    with pytest.raises(suiro.ResultsError, match="group summary"):
+        run.metrics()
+    assert len(run.plot("player.stall_s").axes[0].containers) == 2
+    (folder / "summary.parquet").write_bytes(b"PAR1")
+    with pytest.raises(suiro.ResultsError, match="summary.parquet: damaged"):
+        suiro.load(folder).summary()
+    pq.write_table(pa.table({"x": [1]}), folder / "summary.parquet")
+    with pytest.raises(suiro.ResultsError, match="it has no column 'tcp'"):
+        suiro.load(folder).summary()
+    (folder / "summary.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match="hint: suiro report"):
+        suiro.load(folder).summary()
+
+
 def test_figures(folder: Path) -> None:
     run = suiro.load(folder)
     figure = run.plot()

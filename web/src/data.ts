@@ -2,6 +2,64 @@
 
 import type { Page, PageCell, PagePanel, PageSeries, PageTrial } from "./generated/page";
 
+/** The report's data, with very many cells and trials as others have them. */
+export function report(): Page {
+  const page = load();
+  expand(page);
+  return page;
+}
+
+/** Makes cells and trials of the columns that a page of very many has. */
+function expand(page: Page): void {
+  const { many } = page;
+  if (!many) return;
+  const { values, metrics, cells, repetitions, folders } = many;
+  const count = (values[0] ?? metrics[0]?.mean ?? []).length || (cells.length ? 1 : 0);
+  page.cells = Array.from({ length: count }, (_, index) => {
+    const labels = values.map((axis, place) => page.axes[place]?.labels[axis[index] ?? -1] ?? "");
+    return {
+      label: labels.join(" · ") || "all",
+      brief: null,
+      values: labels,
+      trials: [],
+      metrics: metrics.map(({ mean, n, sd, ci95 }) => {
+        const value = mean[index] ?? null;
+        if (value === null) return null;
+        const [spread, half] = [sd[index] ?? null, ci95[index] ?? null];
+        return { n: n[index] ?? 1, mean: value, sd: spread, ci95: half };
+      }),
+    };
+  });
+  const own = new Set(many.own_pages);
+  page.trials = cells.map((cell, index) => {
+    page.cells[cell]?.trials.push(index);
+    return {
+      ...plainTrial(cell, repetitions[index] ?? 1, folders[index] ?? ""),
+      own_page: own.has(index),
+      duration_s: many.durations[index] ?? null,
+      machine: many.machines[index] ?? null,
+      metrics: metrics.map(
+        ({ mean, trials }) => (trials.length ? trials : mean)[trials.length ? index : cell] ?? null,
+      ),
+    };
+  });
+  for (const { trial, ...particular } of many.exceptions) {
+    const one = page.trials[trial];
+    if (one) Object.assign(one, particular);
+  }
+}
+
+/** A complete and valid trial, of which its own page shows the rest. */
+function plainTrial(cell: number, repetition: number, folder: string): PageTrial {
+  return {
+    ...{ cell, repetition, folder, seed: "", own_page: false, state: "complete", valid: true },
+    ...{ invalid_because: null, machine: null, started: null, duration_s: null, metrics: [] },
+    ...{ self_checks: [], links: [], cables: [], endpoints: [], flows: [], screens: [] },
+    ...{ warnings: [], bin_s: 1, series: [], stalls: [], limits: [], effects: [] },
+    effects_left_out: 0,
+  };
+}
+
 /** The data that the Rust side put into the page. */
 export function load<T = Page>(): T {
   const element = document.getElementById("data");
@@ -25,15 +83,16 @@ const DASHES = ["", "8 3", "2 2.5", "12 3 2 3", "5 2", "16 4", "7 2 2 2 2 2", "3
 export function looks(page: Page): Look[] {
   const fitting = page.axes.map((axis, index) => ({ index, n: axis.labels.length }));
   const main = fitting.filter(({ n }) => n <= COLOURS).sort((a, b) => b.n - a.n)[0];
-  const others: string[] = [];
+  const others = new Map<string, number>();
   return page.cells.map((cell, index) => {
     if (!main || page.axes.length < 2) return look(index, Math.floor(index / COLOURS) + index);
     const value = cell.values[main.index] ?? "";
     const colour = Math.max(0, page.axes[main.index]?.labels.indexOf(value) ?? 0);
     const rest = cell.values.filter((_, axis) => axis !== main.index).join("\n");
-    if (!others.includes(rest)) others.push(rest);
+    const other = others.get(rest) ?? others.size;
+    others.set(rest, other);
     const few = page.cells.length <= DASHES.length;
-    return look(colour, few ? index : colour + others.indexOf(rest));
+    return look(colour, few ? index : colour + other);
   });
 }
 

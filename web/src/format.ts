@@ -79,6 +79,11 @@ export function quantity(value: number | null, unit: string, digits = 3): string
   return `${shown(value, scale, digits)} ${scale.unit}`.trim();
 }
 
+/** The greatest of any number of values, and `least` of none: a call with 100,000 arguments fails. */
+export function most(values: number[], least = 0): number {
+  return values.reduce((greatest, value) => Math.max(greatest, value), least);
+}
+
 /** A whole number with its thousands apart: `10,000`. */
 export function whole(n: number): string {
   return n.toLocaleString("en");

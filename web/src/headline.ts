@@ -3,7 +3,7 @@
 
 import { looks } from "./data";
 import { h, s } from "./dom";
-import { count, moment, quantity } from "./format";
+import { count, moment, most, quantity } from "./format";
 import type { Page } from "./generated/page";
 import { sample } from "./legend";
 import { machines } from "./machines";
@@ -79,9 +79,8 @@ function values(labels: string[]): string {
 }
 
 function sentence(page: Page): (Node | string)[] {
-  const repetitions = Math.max(1, ...page.trials.map((trial) => trial.repetition));
-  const durations = page.trials.flatMap((trial) => trial.duration_s ?? []);
-  const longest = Math.max(0, ...durations);
+  const repetitions = most(page.trials.map((trial) => trial.repetition)) || 1;
+  const longest = most(page.trials.map((trial) => trial.duration_s ?? 0));
   const matrix = page.axes.map((axis) => `${axis.name}: ${values(axis.labels)}`).join("; ");
   const each = longest > 0 ? ` of ${Number(longest.toFixed(1))} s` : "";
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";

@@ -2,7 +2,7 @@
 // published, whether the figures can be trusted, and how it was run.
 
 import { comparison } from "./comparison";
-import { load } from "./data";
+import { report } from "./data";
 import { h } from "./dom";
 import { figures } from "./figures";
 import { headline, provenance } from "./headline";
@@ -14,7 +14,7 @@ import { reasons } from "./why";
 
 const root = document.getElementById("page");
 if (root) {
-  const page = load();
+  const page = report();
   const hasCells = page.cells.length > 0;
   const sections = [
     headline(page),

@@ -1,7 +1,7 @@
 // Cells and metrics. A few cells are columns, with a row per metric; many cells get a row each.
 
 import { h } from "./dom";
-import { margin, plain, type Scale, scaleFor, shown, whole } from "./format";
+import { margin, most, plain, type Scale, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageSpread } from "./generated/page";
 
 /** Up to this many cells are shown side by side. */
@@ -133,7 +133,7 @@ function columnsOf(page: Page, all: boolean): Column[] {
   return page.metrics.flatMap((metric, index) => {
     const means = page.cells.flatMap((cell) => cell.metrics[index]?.mean ?? []);
     if (!means.length || !(all || metric.main)) return [];
-    const scale = scaleFor(metric.unit, Math.max(...means.map(Math.abs)));
+    const scale = scaleFor(metric.unit, most(means.map(Math.abs)));
     return [{ metric, index, scale, best: best(page, index, means, scale) }];
   });
 }
@@ -146,11 +146,16 @@ function best(page: Page, index: number, means: number[], scale: Scale): string 
   const metric = page.metrics[index] as PageMetric;
   const single = page.cells.some((cell) => cell.metrics[index]?.n === 1);
   if (single || !page.comparable) return null;
-  const [least, most] = [Math.min(...means), Math.max(...means)].map((mean) =>
-    shown(mean, scale, metric.digits),
-  ) as [string, string];
-  if (metric.better === "neither" || least === most) return null;
-  return metric.better === "higher" ? most : least;
+  const ends = [
+    -most(
+      means.map((mean) => -mean),
+      Number.NEGATIVE_INFINITY,
+    ),
+    most(means, Number.NEGATIVE_INFINITY),
+  ];
+  const [low, high] = ends.map((mean) => shown(mean, scale, metric.digits)) as [string, string];
+  if (metric.better === "neither" || low === high) return null;
+  return metric.better === "higher" ? high : low;
 }
 
 function sorted(page: Page, state: State): number[] {

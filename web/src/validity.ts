@@ -43,7 +43,11 @@ export function validity(page: Page): HTMLElement {
     "toggle",
     () => {
       if (page.many) {
-        details.append(h("p", {}, "see each trial's own page, or its trial.json"));
+        const drawn = "suiro report DIR --trial N draws the page of trial N";
+        const words = page.trials.some((trial) => trial.own_page)
+          ? "see each trial's own page, or its trial.json"
+          : `see a trial's trial.json; ${drawn}`;
+        details.append(h("p", {}, words));
         return;
       }
       if (details.childElementCount === 1)
@@ -157,7 +161,7 @@ interface Totals {
 function totals(page: Page): Totals {
   if (page.many) {
     const { checks_passed, checks_failed, checks_skipped, offered, unaccounted, late_p99_us } =
-      page.many;
+      page.many.totals;
     const [passed, failed, skipped] = [checks_passed, checks_failed, checks_skipped];
     return {
       passed,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::{Cell, CellMeans, Interval, TrialSummary};
+use suiro_record::{Cell, CellMeans, Interval, Summary, TrialSummary};
 
 use crate::stats::Spread;
 
@@ -20,6 +20,12 @@ pub struct CellSummary {
 /// Joins the repetitions of each cell, in the order in which cells first appear. Trials that are not
 /// valid are listed but do not count.
 pub fn compare(trials: &[TrialSummary]) -> Vec<CellSummary> {
+    let names: Vec<&str> = Summary::names(trials).into_iter().map(String::as_str).collect();
+    compare_some(trials, &names)
+}
+
+/// The same of the metrics of these names: all of 100,000 trials would take more than a gigabyte.
+pub fn compare_some(trials: &[TrialSummary], names: &[&str]) -> Vec<CellSummary> {
     let mut cells: Vec<CellSummary> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
@@ -34,14 +40,12 @@ pub fn compare(trials: &[TrialSummary]) -> Vec<CellSummary> {
     for cell in &mut cells {
         let valid: Vec<&TrialSummary> =
             cell.trials.iter().map(|index| &trials[*index]).filter(|trial| trial.valid).collect();
-        let names = valid.iter().flat_map(|trial| trial.metrics.keys().cloned());
-        cell.metrics = names
-            .map(|name| {
-                let values = valid.iter().filter_map(|trial| *trial.metrics.get(&name)?);
-                let spread = Spread::of(values);
-                (name, spread)
-            })
-            .collect();
+        let some_have = |name: &&&str| valid.iter().any(|it| it.metrics.contains_key(**name));
+        let spread = |name: &&str| {
+            let values = valid.iter().filter_map(|trial| *trial.metrics.get(*name)?);
+            ((*name).to_owned(), Spread::of(values))
+        };
+        cell.metrics = names.iter().filter(some_have).map(spread).collect();
     }
     cells
 }

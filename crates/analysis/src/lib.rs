@@ -59,7 +59,7 @@ pub mod why;
 pub use accounts::disagreements;
 pub use analyse::{Analysis, analyse, explain, summarise, timeline};
 pub use catalogue::{catalogue, describe, describe_among, documentation, quantities};
-pub use compare::{CellSummary, INTERVAL, compare, means};
+pub use compare::{CellSummary, INTERVAL, compare, compare_some, means};
 pub use diff::{CellDiff, Diff, DiffVerdict, MARGIN, MetricDiff, TEST, diff};
 pub use hops::difference;
 pub use instance::Instance;

@@ -58,8 +58,19 @@ pub struct Manifest {
     pub virtual_time: Option<VirtualTime>,
     /// Versions of the programs taking part, by name.
     pub versions: BTreeMap<String, String>,
-    /// What each trial's links showed before it began, by the trial's folder.
+    /// What each trial's links showed before it began, by the trial's folder; empty with 500 trials or more,
+    /// whose `trial.json` have it.
     pub self_checks: BTreeMap<String, Vec<SelfCheck>>,
+}
+
+impl Manifest {
+    /// From 500 trials on, a run is one of very many: what each trial has alone is not repeated for the whole.
+    pub const MANY: usize = 500;
+
+    /// Whether there are very many trials in the plan.
+    pub fn has_many(&self) -> bool {
+        self.plan.len() >= Self::MANY
+    }
 }
 
 /// One axis of the matrix.
@@ -218,6 +229,36 @@ pub struct Trial {
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
     pub versions: BTreeMap<String, String>,
+}
+
+impl Trial {
+    /// How it went, without links, endpoints and what else only the trial's own page shows.
+    pub fn short(&self) -> Self {
+        Self {
+            cell: self.cell.clone(),
+            repetition: self.repetition,
+            seed: self.seed,
+            valid: self.valid,
+            invalid_because: self.invalid_because.clone(),
+            only_late: self.only_late,
+            attempts: Vec::new(),
+            skipped: self.skipped,
+            machine: self.machine.clone(),
+            virtual_time: self.virtual_time.clone(),
+            started: self.started.clone(),
+            duration_s: self.duration_s,
+            epoch_monotonic_ns: self.epoch_monotonic_ns,
+            self_checks: Vec::new(),
+            links: Vec::new(),
+            standstills: None,
+            link_rates: Vec::new(),
+            cables: Vec::new(),
+            tcp: Vec::new(),
+            captures: Vec::new(),
+            endpoints: Vec::new(),
+            versions: BTreeMap::new(),
+        }
+    }
 }
 
 /// An attempt of a trial after which it was run again. Its tables were replaced by those of the next one.

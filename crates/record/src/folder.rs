@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use suiro_outside::{beneath, beside};
 
-use crate::{Findings, Manifest, PlannedTrial, Screens, Summary, Trial};
+use crate::{Axis, Findings, Manifest, PlannedTrial, RecordError, Screens, Summary, Trial, rows};
 
-/// Largest document that is read, in bytes: that of 10,000 trials has some tens of MB.
+/// Largest document that is read, in bytes: the manifest of 100,000 trials has some tens of MB.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
 /// Why a document of a results folder could not be read or written.
@@ -42,6 +42,9 @@ pub enum FolderError {
         /// What it names.
         folder: String,
     },
+    /// The table of the summary could not be written or read.
+    #[error(transparent)]
+    Table(#[from] RecordError),
 }
 
 /// A results folder.
@@ -91,14 +94,50 @@ impl Folder {
         write(&self.root.join("manifest.json"), manifest)
     }
 
-    /// Reads `summary.json`.
+    /// Reads `summary.json`, and the rows of very many trials from `summary.parquet`.
+    ///
+    /// # Errors
+    /// As for every document; and if that table is missing or damaged.
     pub fn summary(&self) -> Result<Summary, FolderError> {
-        read(&self.root, Path::new("summary.json"))
+        let mut summary: Summary = read(&self.root, Path::new("summary.json"))?;
+        match summary.rows_in.as_deref() {
+            None => {}
+            Some(Summary::TABLE) => {
+                let path = self.root.join(Summary::TABLE);
+                let file = beneath::open(&self.root, Path::new(Summary::TABLE));
+                let file = file.map_err(|cause| FolderError::Io { path: path.clone(), cause })?;
+                summary.trials = rows::read(&path, file)?;
+            }
+            Some(other) => {
+                let problem = format!("`rows_in`: expected `{}`, found `{other}`", Summary::TABLE);
+                let path = self.root.join("summary.json");
+                return Err(RecordError::Schema { path, problem }.into());
+            }
+        }
+        Ok(summary)
     }
 
-    /// Writes `summary.json`.
-    pub fn write_summary(&self, summary: &Summary) -> Result<(), FolderError> {
-        write(&self.root.join("summary.json"), summary)
+    /// Writes `summary.parquet`, a row per trial of the plan, and `summary.json`, which has the rows of
+    /// [`Summary::ROWS_MAX`] trials at most.
+    ///
+    /// # Errors
+    /// What the system says, with the file's name.
+    pub fn write_summary(
+        &self,
+        summary: &Summary,
+        axes: &[Axis],
+        plan: &[PlannedTrial],
+    ) -> Result<(), FolderError> {
+        rows::write(&self.root.join(Summary::TABLE), axes, plan, &summary.trials)?;
+        let path = self.root.join("summary.json");
+        if summary.trials.len() <= Summary::ROWS_MAX {
+            return write(&path, summary);
+        }
+        let Summary { scenario, interval, metrics, .. } = summary;
+        let (trials, cells) = (Vec::new(), Vec::new());
+        let rows_in = Some(Summary::TABLE.to_owned());
+        let (scenario, interval, metrics) = (scenario.clone(), interval.clone(), metrics.clone());
+        write(&path, &Summary { scenario, trials, cells, interval, metrics, rows_in })
     }
 
     /// Reads `findings.json`.

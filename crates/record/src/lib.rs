@@ -10,6 +10,7 @@ pub mod documents;
 pub mod flows;
 pub mod folder;
 pub mod records;
+mod rows;
 pub mod summary;
 pub mod table;
 pub mod tables;

@@ -1,12 +1,16 @@
 //! The JSON documents that `suiro report` makes of a results folder: metrics, and findings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::Seed;
 
 use crate::documents::Cell;
+use crate::rows;
+use crate::table::RecordError;
 use crate::words::FindingVerdict;
 
 /// `summary.json`: the flat metrics of every trial.
@@ -25,6 +29,38 @@ pub struct Summary {
     /// What each metric is.
     #[serde(default)]
     pub metrics: BTreeMap<String, Meaning>,
+    /// `summary.parquet` if the rows of `trials` are there alone, as of more than 10,000 trials; `cells` is then empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_in: Option<String>,
+}
+
+impl Summary {
+    /// Most trials whose rows `summary.json` has; those of more are in [`Summary::TABLE`] alone.
+    pub const ROWS_MAX: usize = 10_000;
+
+    /// The table that has a row per trial, whatever their number.
+    pub const TABLE: &'static str = "summary.parquet";
+
+    /// The names of all metrics of these trials. Most trials have the same, so that few names are looked up.
+    pub fn names(trials: &[TrialSummary]) -> BTreeSet<&String> {
+        let mut names = BTreeSet::new();
+        let mut latest: Option<&TrialSummary> = None;
+        for trial in trials {
+            if !latest.is_some_and(|it| it.metrics.keys().eq(trial.metrics.keys())) {
+                names.extend(trial.metrics.keys());
+            }
+            latest = Some(trial);
+        }
+        names
+    }
+
+    /// The rows of such a table, whose file has this content; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// If it is damaged, or is another table.
+    pub fn rows_of(path: &Path, content: Bytes) -> Result<Vec<TrialSummary>, RecordError> {
+        rows::read(path, content)
+    }
 }
 
 /// What a metric is.

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_analysis::why::One;
 use suiro_analysis::{
-    Better, CellSummary, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare,
+    Better, CellSummary, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare_some,
     describe_among, means,
 };
-use suiro_record::words::CheckedQuantity;
 use suiro_record::{
-    Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, Trial, TrialSummary, label_text,
+    Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, TrialSummary, label_text,
 };
 use suiro_study::Study;
 
+use crate::Size;
 use crate::page::{
     Page, PageCause, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread,
     PageState, PageTrial, Points,
@@ -21,19 +21,20 @@ use crate::read::Read;
 use crate::strip;
 use crate::study::published;
 
-/// `summary.json`.
-pub(crate) fn summary(manifest: &Manifest, trials: &[Read]) -> Summary {
-    let trials = trials.iter().map(|read| TrialSummary {
+/// `summary.json`. It takes the trials' metrics, because two copies of those of 100,000 trials fill a gigabyte.
+pub(crate) fn summary(manifest: &Manifest, trials: &mut [Read]) -> Summary {
+    let trials = trials.iter_mut().map(|read| TrialSummary {
         cell: read.planned.cell.clone(),
         repetition: read.planned.repetition,
         seed: read.planned.seed,
         valid: is_valid(read),
         invalid_because: invalid_because(read),
         skipped: read.outcome.as_ref().is_some_and(|outcome| outcome.skipped),
-        metrics: read.metrics.clone(),
+        metrics: std::mem::take(&mut read.metrics),
     });
     let trials: Vec<TrialSummary> = trials.collect();
-    let (cells, interval) = (means(&trials), INTERVAL.to_owned());
+    let cells = if trials.len() > Summary::ROWS_MAX { Vec::new() } else { means(&trials) };
+    let interval = INTERVAL.to_owned();
     let scenario = manifest.scenario.clone();
     let mut summary = Summary { scenario, trials, cells, interval, ..Summary::default() };
     summary.metrics = metrics(&summary).into_iter().map(meaning).collect();
@@ -70,11 +71,16 @@ pub(crate) fn page(
     findings: &Findings,
     study: Option<&Study>,
     trials: Vec<Read>,
+    size: Size,
 ) -> Page {
-    let metrics = metrics(summary);
+    let mut metrics = metrics(summary);
+    if size == Size::Many {
+        metrics.retain(|metric| metric.main);
+    }
     let series = series(&trials);
     let published = study.map(|study| published(study, findings, summary, &series));
-    let cells = compare(&summary.trials);
+    let shown: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let cells = compare_some(&summary.trials, &shown);
     let comparable = comparable(&cells, &trials);
     let causes = strip::causes(trials.iter().map(|read| &read.why));
     let mut cell_of = vec![0; trials.len()];
@@ -83,10 +89,14 @@ pub(crate) fn page(
             cell_of[*trial] = short(index);
         }
     }
-    let valid = |read: &&Read| is_valid(read);
     let brief = |cell: &CellSummary| {
+        // What effects there were is on the trials' own pages.
+        if size == Size::Many {
+            return None;
+        }
+        let valid = cell.trials.iter().filter(|at| is_valid(&trials[**at]));
         let valid: Vec<One> =
-            cell.trials.iter().map(|at| &trials[*at]).filter(valid).filter_map(one).collect();
+            valid.filter_map(|at| one(&trials[*at], &summary.trials[*at])).collect();
         if valid.is_empty() { None } else { suiro_analysis::why::brief(&valid) }
     };
     let cells = cells.iter().map(|cell| PageCell {
@@ -100,12 +110,11 @@ pub(crate) fn page(
             .collect(),
     });
     let cells = cells.collect();
-    let of_trial = |read: &Read| read.outcome.as_ref()?.machine.clone();
-    let (machines, machine_of) = machines(trials.iter().map(of_trial));
-    let trials = trials.into_iter().zip(cell_of).zip(machine_of);
-    let trials = trials.map(|((read, cell), machine)| PageTrial {
+    let (machines, machine_of) = machines(trials.iter().map(Read::machine));
+    let trials = trials.into_iter().zip(&summary.trials).zip(cell_of).zip(machine_of);
+    let trials = trials.map(|(((read, row), cell), machine)| PageTrial {
         machine,
-        ..trial(read, cell, (&metrics, &series, &causes))
+        ..trial(read, &row.metrics, cell, (&metrics, &series, &causes))
     });
     let trials = trials.collect();
     Page {
@@ -140,12 +149,12 @@ pub(crate) fn page(
 /// rate over the trial. Queues may differ: which of them is the best is a fair question.
 fn comparable(cells: &[CellSummary], trials: &[Read]) -> bool {
     let first = |cell: &CellSummary| {
-        let outcomes = cell.trials.iter().filter_map(|at| trials[*at].outcome.as_ref());
-        outcomes.filter(|outcome| !outcome.skipped).map(asked).next()
+        let run = |read: &&Read| read.outcome.as_ref().is_some_and(|outcome| !outcome.skipped);
+        cell.trials.iter().map(|at| &trials[*at]).find(run).map(|read| &read.sums.asked)
     };
     let mut asked = cells.iter().filter_map(first);
     let Some(one) = asked.next() else { return true };
-    asked.all(|other| alike(&one, &other))
+    asked.all(|other| alike(one, other))
 }
 
 /// Whether two trials asked the same of their links.
@@ -158,38 +167,18 @@ fn alike(one: &BTreeMap<String, f64>, other: &BTreeMap<String, f64>) -> bool {
 /// Rates that differ by less are alike: a link whose rate is random has another mean in every trial.
 const RATES_ALIKE: f64 = 0.02;
 
-/// What a trial asked of its links, by name.
-fn asked(trial: &Trial) -> BTreeMap<String, f64> {
-    let mut asked = BTreeMap::new();
-    for link in &trial.self_checks {
-        for check in &link.checks {
-            let counts = matches!(
-                check.what,
-                CheckedQuantity::Rate | CheckedQuantity::Delay | CheckedQuantity::Loss
-            );
-            if let Some(value) = check.asked.filter(|_| counts) {
-                asked.insert(format!("{} {} {:?}", link.link, link.direction, check.what), value);
-            }
-        }
-    }
-    for rate in trial.link_rates.iter().filter(|rate| !rate.rate_bps.is_empty()) {
-        let mean = rate.rate_bps.iter().sum::<f64>() / rate.rate_bps.len() as f64;
-        asked.insert(format!("{} {} mean", rate.link, rate.direction), mean);
-    }
-    asked
-}
-
 /// A trial as a sentence about its cell takes it.
-fn one(read: &Read) -> Option<One<'_>> {
-    Some(One { trial: read.outcome.as_ref()?, metrics: &read.metrics, why: &read.why })
+fn one<'a>(read: &'a Read, row: &'a TrialSummary) -> Option<One<'a>> {
+    Some(One { trial: read.outcome.as_ref()?, metrics: &row.metrics, why: &read.why })
 }
 
 /// The machines that trials ran on, and for each trial which; none for a trial that did not record it.
-fn machines(
-    of_trials: impl Iterator<Item = Option<Machine>>,
+fn machines<'a>(
+    of_trials: impl Iterator<Item = Option<&'a Machine>>,
 ) -> (Vec<PageMachine>, Vec<Option<u32>>) {
     let mut found: Vec<PageMachine> = Vec::new();
-    let mut place = |mut machine: Machine| {
+    let mut place = |machine: &Machine| {
+        let mut machine = machine.clone();
         // The priority of a trial's processes, which one that was skipped on the same machine did not have.
         machine.settings.remove("nice");
         let known = found.iter().position(|it| it.machine == machine);
@@ -211,22 +200,12 @@ pub(crate) fn short(index: usize) -> u32 {
 
 fn trial(
     read: Read,
+    measured: &BTreeMap<String, Option<f64>>,
     cell: u32,
     (metrics, series, causes): (&[PageMetric], &[PageSeries], &[PageCause]),
 ) -> PageTrial {
     let (valid, invalid_because) = (is_valid(&read), invalid_because(&read));
-    let Read {
-        planned,
-        state,
-        outcome,
-        metrics: measured,
-        timeline,
-        why,
-        flows,
-        screens,
-        warnings,
-        ..
-    } = read;
+    let Read { planned, state, outcome, timeline, why, flows, screens, warnings, .. } = read;
     let mut points: BTreeMap<String, Points> =
         timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
     let (started, duration_s) = outcome.as_ref().map(|o| (o.started.clone(), o.duration_s)).unzip();
@@ -263,7 +242,7 @@ fn trial(
 
 /// The metrics that some trial has, in the catalogue's order, the general before the particular.
 pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
-    let names: BTreeSet<&String> = summary.trials.iter().flat_map(|t| t.metrics.keys()).collect();
+    let names = Summary::names(&summary.trials);
     let mut found: Vec<(usize, String, PageMetric)> = Vec::new();
     let bottlenecks = Bottlenecks::of(summary);
     for name in &names {
@@ -411,7 +390,10 @@ fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use suiro_record::Trial;
+
     use super::*;
+    use crate::sums::asked;
 
     #[test]
     fn the_size_of_vmaf_stands_wherever_the_number_does() {
@@ -457,7 +439,7 @@ mod tests {
             None,
             Some(machine("b", None)),
         ];
-        let (found, places) = machines(of_trials.into_iter());
+        let (found, places) = machines(of_trials.iter().map(Option::as_ref));
         assert_eq!(places, [Some(0), Some(0), None, Some(1)]);
         assert_eq!(found.iter().map(|it| it.trials).collect::<Vec<_>>(), [2, 1]);
     }

@@ -7,8 +7,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use suiro_outside::{beneath, beside};
-use suiro_record::PlannedTrial;
+use suiro_record::{PlannedTrial, Trial};
 use suiro_units::Seed;
+
+use crate::sums::Sums;
 
 /// The document's name, in the trial's folder.
 const NAME: &str = "analysis.json";
@@ -20,26 +22,21 @@ const BYTES_MAX: u64 = 16 << 20;
 const TRIAL_BYTES_MAX: u64 = 256 << 20;
 
 /// What is kept of a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
     /// What it was computed from.
-    inputs: String,
+    pub inputs: String,
     pub metrics: BTreeMap<String, Option<f64>>,
     pub warnings: Vec<String>,
     /// What is wrong with records that could not be read.
     pub problems: Vec<String>,
+    /// What `trial.json` says, without what only the trial's own page shows: reading all of 100,000 takes minutes.
+    pub outcome: Trial,
+    /// What that has of its links.
+    pub sums: Sums,
 }
 
 impl Kept {
-    pub(crate) fn new(
-        inputs: String,
-        metrics: BTreeMap<String, Option<f64>>,
-        warnings: Vec<String>,
-        problems: Vec<String>,
-    ) -> Self {
-        Self { inputs, metrics, warnings, problems }
-    }
-
     /// What was kept of a trial, if it was computed from these inputs.
     pub(crate) fn read(root: &Path, planned: &PlannedTrial, inputs: &str) -> Option<Self> {
         let path = Path::new(&planned.folder).join(NAME);
@@ -61,7 +58,7 @@ impl Kept {
 /// What an analysis depends on: the version that makes it, the trial's outcome, and the names and sizes of its records.
 pub(crate) fn inputs(root: &Path, planned: &PlannedTrial) -> Option<String> {
     let folder = Path::new(&planned.folder);
-    let mut text = format!("suiro {}, accounts", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("suiro {}, sums", env!("CARGO_PKG_VERSION"));
     let outcome = beneath::read_text(root, &folder.join("trial.json"), TRIAL_BYTES_MAX).ok()?;
     let Seed(mark) = Seed(0).derive(&outcome);
     write!(text, ", trial.json {mark:016x}").ok()?;
@@ -82,6 +79,20 @@ pub(crate) fn inputs(root: &Path, planned: &PlannedTrial) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A trial that offered one packet.
+    fn trial() -> Trial {
+        let trial = serde_json::json!({
+            "cell": {}, "repetition": 1, "seed": 1, "valid": true, "invalid_because": null,
+            "started": "2026-01-01T00:00:00Z", "duration_s": 2.0, "epoch_monotonic_ns": 0,
+            "self_checks": [], "links": [], "endpoints": [], "versions": {},
+        });
+        let mut trial: Trial = serde_json::from_value(trial).unwrap();
+        let mut link = suiro_record::LinkTotals::new("access", suiro_units::Direction::Down);
+        link.offered = 1;
+        trial.links.push(link);
+        trial
+    }
 
     #[test]
     fn an_analysis_is_used_until_its_inputs_change() {
@@ -106,17 +117,26 @@ mod tests {
         let now = || inputs(room.path(), &planned).unwrap();
         let first = now();
         let metrics = [("x".to_owned(), Some(0.1 + 0.2)), ("y".to_owned(), None)].into();
-        let kept = Kept::new(first.clone(), metrics, vec!["late".into()], Vec::new());
+        let kept = Kept {
+            inputs: first.clone(),
+            metrics,
+            warnings: vec!["late".into()],
+            problems: Vec::new(),
+            outcome: trial(),
+            sums: Sums::of(&trial()),
+        };
         kept.write(room.path(), &planned);
         assert_eq!(now(), first, "it is no input of itself");
-        assert_eq!(Kept::read(room.path(), &planned, &now()), Some(kept), "every bit of a number");
+        let read = || Kept::read(room.path(), &planned, &now());
+        let text = |kept: &Kept| serde_json::to_value(kept).unwrap();
+        assert_eq!(read().as_ref().map(text), Some(text(&kept)), "every bit of a number");
         std::fs::write(dir.join("logs.txt"), "more").unwrap();
         assert_eq!(now(), first);
         std::fs::write(dir.join("tcp.client.parquet"), "PAR1PAR1").unwrap();
         assert_ne!(now(), first);
-        assert_eq!(Kept::read(room.path(), &planned, &now()), None);
+        assert!(read().is_none());
         std::fs::write(dir.join("tcp.client.parquet"), "PAR1").unwrap();
         std::fs::write(dir.join("trial.json"), "{ }").unwrap();
-        assert_eq!(Kept::read(room.path(), &planned, &now()), None);
+        assert!(read().is_none());
     }
 }

@@ -18,6 +18,7 @@ mod page;
 mod read;
 mod strip;
 mod study;
+mod sums;
 mod terminal;
 mod why;
 
@@ -89,7 +90,10 @@ pub fn build(folder: &Folder) -> Result<Built, ReportError> {
 }
 
 /// From this number of trials on, the page shows maps instead of figures, and each trial has a page of its own.
-pub const MANY: usize = 500;
+pub const MANY: usize = Manifest::MANY;
+
+/// Most trials that each get a page of their own; of more, those would fill gigabytes. [`own_page_of`] draws one.
+pub const OWN_PAGES_MAX: usize = 10_000;
 
 /// How many trials there are to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,21 +139,33 @@ fn bare(manifest: &Manifest) -> Manifest {
     }
 }
 
-/// Writes a trial's own page into its folder. If that is not possible the large page has no link to it.
-fn own_page(folder: &Folder, bare: &Manifest, read: Read) {
+/// Draws the page of one trial, into its folder. A report of more than [`OWN_PAGES_MAX`] trials draws none.
+///
+/// # Errors
+/// If the manifest cannot be read, or the page cannot be written.
+pub fn own_page_of(folder: &Folder, planned: &PlannedTrial) -> Result<PathBuf, ReportError> {
+    let bare = bare(&folder.manifest()?);
+    let plan = std::slice::from_ref(planned);
+    let trials = read::trials(folder, plan, Run::Over, Depth::Whole);
+    let mut files = trials.into_iter().map(|read| own_page(folder, &bare, read));
+    files.next().expect("a plan of one trial has one")
+}
+
+/// Writes a trial's own page into its folder.
+fn own_page(folder: &Folder, bare: &Manifest, read: Read) -> Result<PathBuf, ReportError> {
     let dir = Path::new(&read.planned.folder);
-    if suiro_outside::beneath::check_folder(folder.root(), dir).is_err() {
-        return;
-    }
-    let file = folder.root().join(dir).join(OWN_PAGE);
-    let machine = read.outcome.as_ref().and_then(|outcome| outcome.machine.clone());
+    let path = folder.root().join(dir);
+    suiro_outside::beneath::check_folder(folder.root(), dir)
+        .map_err(|cause| ReportError::Io { path: path.clone(), cause })?;
+    let file = path.join(OWN_PAGE);
+    let machine = read.machine().unwrap_or(&bare.machine).clone();
     let plan = vec![read.planned.clone()];
-    let machine = machine.unwrap_or_else(|| bare.machine.clone());
     let manifest = Manifest { plan, machine, ..bare.clone() };
-    let trials = vec![read];
-    let summary = assemble::summary(&manifest, &trials);
-    let page = assemble::page(manifest, &summary, &Findings::default(), None, trials);
-    let _ = html::write(&file, &page);
+    let mut trials = vec![read];
+    let summary = assemble::summary(&manifest, &mut trials);
+    let page = assemble::page(manifest, &summary, &Findings::default(), None, trials, Size::Few);
+    html::write(&file, &page)?;
+    Ok(file)
 }
 
 /// A trial's own page, in its folder.
@@ -177,28 +193,36 @@ pub enum Run {
 pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
     let manifest = folder.manifest()?;
     let bare = bare(&manifest);
-    let make_own = |read: Read| own_page(folder, &bare, read);
     let size = Size::of(&manifest);
+    let planned = manifest.plan_trials.map_or(0, |trials| trials as usize);
+    let draws = manifest.plan.len().max(planned) <= OWN_PAGES_MAX;
+    let make_own = |read: Read| {
+        if draws {
+            // If that is not possible the large page has no link to it.
+            let _ = own_page(folder, &bare, read);
+        }
+    };
     let depth = match size {
         Size::Many => Depth::Metrics(&make_own),
         Size::Few | Size::PartOfMany => Depth::Whole,
     };
-    let trials = read::trials(folder, &manifest.plan, run, depth);
-    if size == Size::PartOfMany {
+    let mut trials = read::trials(folder, &manifest.plan, run, depth);
+    if size == Size::PartOfMany && draws {
         trials.iter().filter(|read| read.state == PageState::Complete).cloned().for_each(make_own);
     }
-    let summary = assemble::summary(&manifest, &trials);
+    let summary = assemble::summary(&manifest, &mut trials);
     let study = manifest.study.as_deref().and_then(suiro_study::find);
     let findings = match &study {
         Some(study) => suiro_analysis::findings::judge(study, &summary.trials),
         None => Findings { study: manifest.study.clone(), ..Findings::default() },
     };
     let longest = why::longest(trials.iter().map(|read| (&read.planned.cell, &read.why)));
-    folder.write_summary(&summary)?;
+    folder.write_summary(&summary, &manifest.axes, &manifest.plan)?;
     folder.write_findings(&findings)?;
-    let mut page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials);
+    let totals = sums::total(trials.iter().map(|read| &read.sums));
+    let mut page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials, size);
     if size == Size::Many {
-        many::reduce(&mut page, folder);
+        many::reduce(&mut page, totals, folder);
     }
     page.comparison = comparison::find(folder.root());
     let report = folder.report();

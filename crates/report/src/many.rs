@@ -1,43 +1,65 @@
-//! The page of a run of very many trials: the main metrics of each, and a link to its own page.
+//! The page of a run of very many trials: the main metrics of each, column by column, and links to the trials' own pages.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use suiro_outside::beneath;
-use suiro_record::Folder;
+use suiro_record::{Axis, Folder};
 
 use crate::OWN_PAGE;
-use crate::number::significant;
-use crate::page::{Page, PageTotals, PageTrial};
+use crate::assemble::short;
+use crate::page::{
+    Page, PageCell, PageColumn, PageException, PageMany, PageState, PageTotals, PageTrial,
+    PageValues,
+};
 
-/// Significant digits of the values of such a page: a map cannot show more.
-const DIGITS: u8 = 5;
+/// Trials that are not valid, or have warnings, of which the page says why; `summary.parquet` has all.
+const REASONS_MAX: usize = 1000;
 
-/// Reduces a page to what a map, a scatter plot and a table of the main metrics show.
-pub(crate) fn reduce(page: &mut Page, folder: &Folder) {
-    page.many = Some(totals(&page.trials));
-    let main: Vec<bool> = page.metrics.iter().map(|metric| metric.main).collect();
-    for trial in &mut page.trials {
-        keep(&mut trial.metrics, &main);
-        trial.metrics.iter_mut().flatten().for_each(|value| *value = significant(*value, DIGITS));
-        trial.own_page = has_own_page(folder, &trial.folder);
-        trial.self_checks.clear();
-        trial.links.clear();
-        trial.cables.clear();
-        trial.endpoints.clear();
-        trial.series.clear();
-        trial.stalls.clear();
-    }
-    for cell in &mut page.cells {
-        // What effects there were is on the trials' own pages.
-        cell.brief = None;
-        keep(&mut cell.metrics, &main);
-        for spread in cell.metrics.iter_mut().flatten() {
-            spread.mean = significant(spread.mean, DIGITS);
-            spread.sd = spread.sd.map(|value| significant(value, DIGITS));
-            spread.ci95 = spread.ci95.map(|value| significant(value, DIGITS));
+/// Turns the cells and trials of a page into columns: 100,000 trials with ten metrics take some 15 MB.
+pub(crate) fn reduce(page: &mut Page, totals: PageTotals, folder: &Folder) {
+    let cells = std::mem::take(&mut page.cells);
+    let trials = std::mem::take(&mut page.trials);
+    let repeated = cells.iter().any(|cell| cell.trials.len() > 1);
+    let column = |index: usize| {
+        let spreads = || cells.iter().map(move |cell| cell.metrics[index].as_ref());
+        let mut column = PageColumn {
+            mean: PageValues(spreads().map(|spread| Some(spread?.mean)).collect()),
+            ..PageColumn::default()
+        };
+        if repeated {
+            column.n = spreads().map(|spread| spread.map_or(0, |it| it.n)).collect();
+            column.sd = PageValues(spreads().map(|spread| spread?.sd).collect());
+            column.ci95 = PageValues(spreads().map(|spread| spread?.ci95).collect());
+            column.trials = PageValues(trials.iter().map(|trial| trial.metrics[index]).collect());
         }
-    }
-    keep(&mut page.metrics, &main);
+        column
+    };
+    let metrics = (0..page.metrics.len()).map(column).collect();
+    let values = page.axes.iter().enumerate();
+    let values = values.map(|(place, axis)| labels(axis, place, &cells)).collect();
+    let exceptions = trials.iter().enumerate().filter(|(_, trial)| {
+        !(trial.valid && trial.state == PageState::Complete && trial.warnings.is_empty())
+    });
+    let exceptions = exceptions.enumerate().map(|(count, (index, trial))| PageException {
+        trial: short(index),
+        state: trial.state,
+        valid: trial.valid,
+        invalid_because: trial.invalid_because.clone().filter(|_| count < REASONS_MAX),
+        warnings: if count < REASONS_MAX { trial.warnings.clone() } else { Vec::new() },
+    });
+    page.many = Some(PageMany {
+        totals,
+        values,
+        metrics,
+        exceptions: exceptions.collect(),
+        cells: trials.iter().map(|trial| trial.cell).collect(),
+        repetitions: trials.iter().map(|trial| trial.repetition).collect(),
+        durations: PageValues(trials.iter().map(|trial| trial.duration_s).collect()),
+        machines: trials.iter().map(|trial| trial.machine).collect(),
+        own_pages: own_pages(folder, &trials),
+        folders: trials.into_iter().map(|trial| trial.folder).collect(),
+    });
     page.series.clear();
     page.panels.clear();
     if let Some(study) = &mut page.published {
@@ -45,30 +67,18 @@ pub(crate) fn reduce(page: &mut Page, folder: &Folder) {
     }
 }
 
-fn keep<T>(values: &mut Vec<T>, wanted: &[bool]) {
-    let mut wanted = wanted.iter();
-    values.retain(|_| wanted.next().copied().unwrap_or(false));
+/// The place of each cell's label on an axis.
+fn labels(axis: &Axis, place: usize, cells: &[PageCell]) -> Vec<Option<u32>> {
+    let known = axis.labels.iter().zip(0..);
+    let known: BTreeMap<&str, u32> = known.map(|(label, at)| (label.as_str(), at)).collect();
+    cells.iter().map(|cell| known.get(cell.values[place].as_str()).copied()).collect()
 }
 
-fn has_own_page(folder: &Folder, trial: &str) -> bool {
-    beneath::open(folder.root(), &Path::new(trial).join(OWN_PAGE)).is_ok()
-}
-
-fn totals(trials: &[PageTrial]) -> PageTotals {
-    let mut totals = PageTotals::default();
-    for part in trials.iter().flat_map(|trial| &trial.self_checks).flat_map(|check| &check.checks) {
-        let count = match part.ok {
-            Some(true) => &mut totals.checks_passed,
-            Some(false) => &mut totals.checks_failed,
-            None => &mut totals.checks_skipped,
-        };
-        *count += 1;
-    }
-    for link in trials.iter().flat_map(|trial| &trial.links) {
-        totals.offered += link.offered;
-        totals.unaccounted += link.unaccounted;
-        let late = link.lateness.p99_us.into_iter().chain(totals.late_p99_us);
-        totals.late_p99_us = late.reduce(f64::max);
-    }
-    totals
+/// The trials that have a page of their own.
+fn own_pages(folder: &Folder, trials: &[PageTrial]) -> Vec<u32> {
+    let has = |trial: &PageTrial| {
+        beneath::open(folder.root(), &Path::new(&trial.folder).join(OWN_PAGE)).is_ok()
+    };
+    let found = trials.iter().enumerate().filter(|(_, trial)| has(trial));
+    found.map(|(index, _)| short(index)).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use suiro_analysis::{Better, Panel, Style};
 use suiro_record::words::Cause;
 use suiro_record::{
@@ -58,8 +58,8 @@ pub struct Page {
     pub comparable: bool,
     /// The trials, in the order of the plan.
     pub trials: Vec<PageTrial>,
-    /// Sums over all trials, if there are so many that the page has no more of each than its metrics; null otherwise.
-    pub many: Option<PageTotals>,
+    /// The cells and trials of a page of very many, instead of `cells` and `trials`; null otherwise.
+    pub many: Option<PageMany>,
     /// Several trials side by side; null if `suiro compare` has not been asked for it.
     pub comparison: Option<PageComparison>,
     /// Published claims beside measured figures.
@@ -68,8 +68,63 @@ pub struct Page {
     pub published: Option<PageStudy>,
 }
 
+/// Very many cells and trials, column by column. A page expands them when it is opened.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageMany {
+    /// Sums over all trials.
+    pub totals: PageTotals,
+    /// For each axis, the place of each cell's label in it; null where a cell has none.
+    pub values: Vec<Vec<Option<u32>>>,
+    /// One per metric.
+    pub metrics: Vec<PageColumn>,
+    /// The cell of each trial.
+    pub cells: Vec<u32>,
+    /// The repetition of each trial.
+    pub repetitions: Vec<u32>,
+    /// How long each trial measured, in seconds.
+    pub durations: PageValues,
+    /// The machine of each trial: an index into the page's `machines`.
+    pub machines: Vec<Option<u32>>,
+    /// The folder of each trial, below the results folder.
+    pub folders: Vec<String>,
+    /// The trials that have a page of their own.
+    pub own_pages: Vec<u32>,
+    /// The trials that are not complete and valid, or have warnings.
+    pub exceptions: Vec<PageException>,
+}
+
+/// A metric of very many cells and trials. If every cell has one trial, `mean` has all and the others are empty.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct PageColumn {
+    /// The mean of each cell.
+    pub mean: PageValues,
+    /// How many trials of each cell measured it.
+    pub n: Vec<u32>,
+    /// The standard deviation in each cell.
+    pub sd: PageValues,
+    /// Half the width of each cell's 95 % confidence interval.
+    pub ci95: PageValues,
+    /// The value of each trial.
+    pub trials: PageValues,
+}
+
+/// What is particular about one of very many trials.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageException {
+    /// Its index.
+    pub trial: u32,
+    /// How far it got.
+    pub state: PageState,
+    /// False if its figures must not be used.
+    pub valid: bool,
+    /// Why not; null if the page has the reasons of enough others.
+    pub invalid_because: Option<String>,
+    /// Its warnings.
+    pub warnings: Vec<String>,
+}
+
 /// What self-checks and links showed, over all trials.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PageTotals {
     /// Quantities that passed their self-check.
     pub checks_passed: u64,
@@ -377,16 +432,27 @@ pub struct Points(pub Vec<Option<f64>>);
 
 impl Serialize for Points {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|value| value.map(Short)))
+        serializer.collect_seq(self.0.iter().map(|value| value.map(|value| Short(value, 4))))
     }
 }
 
-/// A number written as briefly as four significant digits allow.
-struct Short(f64);
+/// A value per cell or trial, to five significant digits: a map cannot show more. Null where nothing was measured.
+#[derive(Debug, Default, JsonSchema)]
+#[schemars(transparent)]
+pub struct PageValues(pub Vec<Option<f64>>);
+
+impl Serialize for PageValues {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|value| value.map(|value| Short(value, 5))))
+    }
+}
+
+/// A number written as briefly as so many significant digits allow.
+struct Short(f64, u8);
 
 impl Serialize for Short {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rounded = crate::number::significant(self.0, 4);
+        let rounded = crate::number::significant(self.0, self.1);
         if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
             serializer.serialize_i64(rounded as i64)
         } else {

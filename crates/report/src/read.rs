@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use suiro_analysis::{
     Analysis, Records, Timeline, Why, analyse, difference, disagreements, explain,
@@ -12,14 +12,15 @@ use suiro_record::table::Row;
 use suiro_record::tables::{CauseRow, HopRow, RateRow};
 use suiro_record::words::Proof;
 use suiro_record::{
-    Attempt, Capture, Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome,
-    Source, Trial, Writer,
+    Attempt, Capture, Folder, FolderError, Machine, PlannedTrial, Reader, RecordError,
+    ScreenOutcome, Source, Trial, Writer,
 };
 
 use crate::Run;
 use crate::flows;
 use crate::kept::{Kept, inputs};
 use crate::page::{PageFlow, PageState};
+use crate::sums::Sums;
 
 /// Trials read at one time: as many as the cores of the smallest machine we think of, and a bound on
 /// memory, because a trial's records are let go before the next is read.
@@ -44,7 +45,12 @@ pub(crate) struct Read {
     pub state: PageState,
     /// Why the trial is missing or damaged.
     pub problem: Option<String>,
+    /// What `trial.json` says; in a report of very many trials without what only the trial's own page shows.
     pub outcome: Option<Trial>,
+    /// What the outcome has of its links, and had where it is cut short.
+    pub sums: Sums,
+    /// The machine that it ran on; trials of one machine share it.
+    pub machine: Option<Arc<Machine>>,
     pub metrics: BTreeMap<String, Option<f64>>,
     pub timeline: Timeline,
     /// What limited its flows, and what its effects came from.
@@ -80,12 +86,15 @@ pub(crate) fn trials(
     };
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, Read>> = Mutex::new(BTreeMap::new());
+    let machines = Machines::default();
     let work = || {
         while let Some((index, planned)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);
             plan.get(index).map(|planned| (index, planned))
         } {
-            let read = trial(folder, planned, bins, run, depth);
+            let mut read = trial(folder, planned, bins, run, depth);
+            let machine = read.outcome.as_mut().and_then(|outcome| outcome.machine.take());
+            read.machine = machine.map(|machine| machines.shared(machine));
             done.lock().expect("no reader panics: input never does").insert(index, read);
         }
     };
@@ -98,19 +107,42 @@ pub(crate) fn trials(
     done.into_inner().expect("no reader panics: input never does").into_values().collect()
 }
 
+/// The machines of trials.
+#[derive(Default)]
+struct Machines(Mutex<Vec<Arc<Machine>>>);
+
+impl Machines {
+    /// Most that are searched for one that is equal.
+    const MAX: usize = 100;
+
+    fn shared(&self, machine: Machine) -> Arc<Machine> {
+        let mut known = self.0.lock().expect("no reader panics: input never does");
+        if let Some(same) = known.iter().find(|it| ***it == machine) {
+            return same.clone();
+        }
+        let machine = Arc::new(machine);
+        if known.len() < Self::MAX {
+            known.push(machine.clone());
+        }
+        machine
+    }
+}
+
 fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: Depth<'_>) -> Read {
-    let mut read = match outcome(folder, planned, run) {
-        Ok(read) => read,
-        Err(without) => return *without,
-    };
     let now = inputs(folder.root(), planned);
     if let (Depth::Metrics(_), Some(now)) = (depth, &now)
         && let Some(kept) = Kept::read(folder.root(), planned, now)
     {
-        read.metrics = kept.metrics;
-        read.warnings = kept.warnings;
-        return judged(read, &kept.problems);
+        let Kept { metrics, warnings, problems, outcome, sums, .. } = kept;
+        // A map that is made at once has full nodes; one that was filled name by name has half empty ones.
+        let metrics = metrics.into_iter().collect();
+        let read = Read { metrics, warnings, outcome: Some(outcome), sums, ..Read::of(planned) };
+        return judged(read, &problems);
     }
+    let mut read = match outcome(folder, planned, run) {
+        Ok(read) => read,
+        Err(without) => return *without,
+    };
     let outcome = read.outcome.as_ref().expect("there is an outcome: checked by `outcome`");
     let (records, problems) = records(&folder.trial(planned), outcome);
     Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
@@ -121,8 +153,15 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
     read.warnings.extend(captures(outcome, &records.hops));
     read.flows = flows::lines(&records.flows);
     read.screens = records.screens;
-    if let (Run::Over, Some(now)) = (run, now) {
-        let kept = Kept::new(now, read.metrics.clone(), read.warnings.clone(), problems.clone());
+    if let (Run::Over, Some(inputs)) = (run, now) {
+        let kept = Kept {
+            inputs,
+            metrics: read.metrics.clone(),
+            warnings: read.warnings.clone(),
+            problems: problems.clone(),
+            outcome: outcome.short(),
+            sums: read.sums.clone(),
+        };
         kept.write(folder.root(), planned);
     }
     let read = judged(read, &problems);
@@ -137,19 +176,39 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
 }
 
 impl Read {
-    /// What a page of many trials shows of it.
-    fn slim(&self) -> Self {
+    /// Of a trial of which nothing is known yet.
+    fn of(planned: &PlannedTrial) -> Self {
         Self {
-            planned: self.planned.clone(),
-            state: self.state,
-            problem: self.problem.clone(),
-            outcome: self.outcome.clone(),
-            metrics: self.metrics.clone(),
+            planned: planned.clone(),
+            state: PageState::Missing,
+            problem: None,
+            outcome: None,
+            sums: Sums::default(),
+            machine: None,
+            metrics: BTreeMap::new(),
             timeline: Timeline::default(),
             why: Why::default(),
             flows: Vec::new(),
             screens: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The machine that it ran on.
+    pub(crate) fn machine(&self) -> Option<&Machine> {
+        self.machine.as_deref().or_else(|| self.outcome.as_ref()?.machine.as_ref())
+    }
+
+    /// What a page of many trials shows of it.
+    fn slim(&self) -> Self {
+        Self {
+            state: self.state,
+            problem: self.problem.clone(),
+            outcome: self.outcome.as_ref().map(Trial::short),
+            sums: self.sums.clone(),
+            metrics: self.metrics.clone(),
             warnings: self.warnings.clone(),
+            ..Self::of(&self.planned)
         }
     }
 }
@@ -163,21 +222,11 @@ fn judged(mut read: Read, problems: &[String]) -> Read {
 
 /// A trial with its outcome; or, without one that has records, all that there is to say.
 fn outcome(folder: &Folder, planned: &PlannedTrial, run: Run) -> Result<Read, Box<Read>> {
-    let mut read = Read {
-        planned: planned.clone(),
-        state: PageState::Missing,
-        problem: None,
-        outcome: None,
-        metrics: BTreeMap::new(),
-        timeline: Timeline::default(),
-        why: Why::default(),
-        flows: Vec::new(),
-        screens: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let mut read = Read::of(planned);
     match folder.outcome(planned) {
         Ok(Some(outcome)) => {
             let skipped = outcome.skipped;
+            read.sums = Sums::of(&outcome);
             read.outcome = Some(outcome);
             if !skipped {
                 return Ok(read);

@@ -19,7 +19,7 @@ use crate::source::Source;
 use crate::substitute::{Bindings, Use, substitute};
 
 /// Most trials that a plan may have.
-pub const TRIALS_MAX: usize = 10_000;
+pub const TRIALS_MAX: usize = 100_000;
 
 /// What a run is going to do. Every value has been checked.
 #[derive(Debug, Clone, PartialEq)]

@@ -315,6 +315,10 @@ pub struct VerifyArgs {
 pub struct ReportArgs {
     /// The results folder.
     pub dir: PathBuf,
+    /// Only draw the page of this trial, by its number, as `report.html` in its folder: a report of more than 10,000
+    /// trials draws none of them.
+    #[arg(long, value_name = "N", conflicts_with_all = ["limit", "baseline"])]
+    pub trial: Option<u32>,
     /// What the results must keep to.
     #[command(flatten)]
     pub limits: crate::limits::LimitArgs,

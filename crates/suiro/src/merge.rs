@@ -28,7 +28,7 @@ struct Part {
     dir: PathBuf,
     folder: Folder,
     manifest: Manifest,
-    /// Its trials that were run, each with what `trial.json` says.
+    /// Its trials that were run, each with what a merge needs of its `trial.json`.
     trials: Vec<(PlannedTrial, Trial)>,
 }
 
@@ -54,9 +54,11 @@ pub fn run(args: &MergeArgs) -> Result<Outcome> {
         copy(part, planned, &whole.folder)
             .with_context(|| format!("merging {}", part.dir.join(&planned.folder).display()))?;
     }
-    let parts = std::iter::once(&whole).chain(&parts);
-    for (planned, trial) in parts.flat_map(|part| &part.trials) {
-        manifest.self_checks.insert(planned.folder.clone(), trial.self_checks.clone());
+    if !manifest.has_many() {
+        let parts = std::iter::once(&whole).chain(&parts);
+        for (planned, trial) in parts.flat_map(|part| &part.trials) {
+            manifest.self_checks.insert(planned.folder.clone(), trial.self_checks.clone());
+        }
     }
     whole.folder.write_manifest(&manifest)?;
     tell(&manifest, wanted.len(), &args.out);
@@ -91,7 +93,11 @@ impl Part {
                     dir.join(&planned.folder).display()
                 );
             }
-            trials.push((planned.clone(), trial));
+            let mut kept = trial.short();
+            if !manifest.has_many() {
+                kept.self_checks = trial.self_checks;
+            }
+            trials.push((planned.clone(), kept));
         }
         Ok(Self { dir: dir.to_owned(), folder, manifest, trials })
     }
@@ -232,8 +238,7 @@ fn wanted<'a>(whole: &Part, parts: &'a [Part]) -> Result<Vec<(&'a Part, &'a Plan
                 if same(trial, other) {
                     continue;
                 }
-                let damaged = || suiro_report::damage(&whole.folder, planned, other).is_some();
-                if !std::ptr::eq(*holder, whole) || (other.valid && !damaged()) {
+                if !std::ptr::eq(*holder, whole) || (other.valid && !damaged(whole, planned)?) {
                     bail!(Usage(twice(part, holder, planned)));
                 }
                 say!("trial {}: replaced, as it was not valid", planned.number.unwrap_or(0));
@@ -243,6 +248,13 @@ fn wanted<'a>(whole: &Part, parts: &'a [Part]) -> Result<Vec<(&'a Part, &'a Plan
         }
     }
     Ok(wanted)
+}
+
+/// Whether tables of a trial that was merged before are damaged.
+fn damaged(whole: &Part, planned: &PlannedTrial) -> Result<bool> {
+    let outcome = whole.folder.outcome(planned)?;
+    let found = outcome.map(|outcome| suiro_report::damage(&whole.folder, planned, &outcome));
+    Ok(found.flatten().is_some())
 }
 
 fn twice(part: &Part, holder: &Part, planned: &PlannedTrial) -> String {

@@ -18,12 +18,34 @@ const WIDTH: usize = 100;
 /// `suiro report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Outcome> {
     let folder = results(&args.dir)?;
+    if let Some(number) = args.trial {
+        return own_page(&folder, number);
+    }
     let run = if is_being_written(&args.dir)? { Run::UnderWay } else { Run::Over };
     if run == Run::UnderWay {
         say!("{}: a run is in progress; this is its measurement so far", args.dir.display());
     }
     let limits = limits::of_folder(&folder, &args.limits)?;
     make_of(&folder, run, Some(&limits))
+}
+
+/// Draws the page of one trial.
+fn own_page(folder: &Folder, number: u32) -> Result<Outcome> {
+    let manifest = folder.manifest()?;
+    let found = manifest.plan.iter().find(|planned| planned.number == Some(number));
+    let Some(planned) = found else {
+        let numbers = manifest.plan.iter().filter_map(|planned| planned.number);
+        let ends = numbers.clone().min().zip(numbers.max());
+        let has = ends.map_or("none".into(), |(least, most)| format!("some of {least} to {most}"));
+        bail!(Usage(format!(
+            "--trial {number}: {} has no trial of this number; it has {has}",
+            folder.root().display()
+        )));
+    };
+    let page = suiro_report::own_page_of(folder, planned)
+        .with_context(|| format!("drawing the page of trial {number}"))?;
+    writeln!(say::results(), "report: {}", page.display())?;
+    Ok(Outcome::Done)
 }
 
 /// Whether `suiro run` holds the folder, as it does until it is over.

@@ -1,6 +1,6 @@
 //! `suiro run`: plan, prepare media, run the trials, report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -86,10 +86,13 @@ pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
         }
         run_trials(plan, how, &folder, orders, guests.as_ref())?;
     }
+    let many = manifest.has_many();
     for planned in &manifest.plan {
         if let Some(trial) = outcome(&folder, planned) {
             manifest.versions.extend(trial.versions);
-            manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
+            if !many {
+                manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
+            }
         }
     }
     folder.write_manifest(&manifest)?;
@@ -289,9 +292,9 @@ fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
     if !folder.root().join("manifest.json").exists() {
         return Ok(());
     }
+    let known: BTreeSet<String> = manifest.plan.iter().map(|it| it.folder.clone()).collect();
     for planned in folder.manifest()?.plan {
-        let here = manifest.plan.iter().any(|it| it.folder == planned.folder);
-        if !here && outcome(folder, &planned).is_some() {
+        if !known.contains(&planned.folder) && outcome(folder, &planned).is_some() {
             manifest.plan.push(planned);
         }
     }

@@ -46,8 +46,8 @@ export interface Page {
   comparable: boolean;
   /** The trials, in the order of the plan. */
   trials: PageTrial[];
-  /** Sums over all trials, if there are so many that the page has no more of each than its metrics; null otherwise. */
-  many?: PageTotals | null;
+  /** The cells and trials of a page of very many, instead of `cells` and `trials`; null otherwise. */
+  many?: PageMany | null;
   /** Several trials side by side; null if `suiro compare` has not been asked for it. */
   comparison?: PageComparison | null;
   /** Published claims beside measured figures. */
@@ -565,6 +565,30 @@ export interface ChainStep {
   evidence: string;
 }
 
+/** Very many cells and trials, column by column. A page expands them when it is opened. */
+export interface PageMany {
+  /** Sums over all trials. */
+  totals: PageTotals;
+  /** For each axis, the place of each cell's label in it; null where a cell has none. */
+  values: ((number | null)[])[];
+  /** One per metric. */
+  metrics: PageColumn[];
+  /** The cell of each trial. */
+  cells: number[];
+  /** The repetition of each trial. */
+  repetitions: number[];
+  /** How long each trial measured, in seconds. */
+  durations: PageValues;
+  /** The machine of each trial: an index into the page's `machines`. */
+  machines: (number | null)[];
+  /** The folder of each trial, below the results folder. */
+  folders: string[];
+  /** The trials that have a page of their own. */
+  own_pages: number[];
+  /** The trials that are not complete and valid, or have warnings. */
+  exceptions: PageException[];
+}
+
 /** What self-checks and links showed, over all trials. */
 export interface PageTotals {
   /** Quantities that passed their self-check. */
@@ -579,6 +603,37 @@ export interface PageTotals {
   unaccounted: number;
   /** The greatest of all 99th percentiles of lateness; null if no link carried a packet. */
   late_p99_us: number | null;
+}
+
+/** A metric of very many cells and trials. If every cell has one trial, `mean` has all and the others are empty. */
+export interface PageColumn {
+  /** The mean of each cell. */
+  mean: PageValues;
+  /** How many trials of each cell measured it. */
+  n: number[];
+  /** The standard deviation in each cell. */
+  sd: PageValues;
+  /** Half the width of each cell's 95 % confidence interval. */
+  ci95: PageValues;
+  /** The value of each trial. */
+  trials: PageValues;
+}
+
+/** A value per cell or trial, to five significant digits: a map cannot show more. Null where nothing was measured. */
+export type PageValues = (number | null)[];
+
+/** What is particular about one of very many trials. */
+export interface PageException {
+  /** Its index. */
+  trial: number;
+  /** How far it got. */
+  state: PageState;
+  /** False if its figures must not be used. */
+  valid: boolean;
+  /** Why not; null if the page has the reasons of enough others. */
+  invalid_because: string | null;
+  /** Its warnings. */
+  warnings: string[];
 }
 
 /** Several trials side by side, as `suiro compare` filmed them. */

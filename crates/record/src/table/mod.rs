@@ -3,6 +3,7 @@
 mod field;
 mod read;
 mod text;
+pub(crate) mod wide;
 mod write;
 
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 mod findings;
 
-use suiro_analysis::{Better, CellSummary, compare, standing_still};
+use suiro_analysis::{Better, CellSummary, compare_some, standing_still};
 use suiro_outside::printable;
 use suiro_record::Summary;
 
@@ -31,33 +31,26 @@ const BRIEFS: usize = 6;
 pub fn terminal_table(built: &Built, width: usize, colour: bool) -> String {
     let Built { summary, briefs, report, .. } = built;
     let ink = Ink { colour };
-    let cells = compare(&summary.trials);
-    let shown: Vec<PageMetric> = metrics(summary)
-        .into_iter()
-        .filter(|m| {
-            m.main && cells.iter().any(|c| c.metrics.get(&m.name).is_some_and(Option::is_some))
-        })
-        .collect();
+    let mut shown: Vec<PageMetric> = metrics(summary);
+    shown.retain(|metric| metric.main);
+    let main: Vec<&str> = shown.iter().map(|metric| metric.name.as_str()).collect();
+    let cells = compare_some(&summary.trials, &main);
+    shown.retain(|m| cells.iter().any(|c| c.metrics.get(&m.name).is_some_and(Option::is_some)));
     let mut out = format!("{}\n{}", headline(summary, &cells, ink), sentences(briefs, width, ink));
-    let columns: Vec<Column> =
+    let more = cells.len().saturating_sub(CELLS_MAX);
+    let mut columns: Vec<Column> =
         shown.iter().map(|metric| Column::of(metric, &cells, built.comparable)).collect();
-    let names: Vec<String> = cells.iter().map(|cell| name(cell, summary)).collect();
+    columns.iter_mut().for_each(|column| column.values.truncate(CELLS_MAX));
+    let named = cells.iter().take(CELLS_MAX);
+    let names: Vec<String> = named.map(|cell| name(cell, summary)).collect();
     if !columns.is_empty() {
-        let abreast = abreast(&columns, &names, ink);
-        let fits = abreast.iter().all(|line| line.width <= width);
-        let lines = if cells.len() <= CELLS_ABREAST && fits {
-            abreast
-        } else {
-            stacked(&columns, &names, width, ink)
-        };
-        let more = lines.len().saturating_sub(CELLS_MAX + 2);
         out.push('\n');
-        for line in lines.iter().take(lines.len() - more) {
+        for line in lines(&columns, &names, width, ink) {
             out.push_str(line.text.trim_end());
             out.push('\n');
         }
         if more > 0 {
-            out.push_str(&format!("and {more} more: see the report\n"));
+            out.push_str(&format!("and {more} more cells: see the report\n"));
         }
         out.push_str(&notes(&cells));
     }
@@ -240,6 +233,17 @@ fn line(width: usize, parts: &[String]) -> Line {
     Line { text: format!("  {}", parts.join("  ")), width }
 }
 
+/// The table, cells side by side if they are few and fit.
+fn lines(columns: &[Column], names: &[String], width: usize, ink: Ink) -> Vec<Line> {
+    if names.len() <= CELLS_ABREAST {
+        let abreast = abreast(columns, names, ink);
+        if abreast.iter().all(|line| line.width <= width) {
+            return abreast;
+        }
+    }
+    stacked(columns, names, width, ink)
+}
+
 /// Cells side by side, a line per metric.
 fn abreast(columns: &[Column], names: &[String], ink: Ink) -> Vec<Line> {
     let labels = columns.iter().map(|c| chars(&c.label)).max().unwrap_or(0);
@@ -285,17 +289,20 @@ fn stacked(columns: &[Column], names: &[String], width: usize, ink: Ink) -> Vec<
             taken += 1;
         }
         let (block, after) = rest.split_at(taken);
+        let block: Vec<(&Column, usize)> =
+            block.iter().map(|column| (column, of(column))).collect();
         if !lines.is_empty() {
             lines.push(line(0, &[]));
         }
-        let row = |start: String, part: &dyn Fn(&Column) -> String| {
-            let parts: Vec<String> = std::iter::once(start).chain(block.iter().map(part)).collect();
+        let row = |start: String, part: &dyn Fn(&Column, usize) -> String| {
+            let parts = block.iter().map(|(column, width)| part(column, *width));
+            let parts: Vec<String> = std::iter::once(start).chain(parts).collect();
             line(used, &parts)
         };
-        lines.push(row(left("", first), &|c| ink.bold(&right(&c.label, of(c)))));
-        lines.push(row(left("", first), &|c| ink.dim(&right(&c.unit, of(c)))));
+        lines.push(row(left("", first), &|c, wide| ink.bold(&right(&c.label, wide))));
+        lines.push(row(left("", first), &|c, wide| ink.dim(&right(&c.unit, wide))));
         for (cell, name) in names.iter().enumerate() {
-            lines.push(row(left(name, first), &|c| padded(&c.values[cell], of(c), ink)));
+            lines.push(row(left(name, first), &|c, wide| padded(&c.values[cell], wide, ink)));
         }
         rest = after;
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use suiro_record::{Folder, Manifest};
-use suiro_report::{MANY, build};
+use suiro_report::{MANY, build, own_page_of};
 
 use crate::synthetic::{folder, folder::Shape, model};
 
@@ -70,18 +70,28 @@ fn many_trials_have_maps_and_pages_of_their_own() {
     let (_dir, folder) = made();
     let first = build(&folder).unwrap();
     let page = data(&folder.report());
-    assert_eq!(page["cells"].as_array().unwrap().len(), MANY);
-    let trial = &page["trials"][7];
-    assert_eq!((&trial["own_page"], &trial["valid"]), (&Value::Bool(true), &Value::Bool(true)));
-    assert_eq!(trial["series"], Value::Array(Vec::new()));
+    let columns = &page["many"];
+    assert!(page["cells"].as_array().unwrap().is_empty(), "they are columns");
+    assert_eq!(columns["cells"].as_array().unwrap().len(), MANY);
+    assert_eq!(columns["folders"][7], "trials/place=7/1");
+    assert_eq!(columns["own_pages"].as_array().unwrap().len(), MANY);
+    assert_eq!(columns["exceptions"], Value::Array(Vec::new()), "all are valid");
     let metrics = page["metrics"].as_array().unwrap();
-    assert_eq!(trial["metrics"].as_array().unwrap().len(), metrics.len());
     assert!(metrics.iter().all(|metric| metric["main"] == true) && metrics.len() > 2);
+    let of_seven = metrics.iter().zip(columns["metrics"].as_array().unwrap());
+    for (metric, column) in of_seven {
+        let measured = first.summary.trials[7].metrics.get(metric["name"].as_str().unwrap());
+        let shown = column["mean"][7].as_f64();
+        let near = |(a, b): (f64, f64)| (a - b).abs() <= 1e-4 * a.abs();
+        assert_eq!(measured.copied().flatten().is_some(), shown.is_some(), "{metric}");
+        assert!(measured.copied().flatten().zip(shown).is_none_or(near), "{metric}");
+        assert_eq!(column["n"], Value::Array(Vec::new()), "each cell has one trial");
+    }
     // Two directions, each with the same checks in every trial.
-    let checks = page["many"]["checks_passed"].as_u64().unwrap();
+    let checks = columns["totals"]["checks_passed"].as_u64().unwrap();
     assert!(checks > 0 && checks.is_multiple_of(MANY as u64), "{checks}");
-    assert!(page["many"]["offered"].as_u64().unwrap() > 0);
-    assert!(first.report_bytes < 2_000 * MANY as u64, "{} bytes", first.report_bytes);
+    assert!(columns["totals"]["offered"].as_u64().unwrap() > 0);
+    assert!(first.report_bytes < 70_000 + 300 * MANY as u64, "{} bytes", first.report_bytes);
 
     let own = data(&folder.root().join("trials/place=7/1/report.html"));
     assert_eq!(own["trials"].as_array().unwrap().len(), 1);
@@ -103,4 +113,14 @@ fn many_trials_have_maps_and_pages_of_their_own() {
     assert!(!third.summary.trials[7].valid);
     let why = third.summary.trials[7].invalid_because.as_deref().unwrap();
     assert!(why.contains("link.parquet"), "{why}");
+    let exceptions = data(&folder.report())["many"]["exceptions"].clone();
+    assert_eq!(exceptions[0]["trial"], 7);
+    assert_eq!(exceptions[0]["invalid_because"], why);
+
+    // One page again, on demand.
+    let file = folder.root().join("trials/place=8/1/report.html");
+    std::fs::remove_file(&file).unwrap();
+    let planned = folder.manifest().unwrap().plan.swap_remove(8);
+    assert_eq!(own_page_of(&folder, &planned).unwrap(), file);
+    assert!(!data(&file)["series"].as_array().unwrap().is_empty(), "it has the figures");
 }

@@ -64,6 +64,7 @@ fn a_dying_endpoint_fails_its_trial_and_resume_repeats_only_that() {
 
     check_documents(&room);
     check_export(&room);
+    check_own_page(&room);
     // One trial goes missing, the cause of the bad ones is fixed.
     let (kept, lost) = (out.bytes("kind=good/1"), out.bytes("kind=good/2"));
     std::fs::remove_dir_all(out.root().join("trials/kind=good/2")).unwrap();
@@ -82,6 +83,17 @@ fn a_dying_endpoint_fails_its_trial_and_resume_repeats_only_that() {
     assert_eq!(out.bytes("kind=bad/2"), all);
     assert_eq!(out.summary().trials.len(), 4, "what was measured stays in the summary");
     assert!(room.strays().is_empty(), "{:?}", room.strays());
+}
+
+/// A page of one trial, drawn on demand.
+fn check_own_page(room: &Room) {
+    let shown = room.run(&["report", "out", "--trial", "1"]).exits(0).stdout;
+    let page = shown.trim().strip_prefix("report: out/trials/").expect("the page's name");
+    assert!(page.ends_with("/1/report.html"), "{shown}");
+    let page = room.path("work").join("out/trials").join(page);
+    std::fs::remove_file(page).expect("it was drawn, and --resume compares folders");
+    let unknown = room.run(&["report", "out", "--trial", "5"]).exits(2);
+    unknown.says(&["has no trial of this number; it has some of 1 to 4"]);
 }
 
 /// The summary as CSV, and tables that are not there.
