@@ -122,6 +122,71 @@ fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
+/// The text of a TOML file: its comments, paragraph by paragraph, and the sentences in its strings.
+fn blocks_of_toml(file: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let mut open = false;
+    for (number, line) in file.lines().enumerate() {
+        let alone = line.trim_start().strip_prefix("# ");
+        // A comment after a value; `#` may also be in a string.
+        let after =
+            || line.rsplit_once(" # ").filter(|(value, _)| value.matches('"').count() % 2 == 0);
+        match (alone, found.last_mut()) {
+            (Some(text), Some(last)) if open => last.text.extend([" ", text]),
+            _ => {
+                let text = alone.or_else(|| after().map(|(_, comment)| comment));
+                let block =
+                    |text: &str| Block { line: number + 1, text: text.to_owned(), prose: false };
+                found.extend(text.map(block));
+            }
+        }
+        open = alone.is_some();
+    }
+    let table: toml::Table = file.parse().expect("a test of its own checks the file");
+    let mut strings = Vec::new();
+    strings_of(&toml::Value::Table(table), &mut strings);
+    let line_of = |text: &str| {
+        let begins = text.lines().next().unwrap_or_default();
+        file.lines().position(|line| line.contains(begins)).map_or(1, |at| at + 1)
+    };
+    let block =
+        |text: String| Block { line: line_of(&text), text: text.replace('\n', " "), prose: true };
+    found.extend(strings.into_iter().map(block));
+    found
+}
+
+/// Keys of formulas and commands.
+const NO_TEXT: &[&str] = &["holds", "given", "command"];
+
+/// The strings in a value that are several words; a file of settings inside of one is not.
+fn strings_of(value: &toml::Value, found: &mut Vec<String>) {
+    match value {
+        toml::Value::String(text)
+            if text.trim().contains(char::is_whitespace) && !text.contains("\n[") =>
+        {
+            found.push(text.trim().to_owned())
+        }
+        toml::Value::Array(values) => values.iter().for_each(|value| strings_of(value, found)),
+        toml::Value::Table(table) => {
+            let texts = table.iter().filter(|(key, _)| !NO_TEXT.contains(&key.as_str()));
+            texts.for_each(|(_, value)| strings_of(value, found));
+        }
+        _ => {}
+    }
+}
+
+/// The paragraphs of a notebook.
+fn blocks_of_notebook(file: &str) -> Vec<Block> {
+    let notebook: serde_json::Value = serde_json::from_str(file).expect("a notebook is JSON");
+    let cells = notebook["cells"].as_array().expect("a notebook has cells");
+    let prose = cells.iter().filter(|cell| cell["cell_type"] == "markdown");
+    let text = |cell: &serde_json::Value| match &cell["source"] {
+        serde_json::Value::Array(lines) => lines.iter().filter_map(|line| line.as_str()).collect(),
+        text => text.as_str().unwrap_or_default().to_owned(),
+    };
+    prose.flat_map(|cell| blocks(&text(cell))).collect()
+}
+
 /// The text as it is read: code is one word, of a link only its text is left.
 fn read(text: &str) -> String {
     let mut plain = String::new();
@@ -178,7 +243,13 @@ fn faults(document: &str) -> Vec<Fault> {
     let why = "the package is not published: write pip install dist/suiro-*.whl";
     let mut faults: Vec<Fault> =
         numbered.map(|(at, _)| Fault { line: at + 1, why: why.to_owned() }).collect();
-    for Block { line, text, prose } in blocks(document) {
+    faults.extend(faults_of(blocks(document)));
+    faults
+}
+
+fn faults_of(blocks: Vec<Block>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for Block { line, text, prose } in blocks {
         let mut fault = |why: String| faults.push(Fault { line, why });
         let text = read(&text);
         let mut lower = text.to_lowercase();
@@ -202,17 +273,27 @@ fn faults(document: &str) -> Vec<Fault> {
     faults
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files of a folder of the project with this extension.
+fn files_in(folder: &str, wanted: &str) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries
+        .filter(|path| path.extension().is_some_and(|extension| extension == wanted))
+        .collect();
+    files.sort();
+    files
+}
+
 fn documents() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let mut files = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "kernel/README.md"]
         .map(|file| root.join(file))
         .to_vec();
-    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            files.push(path);
-        }
-    }
+    files.extend(files_in("docs", "md"));
     files.sort();
     files
 }
@@ -221,9 +302,23 @@ fn documents() -> Vec<PathBuf> {
 fn documents_are_plain_english() {
     let files = documents();
     assert!(files.len() >= 12, "only {} documents found", files.len());
+    assert_none(&files, faults);
+}
+
+#[test]
+fn scenarios_studies_and_notebooks_are_plain_english() {
+    let files = [files_in("scenarios", "toml"), files_in("studies", "toml")].concat();
+    assert!(files.len() >= 25, "only {} scenarios and studies found", files.len());
+    assert_none(&files, |text| faults_of(blocks_of_toml(text)));
+    let notebooks = files_in("docs/notebooks", "ipynb");
+    assert!(!notebooks.is_empty());
+    assert_none(&notebooks, |text| faults_of(blocks_of_notebook(text)));
+}
+
+fn assert_none(files: &[PathBuf], faults: impl Fn(&str) -> Vec<Fault>) {
     let mut found = Vec::new();
     for file in files {
-        let text = std::fs::read_to_string(&file).unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         found.extend(
             faults(&text).iter().map(|Fault { line, why }| format!("{name}:{line}: {why}")),
@@ -248,4 +343,12 @@ fn long_sentences_and_listed_words_are_found() {
     assert_eq!(found("```sh\npip install suiro\n```"), 1);
     let place = |text: &str| faults(text)[0].line;
     assert_eq!(place("# A heading\n\nA text.\n\nThe chance."), 5);
+    let in_toml = |text: &str| faults_of(blocks_of_toml(text)).len();
+    assert_eq!(in_toml("# A link beside\n# another\nrate = 1 # the picture\n"), 2);
+    assert_eq!(in_toml("title = \"the picture\"\nbeside = \"picture\" # as is\n"), 1);
+    assert_eq!(
+        in_toml("[a]\nb = [{ c = \"\"\"\nby\nwebrtc.\n\"\"\" }]"),
+        1,
+        "over the end of a line"
+    );
 }
