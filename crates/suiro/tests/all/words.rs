@@ -164,7 +164,7 @@ fn strings_of(value: &toml::Value, found: &mut Vec<String>) {
         toml::Value::String(text)
             if text.trim().contains(char::is_whitespace) && !text.contains("\n[") =>
         {
-            found.push(text.trim().to_owned())
+            found.push(text.trim().to_owned());
         }
         toml::Value::Array(values) => values.iter().for_each(|value| strings_of(value, found)),
         toml::Value::Table(table) => {
