@@ -33,7 +33,7 @@ pub enum ExportCommand {
 pub struct CsvArgs {
     /// The results folder.
     dir: PathBuf,
-    /// Which table: `summary`, with a row per trial and a column per metric, or one of docs/tables.md.
+    /// Which table: `summary`, with a row per trial and a column per metric, or one of docs/records.md.
     #[arg(long, value_name = "TABLE", default_value = SUMMARY)]
     table: String,
     /// Only this cell: its values, or `AXIS=VALUE`, joined with `+`; `#N` for one repetition. Several may be named.
@@ -175,7 +175,7 @@ impl Export<'_> {
         }
         if columns.is_none() {
             let told = format!(
-                "no trial has rows in table {table}\nhint: docs/tables.md says what writes it; [record] in the scenario may turn it on"
+                "no trial has rows in table {table}\nhint: docs/records.md says what writes it; [record] in the scenario may turn it on"
             );
             return Err(Usage(told).into());
         }

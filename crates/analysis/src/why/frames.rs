@@ -259,7 +259,9 @@ impl Stream<'_, '_> {
             return Some(cause);
         }
         let seen = Seen::of(&self.data, from, to);
-        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > QUEUED_NS) {
+        let back = Seen::of(&self.back, from, to);
+        let by_queue = |(ns, _): &(i64, _)| *ns > QUEUED_NS && !back.outweighs(&seen);
+        if let Some(waited) = seen.waited.filter(by_queue) {
             return Some(self.queue(waited));
         }
         if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > SLOW_NS) {
@@ -276,6 +278,16 @@ impl Stream<'_, '_> {
         out || dropped || seen.waited_ns() > QUEUED_NS || seen.slow_ns() > SLOW_NS
     }
 
+    /// Whether the packets that a packet waited behind had been held back by QUIC for want of acknowledgements: the link was
+    /// idle before them, while data waited for the congestion window.
+    fn came_at_once(&self, t_ns: i64) -> bool {
+        let begun = self.data.iter().map(|way| way.busy_since(t_ns)).fold(t_ns, i64::min);
+        let before = begun.saturating_sub(AWAY_NS);
+        self.data.iter().all(|way| way.is_idle(before, begun))
+            && self.waiting_bytes(before, begun) > 0
+            && self.back_is_to_blame(begun.saturating_sub(HELD_NS), begun)
+    }
+
     /// Who filled the queue that a packet waited in.
     pub fn queue(&self, waited: (i64, &suiro_record::tables::LinkRow)) -> Cause {
         let until = waited.1.t_ns.saturating_add(waited.0);
@@ -283,6 +295,7 @@ impl Stream<'_, '_> {
             Cause::LinkRate if self.overshoots(waited.1.t_ns) => Cause::Encoder,
             // What was held back for a receiver that did not run comes at once when it runs again.
             Cause::LinkRate if self.was_away(until) => Cause::ClientProcessor,
+            Cause::LinkRate if self.came_at_once(waited.1.t_ns) => Cause::AckPath,
             cause => cause,
         }
     }

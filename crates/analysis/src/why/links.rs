@@ -128,6 +128,36 @@ impl<'v> Carried<'_, 'v> {
         Some(since(self.way.propagation_ns(row)?, self.usual_ns))
     }
 
+    /// From the arrival of a packet at the link to the end of its service: what the link's rate and its queue took.
+    pub fn passed_ns(&self, row: &LinkRow) -> Option<i64> {
+        let dequeued = row.dequeued_ns?;
+        Some(since(dequeued, row.t_ns).saturating_add(self.way.service_ns(row, dequeued)))
+    }
+
+    /// When the first of the packets came that make up the last `bytes` of payload before a time; `None` if none did.
+    pub fn sent_last(&self, until_ns: i64, bytes: i64) -> Option<i64> {
+        let mut left = bytes;
+        let mut first = None;
+        for row in self.within(0, until_ns).iter().rev() {
+            if left <= 0 {
+                break;
+            }
+            left = left.saturating_sub(row.payload_bytes.unwrap_or(row.size_bytes));
+            first = Some(row.t_ns);
+        }
+        first
+    }
+
+    /// Whether the link was idle for most of a stretch of time.
+    pub fn is_idle(&self, from_ns: i64, to_ns: i64) -> bool {
+        let mut busy_ns: i64 = 0;
+        self.slices.spread(from_ns, to_ns, |index, ns| {
+            let load = &self.way.all[index];
+            busy_ns = busy_ns.saturating_add(load.queued_ns.max(load.out_ns).min(ns));
+        });
+        busy_ns < since(to_ns, from_ns) / 2
+    }
+
     /// Since when the link has not been idle.
     pub fn busy_since(&self, t_ns: i64) -> i64 {
         let last = self.slices.at(t_ns);

@@ -22,9 +22,12 @@ const AROUND_NS: i64 = 1_000_000_000;
 /// Packets that were dropped or damaged in a stretch of time, and the longest delays of the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen<'v> {
+    pub packets: u32,
     pub drops: Drops,
     /// The packet that waited longest for its link, and for how long.
     pub waited: Option<(i64, &'v LinkRow)>,
+    /// The longest that one took from its arrival at a link to the end of its service.
+    pub passed_ns: i64,
     /// The packet whose propagation was the furthest above the usual, by how much.
     pub slow: Option<(i64, &'v LinkRow)>,
     /// The longest that the emulator handed one over too late.
@@ -42,6 +45,7 @@ impl<'v> Seen<'v> {
     }
 
     fn add(&mut self, way: &Carried<'_, 'v>, row: &'v LinkRow) {
+        self.packets = self.packets.saturating_add(1);
         if let Some(how) = way.way.dropped(row) {
             self.drops.count(how);
         }
@@ -53,6 +57,7 @@ impl<'v> Seen<'v> {
         {
             self.waited = Some((waited, row));
         }
+        self.passed_ns = self.passed_ns.max(way.passed_ns(row).unwrap_or(0));
         if let Some(slow) = way.slow_ns(row)
             && self.slow.is_none_or(|(most, _)| slow > most)
         {
@@ -66,6 +71,13 @@ impl<'v> Seen<'v> {
 
     pub fn slow_ns(&self) -> i64 {
         self.slow.map_or(0, |(ns, _)| ns)
+    }
+
+    /// Whether what these packets met on the path back explains more of a sender's wait than the queue that its data met:
+    /// acknowledgements waited for more than twice as long, or most of them were lost.
+    pub fn outweighs(&self, data: &Self) -> bool {
+        let waited = self.waited_ns() > data.passed_ns.saturating_mul(2);
+        (waited && self.waited_ns() > QUEUED_NS) || self.drops.count_all() > self.packets / 2
     }
 }
 
@@ -96,6 +108,10 @@ impl Drops {
         for (count, other) in self.0.iter_mut().zip(others.0) {
             *count = count.saturating_add(other);
         }
+    }
+
+    pub fn count_all(&self) -> u32 {
+        self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// How most of them were; `None` if there are none.

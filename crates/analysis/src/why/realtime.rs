@@ -360,12 +360,19 @@ impl<'a, 'v> Stream<'a, 'v> {
         let rate = records.rate.iter().filter(|row| own(&row.endpoint) && during(row.t_ns));
         let webrtc = records.webrtc.iter();
         let webrtc = webrtc.filter(|row| own(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
-        let quic = records.quic.iter();
-        let relays = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
-        let quic = quic.filter(|row| relays(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
         let held = rate.map(|row| row.queue_bytes);
         let held = held.chain(webrtc.filter_map(|row| Some(bytes(row.queue_bytes?))));
-        held.chain(quic.filter_map(|row| Some(bytes(row.waiting_bytes?)))).max().unwrap_or(0)
+        held.max().unwrap_or(0).max(self.waiting_bytes(from, to))
+    }
+
+    /// Bytes that waited for QUIC's congestion window at most, in the sender or a relay.
+    pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
+        let during = |t_ns: i64| (from..=to.saturating_add(ROW_NS)).contains(&t_ns);
+        let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
+        let rows = self.records.quic.iter();
+        let rows = rows.filter(|row| sends(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
+        let waiting = rows.filter_map(|row| row.waiting_bytes);
+        waiting.max().map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
     }
 
     /// Since when nothing could be decoded, before a frame.

@@ -103,7 +103,9 @@ impl<'a, 'v> Story<'a, 'v> {
     fn stall(&self, (from, to): (i64, i64), after: i64) -> Explained {
         let awaited = self.awaited(from, to);
         let since = awaited.as_ref().map_or(from, |awaited| awaited.since_ns.min(from).max(after));
-        let until = awaited.as_ref().map_or(to, |awaited| awaited.end_ns.clamp(from, to));
+        // Where it went on after the last byte, that is to be explained as well.
+        let ended = awaited.as_ref().map(|awaited| awaited.end_ns.clamp(from, to));
+        let until = ended.filter(|end| to.saturating_sub(*end) <= SHOWN_NS).unwrap_or(to);
         let mut shares = self.shares(since, until.max(since.saturating_add(1)));
         if let Some(awaited) = &awaited {
             self.blame_rung(awaited, &mut shares);

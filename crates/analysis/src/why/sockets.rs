@@ -38,6 +38,8 @@ pub(super) struct Account {
     pub pacing_bps: Option<i64>,
     /// Bytes in flight as a share of the congestion window, mean.
     pub filled: f64,
+    /// Bytes in flight, at the end.
+    pub in_flight: i64,
     /// The least receive window as a share of the largest one of the connection.
     pub window_left: Option<f64>,
 }
@@ -112,6 +114,7 @@ fn held(socket: &Socket, slices: Slices, accounts: &mut [Account]) {
                 *account.receive_window.get_or_insert(0.0) += if full { part } else { 0.0 };
             }
             account.cwnd = row.cwnd_bytes;
+            account.in_flight = row.in_flight_bytes;
             if row.cwnd_bytes > 0 {
                 let filled = row.in_flight_bytes as f64 / row.cwnd_bytes as f64;
                 account.filled += part * filled.clamp(0.0, 1.0);

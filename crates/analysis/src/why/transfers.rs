@@ -240,19 +240,30 @@ impl Judge<'_, '_> {
         if let Some(slow) = there.slow.filter(|(ns, _)| *ns > SLOW_NS) {
             return Some(slowness(ways, slow));
         }
-        if there.waited_ns() > QUEUED_NS {
+        let back = Seen::of(self.acks, from, to);
+        // At a low rate, the service of a few packets takes as long as a queue.
+        if there.passed_ns > QUEUED_NS && !back.outweighs(&there) {
             return Some(self.link(last));
         }
-        let back = Seen::of(self.acks, from, to);
         let delayed = back.waited_ns() > QUEUED_NS || back.slow_ns() > SLOW_NS;
         (out(self.acks) || back.drops.most().is_some() || delayed).then_some(Cause::AckPath)
     }
 
-    /// The slice in which something began that holds for this one, and a little before it.
+    /// The slice in which something began that holds for this one.
     fn since(&self, index: usize, holds: impl Fn(&Account) -> bool) -> usize {
         let accounts = &self.sender.accounts;
         let before = (0..index).rev().take(BACK).take_while(|at| holds(&accounts[*at]));
-        before.last().unwrap_or(index).saturating_sub(BEFORE)
+        before.last().unwrap_or(index)
+    }
+
+    /// What a sender met that has waited since the slice `first`: then and a little before, and since the oldest of what is in
+    /// flight was sent.
+    fn met_since(&self, first: usize, index: usize) -> Option<Cause> {
+        let (_, until) = self.slices.span(index);
+        let in_flight = self.sender.accounts[index].in_flight;
+        let sent = self.own.iter().filter_map(|way| way.sent_last(until, in_flight));
+        let sent = sent.min().map_or(first, |t_ns| self.slices.at(t_ns));
+        self.met(&self.own, first.saturating_sub(BEFORE).min(sent), index)
     }
 
     /// The rules, the most certain first.
@@ -268,17 +279,18 @@ impl Judge<'_, '_> {
         if waits && own.any(|load| share(load.out_ns) >= MOST) {
             return Cause::Outage;
         }
+        let served = self.own.iter().filter_map(|way| way.own.get(index));
+        let served = served.map(|load| share(load.queued_ns)).fold(0.0, f64::max);
+        if waits && served >= SERVED {
+            // A timeout meanwhile is premature: the link still has what the sender waits for.
+            return self.link(index);
+        }
         if account.timeout >= MOST {
             let since = self.since(index, |account| account.timeout >= MOST);
-            return self.met(&self.own, since, index).unwrap_or(Cause::Timeout);
+            return self.met_since(since, index).unwrap_or(Cause::Timeout);
         }
         if account.busy < MOST {
             return self.idle(index);
-        }
-        let served = self.own.iter().filter_map(|way| way.own.get(index));
-        let served = served.map(|load| share(load.queued_ns)).fold(0.0, f64::max);
-        if served >= SERVED {
-            return self.link(index);
         }
         if account.receive_window >= Some(MOST) {
             return self.receiver(index, account);
@@ -291,7 +303,7 @@ impl Judge<'_, '_> {
         }
         if account.recovery >= MOST {
             let since = self.since(index, |account| account.recovery >= MOST);
-            if let Some(cause) = self.met(&self.own, since, index) {
+            if let Some(cause) = self.met_since(since, index) {
                 return cause;
             }
         }
@@ -318,7 +330,7 @@ impl Judge<'_, '_> {
             return reduced.cause;
         }
         let progress = self.since(index, |account| account.acked == 0);
-        if let Some(cause) = self.met(&self.own, progress, index) {
+        if let Some(cause) = self.met_since(progress, index) {
             return cause;
         }
         if full {
@@ -416,8 +428,8 @@ impl Judge<'_, '_> {
             return Cause::Application;
         }
         let progress = self.since(index, |account| account.acked == 0);
-        let begun = self.slices.span(progress + BEFORE.min(index - progress)).0;
-        self.met(&self.own, progress, index).unwrap_or_else(|| self.round_trip(begun, from))
+        let begun = self.slices.span(progress).0;
+        self.met_since(progress, index).unwrap_or_else(|| self.round_trip(begun, from))
     }
 
     /// The round trip, of what has been on its way for no longer than a few of them. After that it has met something that

@@ -3,9 +3,10 @@
 
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
-use suiro_record::tables::{FrameRow, LinkRow, TcpRow, WebrtcRow};
+use suiro_record::tables::{FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, TcpRow, WebrtcRow};
 use suiro_record::words::{
-    Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind, Verdict,
+    Cause, Direction, Effect, FlowRole, LatenessSource, LinkCause, PlayerState, RequestKind,
+    Verdict,
 };
 use suiro_record::{LinkRate, Text};
 use suiro_units::{BitRate, Duration, Time};
@@ -393,4 +394,143 @@ fn every_number_of_packets_is_that_of_the_rows_named() {
 /// Whether a sentence has the words of a step.
 fn told_in(sentence: &str, what: &str) -> bool {
     sentence.contains(what)
+}
+
+/// A segment whose last byte came at 7.9 s, of a sender that sent all of it in ten packets at 3.1 s: at each 10 ms what is not
+/// acknowledged yet, and how many timeouts there were.
+fn waits_for_its_last_packets(
+    left: impl Fn(i64) -> i64,
+    timeouts: impl Fn(i64) -> i64,
+    link: Vec<LinkRow>,
+) -> Why {
+    let mut records = waits_for_a_manifest();
+    records.requests.retain(|row| row.t_ns < 3100 * MS);
+    records.access.retain(|row| row.t_ns < 3100 * MS);
+    records.requests.push(request(RequestKind::Segment, 3100, 7990, Some(4000)));
+    let row = |n: i64| {
+        let at = n * 10;
+        let left = if at < 3100 { 0 } else { left(at) };
+        TcpRow {
+            in_flight_bytes: left,
+            timeouts: Some(timeouts(at)),
+            acked_bytes: 270_000 + if at < 3100 { 0 } else { 14_720 - left },
+            ..sample(at, if at < 3100 { 0 } else { (at.min(7900) - 3100) * 1000 })
+        }
+    };
+    records.tcp = (0..900).map(row).collect();
+    records.link = link;
+    explain(&trial(9.0), &records)
+}
+
+/// Ten packets of the player's connection that come to a link at 3.1 s.
+fn ten_packets(toml: &str) -> Vec<LinkRow> {
+    let sent = (0..10).map(|n| (3100 * MS + n * MS / 10, VIDEO, 1500, None)).collect();
+    let of_tcp =
+        |(row, _): (LinkRow, _)| LinkRow { flow: "tcp 10.0.0.1:80>10.0.0.2:4000".into(), ..row };
+    carried(toml, sent).into_iter().map(of_tcp).collect()
+}
+
+#[test]
+fn what_is_in_flight_has_met_what_happened_when_it_was_sent() {
+    // Of ten packets the queue drops five. The others are acknowledged until 3.6 s, half a second after the loss.
+    let link = ten_packets("rate = '120 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '4p' }");
+    assert_eq!(link.iter().filter(|row| row.verdict == Verdict::Dropped).count(), 5);
+    let left = |at: i64| match at {
+        ..7900 => 14_720 - (at - 3100).clamp(0, 500) / 100 * 1472,
+        _ => 0,
+    };
+    let why = waits_for_its_last_packets(left, |_| 0, link);
+    assert!(share(&why, &[Effect::Stall], Cause::LinkRate) >= 0.8, "{}", sentences(&why));
+    assert_eq!(share(&why, &[Effect::Stall], Cause::RoundTrip), 0.0, "{}", sentences(&why));
+}
+
+#[test]
+fn a_timeout_is_premature_while_the_link_has_the_packets() {
+    // Ten packets take 4.8 s at this rate; the sender's timer expires after 0.3 s.
+    let link = ten_packets("rate = '25 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '10 s' }");
+    assert!(link.iter().all(|row| row.verdict == Verdict::Delivered));
+    let left = |at: i64| if at < 7900 { 14_720 } else { 0 };
+    let why = waits_for_its_last_packets(left, |at| i64::from(at >= 3400), link);
+    assert!(share(&why, &[Effect::Stall], Cause::LinkRate) >= 0.9, "{}", sentences(&why));
+}
+
+#[test]
+fn a_stall_that_outlasts_its_segment_is_explained_to_its_end() {
+    let records = || {
+        let mut records = waits_for_a_manifest();
+        records.requests.retain(|row| row.t_ns < 3100 * MS);
+        records.access.retain(|row| row.t_ns < 3100 * MS);
+        // The segment was there after 1.1 s, and the player's process did not run until 7.9 s.
+        records.requests.push(request(RequestKind::Segment, 3100, 4200, Some(4000)));
+        records
+    };
+    let away = LatenessRow {
+        t_ns: Time::from_millis(7900),
+        endpoint: "player".into(),
+        source: LatenessSource::Heartbeat,
+        period_ns: Duration::from_millis(1000),
+        looks: 1,
+        mean_ns: None,
+        worst_from_ns: Time::from_millis(4200),
+        worst_ns: Duration::from_millis(3700),
+        stopped: true,
+    };
+    let why = explain(&trial(9.0), &Records { lateness: vec![away], ..records() });
+    assert!(share(&why, &[Effect::Stall], Cause::ClientProcessor) >= 0.7, "{}", sentences(&why));
+}
+
+/// Media over QUIC whose acknowledgements of 4.0 to 4.6 s are lost: what is captured meanwhile waits in QUIC and is sent at
+/// once. If they are not `lost`, it waits for something else.
+fn held_for_acknowledgements(lost: bool) -> Why {
+    const ACKS: &str = "udp 10.0.0.2:5006>10.0.0.1:5004";
+    let held = |at: i64| (4000 * MS..4600 * MS).contains(&at);
+    let at_once =
+        |(at, flow, size, frame): Sent| (if held(at) { 4600 * MS } else { at }, flow, size, frame);
+    let passed = carried(
+        "rate = '3 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '1 s' }",
+        video(|_| 700_000).into_iter().map(at_once).collect(),
+    );
+    let frames = frames_of(&passed, |_| true);
+    let acks = carried(
+        "rate = '3 Mbit/s'\ndelay = '20 ms'",
+        (0..SECONDS * 50).map(|n| (n * 20 * MS, ACKS, 60, None)).collect(),
+    );
+    let dropped = |row: &LinkRow| lost && held(row.t_ns);
+    let acks = acks.into_iter().map(|(row, _)| LinkRow {
+        direction: Direction::Up,
+        verdict: if dropped(&row) { Verdict::Dropped } else { row.verdict },
+        cause: dropped(&row).then_some(LinkCause::Loss),
+        ..row
+    });
+    let quic = (0..SECONDS * 100).map(|n| QuicRow {
+        t_ns: Time::from_millis(n.cast_unsigned() * 10),
+        endpoint: "camera".into(),
+        session: 1,
+        congestion: "cubic".into(),
+        cwnd_bytes: Some(20_000),
+        ssthresh_bytes: None,
+        in_flight_bytes: Some(20_000),
+        waiting_bytes: Some(if held(n * 10 * MS) { 30_000 } else { 0 }),
+        srtt_ns: Duration::from_millis(40),
+        min_rtt_ns: None,
+        pacing_bps: None,
+        sent_packets: None,
+        sent_bytes: None,
+        received_bytes: None,
+        lost_packets: None,
+        congestion_events: None,
+        target_bps: None,
+    });
+    let flows = vec![FlowRow { peer: Some("camera".into()), ..receives() }];
+    let link = passed.into_iter().map(|(row, _)| row).chain(acks).collect();
+    let quic = quic.collect();
+    explain(&trial(SECONDS as f64), &Records { link, frames, flows, quic, ..Records::default() })
+}
+
+#[test]
+fn what_waited_for_acknowledgements_and_comes_at_once_is_not_the_links_rate() {
+    let why = held_for_acknowledgements(true);
+    assert!(share(&why, SEEN, Cause::AckPath) >= 0.9, "{}", sentences(&why));
+    let why = held_for_acknowledgements(false);
+    assert_eq!(share(&why, SEEN, Cause::AckPath), 0.0, "{}", sentences(&why));
 }
