@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
 use crate::net;
-use crate::nmos::{Ask, JSON, Reply};
+use crate::nmos::{Ask, CLAIM, JSON, Reply};
 
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: usize = 8 << 20;
@@ -176,6 +176,9 @@ impl Client {
         request = request.header(HOST, format!("{host}:{port}"));
         if let Some(kind) = &ask.content_type {
             request = request.header(CONTENT_TYPE, kind);
+        }
+        if let Some(claim) = &ask.claim {
+            request = request.header(CLAIM, claim);
         }
         if let Some(token) = &self.manners.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));

@@ -4,6 +4,7 @@
 //! [`nmos`], [`registry`], [`desired`] and [`plan`] are functions of what they are handed, the time included; [`node`] runs
 //! them with sockets and clocks from [`net`].
 
+pub mod claim;
 pub mod client;
 pub mod controller;
 pub mod desired;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, SystemTime};
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
@@ -90,6 +90,11 @@ pub fn every(span: StdDuration) -> tokio::time::Interval {
 /// CLOCK_TAI.
 pub fn tai() -> Tai {
     Tai::from_nanos(kernel::tai_ns())
+}
+
+/// CLOCK_REALTIME, for the times of files.
+pub fn date() -> SystemTime {
+    SystemTime::UNIX_EPOCH + StdDuration::from_nanos(kernel::realtime_ns())
 }
 
 /// CLOCK_MONOTONIC.

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::nmos::{Ask, BODY_MAX, Reply};
+use crate::nmos::{Ask, BODY_MAX, CLAIM, Reply};
 
 /// Requests that wait at most; more are refused.
 const WAITING_MAX: usize = 256;
@@ -144,7 +144,7 @@ async fn forward(desk: &mpsc::Sender<Waiting>, ask: Ask) -> Reply {
 
 async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
     let (head, body) = request.into_parts();
-    let text = |name| {
+    let text = |name: HeaderName| {
         let value: Option<&HeaderValue> = head.headers.get(name);
         value.and_then(|value| value.to_str().ok()).map(str::to_owned)
     };
@@ -159,6 +159,7 @@ async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
         authorization: text(AUTHORIZATION),
         host: text(HOST),
         origin: text(ORIGIN),
+        claim: text(HeaderName::from_static(CLAIM)),
         body: body.to_bytes().to_vec(),
     })
 }

@@ -82,6 +82,22 @@ pub fn write(place: &Path, content: &[u8]) -> io::Result<()> {
     beside.keep()
 }
 
+/// The same, with the permissions of the file that is replaced: nobody can read a new text who could not read the old one.
+///
+/// # Errors
+/// What the system says.
+pub fn rewrite(place: &Path, content: &[u8]) -> io::Result<()> {
+    let mut beside = Beside::replace(place)?;
+    match place.symlink_metadata() {
+        Ok(old) if old.is_file() => beside.file().set_permissions(old.permissions())?,
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    beside.write_all(content)?;
+    beside.keep()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +119,21 @@ mod tests {
         write(&place, b"new").unwrap();
         assert_eq!(std::fs::read(&place).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_rewritten_file_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("x");
+        rewrite(&place, b"new").unwrap();
+        for mode in [0o600, 0o640, 0o444] {
+            std::fs::set_permissions(&place, std::fs::Permissions::from_mode(mode)).unwrap();
+            rewrite(&place, b"newer").unwrap();
+            let found = std::fs::metadata(&place).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{mode:o}, {found:o}");
+        }
+        assert_eq!(std::fs::read(&place).unwrap(), b"newer");
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl Control {
             Ok(text) if text.len() <= BYTES_MAX => text,
             _ => return Reply::refusal(400, "expected TOML of 256 KiB at most"),
         };
+        self.reread();
         match Desired::parse(text, "request") {
             Ok(desired) => self.change(desired, "another state"),
             Err(error) => self.refuse(&error.to_string()),
@@ -79,6 +80,8 @@ impl Control {
     }
 
     fn command(&mut self, what: &str, ask: &Ask) -> Reply {
+        // What an editor has just saved comes first.
+        self.reread();
         let changed = match what {
             "start" => Ok((self.desired.running(true), "start".to_owned())),
             "stop" => Ok((self.desired.running(false), "stop".to_owned())),
@@ -118,15 +121,12 @@ impl Control {
     }
 
     fn change(&mut self, desired: Desired, told: &str) -> Reply {
-        if !self.leads {
-            let leader = self.leader();
-            return Reply::refusal(409, format!("another controller leads: {leader}"));
+        if let Err(reply) = self.may_command() {
+            return reply;
         }
         self.note("accepted", None, None, told);
-        match self.want(desired) {
-            Ok(()) => Reply::json(202, &json!({ "accepted": told })),
-            Err(error) => Reply::refusal(500, error.to_string()),
-        }
+        self.want(desired);
+        Reply::json(202, &json!({ "accepted": told, "unwritten": self.unwritten }))
     }
 
     fn status(&mut self) -> Value {
@@ -164,8 +164,10 @@ impl Control {
         json!({
             "name": self.spec.name,
             "tai_ns": net::tai().as_nanos(),
-            "leads": self.leads,
+            "leads": self.leads(),
             "leader": leader,
+            "plan": self.plan.id,
+            "unwritten": self.unwritten,
             "running": self.desired.running,
             "storing": self.desired.storing,
             "sites": sites.collect::<Vec<_>>(),

@@ -30,36 +30,42 @@ pub async fn carry_out(
     step: Step,
     places: BTreeMap<String, Base>,
     manners: Manners,
+    claim: Option<String>,
 ) -> Vec<Outcome> {
     let mut running = JoinSet::new();
     for change in step.changes {
-        let (places, manners, at) = (places.clone(), manners.clone(), step.at);
+        let at = step.at;
+        let nodes =
+            Nodes { places: places.clone(), manners: manners.clone(), claim: claim.clone() };
         running.spawn(async move {
-            let refused = one(&change, at, &places, &manners).await.err();
+            let refused = one(&change, at, &nodes).await.err();
             Outcome { change, refused }
         });
     }
     running.join_all().await
 }
 
-async fn one(
-    change: &Change,
-    at: Tai,
-    places: &BTreeMap<String, Base>,
-    manners: &Manners,
-) -> Result<(), String> {
+/// How the nodes are commanded.
+struct Nodes {
+    places: BTreeMap<String, Base>,
+    manners: Manners,
+    /// The controller's claim: nodes that know a greater one refuse.
+    claim: Option<String>,
+}
+
+async fn one(change: &Change, at: Tai, nodes: &Nodes) -> Result<(), String> {
     let what = (change.side, change.stream);
     if let Some(node) = &change.on {
         let mut body = activation(true, at);
         body["transport_params"] = legs(change);
-        tell(node, what, &body, places, manners).await?;
+        nodes.tell(node, what, &body).await?;
     }
     for node in &change.off {
-        let told = tell(node, what, &activation(false, at), places, manners).await;
+        let told = nodes.tell(node, what, &activation(false, at)).await;
         if let (Err(reason), Some(new)) = (told, &change.on) {
             // Two senders of one stream would be worse than the old one alone.
             let cancel = json!({ "activation": { "mode": null }, "master_enable": false });
-            let undone = tell(new, what, &cancel, places, manners).await;
+            let undone = nodes.tell(new, what, &cancel).await;
             let undone =
                 undone.err().map(|error| format!(", and {new} could not be commanded: {error}"));
             return Err(format!("{reason}{}", undone.unwrap_or_default()));
@@ -93,21 +99,23 @@ fn activation(enabled: bool, at: Tai) -> Value {
     })
 }
 
-async fn tell(
-    node: &str,
-    (side, stream): (Side, u32),
-    body: &Value,
-    places: &BTreeMap<String, Base>,
-    manners: &Manners,
-) -> Result<(), String> {
-    let base = places.get(node).ok_or_else(|| format!("{node}: its address is not known"))?;
-    let id = resources::connection(node, side, stream);
-    let path = format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural());
-    let mut client = Client::new(base.clone(), manners.clone());
-    let reply = client.ask(&Ask::json("PATCH", &path, body), PATIENCE).await;
-    match reply {
-        Ok(reply) if reply.status < 300 => Ok(()),
-        Ok(reply) => Err(format!("{node}: {} (status {})", reply.reason(), reply.status)),
-        Err(error) => Err(format!("{node}: {error}")),
+impl Nodes {
+    async fn tell(
+        &self,
+        node: &str,
+        (side, stream): (Side, u32),
+        body: &Value,
+    ) -> Result<(), String> {
+        let base = self.places.get(node);
+        let base = base.ok_or_else(|| format!("{node}: its address is not known"))?;
+        let id = resources::connection(node, side, stream);
+        let path = format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural());
+        let ask = Ask { claim: self.claim.clone(), ..Ask::json("PATCH", &path, body) };
+        let mut client = Client::new(base.clone(), self.manners.clone());
+        match client.ask(&ask, PATIENCE).await {
+            Ok(reply) if reply.status < 300 => Ok(()),
+            Ok(reply) => Err(format!("{node}: {} (status {})", reply.reason(), reply.status)),
+            Err(error) => Err(format!("{node}: {error}")),
+        }
     }
 }

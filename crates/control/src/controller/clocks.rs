@@ -57,8 +57,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn node(tai_ns: u64) -> Status {
-        let (lanes, receivers, controller) = (Vec::new(), Vec::new(), None);
-        Status { name: "n1".to_owned(), tai_ns, idle_ns: 0, lanes, receivers, controller }
+        let text = format!(r#"{{"name": "n1", "tai_ns": {tai_ns}, "idle_ns": 0, "lanes": []}}"#);
+        Status::parse("n1", &text).unwrap()
     }
 
     #[test]

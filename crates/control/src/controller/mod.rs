@@ -1,36 +1,40 @@
 //! A running controller: it holds the desired state, watches the nodes, and commands them.
 
+mod act;
 mod api;
 mod carry;
 mod clocks;
 mod find;
+mod leadership;
 mod lease;
-mod rival;
+mod share;
+mod standing;
 mod watch;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration as StdDuration;
 
-use suiro_outside::{beside, file};
+use suiro_outside::file;
 use suiro_record::RecordError;
 use suiro_units::{Duration, Time};
 use tokio::sync::{mpsc, watch as value};
 use tokio::task::{AbortHandle, JoinSet};
 
 use self::carry::Outcome;
+use self::leadership::{Leadership, Standing};
 use self::lease::Lease;
+use self::share::{Plan, Shared};
 use self::watch::{Heard, Silence};
+use crate::claim::PlanId;
 use crate::client::{Base, Manners};
 use crate::desired::{BYTES_MAX, Desired};
 use crate::events::{Journal, Log};
 use crate::net;
-use crate::nmos::Tai;
-use crate::nmos::connection::Side;
 use crate::nmos::door::Door;
-use crate::node::{self, Place, Status};
-use crate::plan::{self, Change, Fault, Faults, Lane, Limits, Observed, Report, Seen, Step};
+use crate::node::{Place, Status};
+use crate::plan::{Fault, Faults, Limits, Report};
 use crate::server::Serving;
 
 /// How often the controller compares what is wanted with what is seen.
@@ -118,7 +122,7 @@ pub async fn run(
         .registry
         .clone()
         .map(|base| tokio::spawn(find::run(base, spec.manners.clone(), ASK_REGISTRY, told)));
-    control.look()?;
+    control.look();
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut tick = net::every(TICK);
@@ -133,7 +137,8 @@ pub async fn run(
             Some(heard) = control.heard.recv() => control.hear(heard),
             Some(places) = found.recv() => control.found(places),
             Some(outcomes) = control.carrying.join_next() => control.carried(outcomes.unwrap_or_default()),
-            _ = tick.tick() => control.turn()?,
+            Some(Ok(shared)) = control.sharing.join_next() => control.shared(shared),
+            _ = tick.tick() => control.turn(),
         }
     }
     serving.end().await;
@@ -150,17 +155,30 @@ struct Control {
     door: Door,
     journal: Journal,
     lease: Lease,
-    /// What it asks nodes to obey; they are asked while it may lead.
-    claim: String,
+    leadership: Leadership,
+    standing: Standing,
+    /// The claim that nodes are asked to obey.
     claims: value::Sender<Option<String>>,
-    leads: bool,
+    /// The leader that was reported last.
+    told_leader: Option<String>,
     /// Whether it has the lock next to its file.
     has_lock: bool,
     /// When it judged nodes last.
     judged: Time,
     desired: Desired,
+    /// Which version of the plan that is.
+    plan: Plan,
     /// The text of the file when it was read last.
     text: String,
+    /// Whether the file must be written, and why it could not be.
+    unsaved: bool,
+    unwritten: Option<String>,
+    /// What is given to nodes now, and what is asked of one.
+    sharing: JoinSet<Shared>,
+    given: BTreeMap<String, PlanId>,
+    asking_for: Option<PlanId>,
+    /// Nodes that refused the plan.
+    unshared: BTreeSet<String>,
     /// Where nodes are, as the registry says.
     registered: BTreeMap<String, Base>,
     registry_lost: bool,
@@ -173,6 +191,8 @@ struct Control {
     faults: Faults,
     faulty: BTreeMap<String, Fault>,
     carrying: JoinSet<Vec<Outcome>>,
+    /// Whether the next step is for a faulty node.
+    urgent: bool,
     /// What was seen before this time is older than the last step.
     settled: Time,
     looked: Option<Time>,
@@ -195,13 +215,21 @@ impl Control {
             door,
             journal: Journal::create(log)?,
             lease,
-            claim: node::claim(net::tai(), &spec.name),
+            leadership: Leadership::new(&spec.name, net::monotonic()),
+            standing: Standing::Asks,
             claims: value::Sender::new(None),
-            leads: false,
+            told_leader: None,
             has_lock: false,
             judged: net::monotonic(),
+            plan: Plan::of(&spec.file, &desired),
             desired,
             text,
+            unsaved: false,
+            unwritten: None,
+            sharing: JoinSet::new(),
+            given: BTreeMap::new(),
+            asking_for: None,
+            unshared: BTreeSet::new(),
             registered: BTreeMap::new(),
             registry_lost: false,
             watched: BTreeMap::new(),
@@ -212,6 +240,7 @@ impl Control {
             faults: Faults::default(),
             faulty: BTreeMap::new(),
             carrying: JoinSet::new(),
+            urgent: false,
             settled: Time::ZERO,
             looked: None,
             absent: BTreeMap::new(),
@@ -237,30 +266,43 @@ impl Control {
     }
 
     /// One turn: what is due of the slow things, then a step if one is needed.
-    fn turn(&mut self) -> Result<(), ControllerError> {
+    fn turn(&mut self) {
         let now = net::monotonic();
         if self.looked.is_none_or(|at| now.saturating_since(at) >= LOOK) {
-            self.look()?;
+            self.look();
         }
         self.decide_who_leads();
         self.judge(now);
-        if self.leads && self.carrying.is_empty() {
-            let replaced = self.replace()?;
-            self.step(now, replaced);
+        if !self.leads() {
+            self.catch_up();
+        } else if self.carrying.is_empty() {
+            self.urgent |= self.replace();
+            // Nodes keep the plan before anything is done of it: whoever leads next finds it there.
+            if self.publish(now) {
+                self.step(now);
+            }
         }
-        Ok(())
     }
 
     /// Looks at the lock, the file, and where nodes are.
-    fn look(&mut self) -> Result<(), ControllerError> {
-        self.looked = Some(net::monotonic());
+    fn look(&mut self) {
+        let now = net::monotonic();
+        self.looked = Some(now);
         let who = format!("{} (process {})", self.spec.name, std::process::id());
-        let failed = |cause| ControllerError::File { file: self.spec.file.clone(), cause };
-        self.has_lock = self.lease.take(&who).map_err(failed)?;
+        match self.lease.take(&who, now, net::date()) {
+            Ok(has_lock) => self.has_lock = has_lock,
+            Err(error) => {
+                // The lock that it has, it keeps: nodes decide who leads.
+                let reason = format!("{}.lock: {error}", self.spec.file.display());
+                if self.unwritten.replace(reason.clone()).is_none() {
+                    self.note("unwritten", None, None, &reason);
+                }
+            }
+        }
+        self.watch();
         self.decide_who_leads();
         self.reread();
-        self.watch();
-        Ok(())
+        self.save();
     }
 
     /// Takes the file's state, if it has changed and is one.
@@ -271,9 +313,18 @@ impl Control {
         }
         self.text.clone_from(&text);
         match Desired::parse(&text, &self.spec.file.display().to_string()) {
+            // It was written by another controller with the same file, or only its comments have changed.
+            Ok(desired) if desired == self.desired => {}
+            Ok(_) if self.has_lock && matches!(self.standing, Standing::Follows(..)) => {
+                self.keep_refused();
+                self.unsaved = true;
+            }
             Ok(desired) => {
                 self.note("accepted", None, None, "the file has changed");
                 self.desired = desired;
+                self.renew();
+                // The file has this plan, the note next to it does not yet.
+                self.save();
             }
             Err(error) => {
                 self.note("refused", None, None, &format!("the old state is kept: {error}"));
@@ -344,16 +395,24 @@ impl Control {
                     late: sum.late + lane.late,
                 });
                 self.compare_clocks(&node, asked, &status);
-                self.faults.heard(&node, report, net::monotonic(), &self.spec.limits);
+                let now = net::monotonic();
+                let obeys = status
+                    .controller
+                    .as_ref()
+                    .map(|claim| (claim, Duration::from_nanos(status.lease_ns)));
+                self.leadership.heard(&node, asked, now, obeys);
+                self.faults.heard(&node, report, now, &self.spec.limits);
                 self.seen.insert(node, (asked, status));
             }
             Err(Silence::Late) => {}
             Err(Silence::Closed(_)) => {
                 self.faults.closed(&node);
+                self.leadership.closed(&node, asked);
                 self.seen.remove(&node);
                 self.apart.remove(&node);
             }
             Err(Silence::Strange(reason)) => {
+                self.leadership.closed(&node, asked);
                 if self.seen.remove(&node).is_some() {
                     self.note("refused", None, Some(&node), &reason);
                 }
@@ -381,167 +440,17 @@ impl Control {
         self.faulty = faulty;
     }
 
-    /// Gives streams of faulty nodes to standbys. True if there were any.
-    fn replace(&mut self) -> Result<bool, ControllerError> {
-        if self.faulty.is_empty() || !self.desired.running {
-            return Ok(false);
-        }
-        let found = plan::replacements(&self.desired, &self.observed(), &self.faulty);
-        let mut next = self.desired.clone();
-        let mut replaced = false;
-        for plan::Replacement { stream, node: old, standby } in found {
-            match standby {
-                Ok(node) => {
-                    let why = self.faulty.get(&old).map(ToString::to_string).unwrap_or_default();
-                    self.note(
-                        "replaced",
-                        Some(stream),
-                        Some(&node),
-                        &format!("instead of {old}: {why}"),
-                    );
-                    if let Some(own) = next.streams.get_mut(&stream.to_string()) {
-                        own.replace(&old, &node);
-                    }
-                    replaced = true;
-                    self.done.replaced += 1;
-                }
-                Err(reason) => self.stick(stream, &reason),
-            }
-        }
-        if replaced {
-            self.want(next)?;
-        }
-        Ok(replaced)
+    /// Wants another state, and keeps it in the file; if that cannot be written now, later.
+    fn want(&mut self, desired: Desired) {
+        self.desired = desired;
+        self.unsaved = true;
+        self.renew();
+        self.save();
     }
 
-    /// A stream that cannot be brought to where it is wanted: said once for each reason.
-    fn stick(&mut self, stream: u32, reason: &str) {
-        let known = self.stuck.insert(stream, reason.to_owned());
-        if known.as_deref() != Some(reason) {
-            self.note("stuck", Some(stream), None, reason);
-        }
-    }
-
-    /// Wants another state, and keeps it in the file.
-    fn want(&mut self, desired: Desired) -> Result<(), ControllerError> {
-        let text = desired.text();
-        let failed = |cause| ControllerError::File { file: self.spec.file.clone(), cause };
-        beside::write(&self.spec.file, text.as_bytes()).map_err(failed)?;
-        (self.text, self.desired) = (text, desired);
-        Ok(())
-    }
-
-    /// What is seen of the nodes that answer. One that was faulty and answers again must be told to stop what another sends
-    /// now.
-    fn observed(&self) -> Observed {
-        let now = net::monotonic();
-        let fresh = self.spec.limits.silence.max(Duration::from(self.spec.every * 3));
-        let usable =
-            self.seen.iter().filter(|(_, (asked, _))| now.saturating_since(*asked) <= fresh);
-        let seen = |(name, (_, status)): (&String, &(Time, Status))| {
-            let seen = match self.apart.get(name) {
-                Some(reason) => Seen { unfit: Some(reason.clone()), ..Seen::default() },
-                None => seen(status),
-            };
-            (name.clone(), seen)
-        };
-        usable.map(seen).collect()
-    }
-
-    fn step(&mut self, now: Time, replaced: bool) {
-        if self.seen.values().any(|(asked, _)| *asked < self.settled) {
-            // A node that has not answered since is faulty before long.
-            let late = now.saturating_since(self.settled) < self.spec.limits.silence;
-            if late && !replaced {
-                return;
-            }
-        }
-        let lead = if replaced { self.spec.lead_fault } else { self.spec.lead };
-        let step = plan::step(&self.desired, &self.observed(), net::tai(), lead);
-        self.absent.retain(|node, _| step.absent.contains(node));
-        for node in &step.absent {
-            let since = *self.absent.entry(node.clone()).or_insert(now);
-            if now.saturating_since(since) >= HOOK_AFTER {
-                self.hook(node, now);
-            }
-        }
-        let stuck: Vec<u32> = step.stuck.iter().map(|(stream, _)| *stream).collect();
-        // What is stuck because there is no standby stays so while its node is faulty.
-        let (desired, faulty) = (&self.desired, &self.faulty);
-        self.stuck.retain(|stream, _| {
-            let own = desired.stream(*stream);
-            let is_faulty = |node: &str| faulty.contains_key(node);
-            stuck.contains(stream)
-                || own.is_some_and(|own| own.legs().any(|(node, _)| is_faulty(node)))
-        });
-        let mut reasons: BTreeMap<u32, String> = BTreeMap::new();
-        for (stream, reason) in &step.stuck {
-            let all = reasons.entry(*stream).or_default();
-            *all += if all.is_empty() { "" } else { "; " };
-            *all += reason;
-        }
-        for (stream, reason) in &reasons {
-            // Why a faulty node has no standby was noted before; that it is not there is no news.
-            let is_faulty = |node: &str| self.faulty.contains_key(node);
-            let own = self.desired.stream(*stream);
-            if !own.is_some_and(|own| own.legs().any(|(node, _)| is_faulty(node))) {
-                self.stick(*stream, reason);
-            }
-        }
-        if step.is_empty() {
-            return;
-        }
-        for change in &step.changes {
-            let detail = told(change, &step);
-            self.note("ordered", Some(change.stream), change.on.as_deref(), &detail);
-        }
-        let places =
-            self.watched.iter().map(|(name, (base, _))| (name.clone(), base.clone())).collect();
-        self.carrying.spawn(carry::carry_out(step, places, self.spec.manners.clone()));
-    }
-
-    fn carried(&mut self, outcomes: Vec<Outcome>) {
-        self.settled = net::monotonic();
-        for Outcome { change, refused } in outcomes {
-            let nodes = change.on.iter().chain(&change.off);
-            nodes.for_each(|node| self.faults.forget(node));
-            match refused {
-                None => {
-                    self.done.changes += 1;
-                    self.note(
-                        "done",
-                        Some(change.stream),
-                        change.on.as_deref(),
-                        "the nodes have accepted it",
-                    );
-                }
-                Some(reason) => {
-                    self.done.refused += 1;
-                    self.note("refused", Some(change.stream), change.on.as_deref(), &reason);
-                }
-            }
-        }
-    }
-
-    /// Runs the hook for a node that is wanted and not there.
-    fn hook(&mut self, node: &str, now: Time) {
-        let Some(program) = self.spec.hook.clone() else { return };
-        if self.hooked.get(node).is_some_and(|at| now.saturating_since(*at) < HOOK_EVERY) {
-            return;
-        }
-        self.hooked.insert(node.to_owned(), now);
-        let mut command = tokio::process::Command::new(&program);
-        command.arg(node).stdin(std::process::Stdio::null()).kill_on_drop(false);
-        match command.spawn() {
-            Ok(mut child) => {
-                self.note("hook", None, Some(node), &format!("{} runs", program.display()));
-                // What it makes is noticed when it answers.
-                tokio::spawn(async move { drop(child.wait().await) });
-            }
-            Err(error) => {
-                self.note("hook", None, Some(node), &format!("{}: {error}", program.display()));
-            }
-        }
+    /// How old what a node said may be.
+    fn fresh_for(&self) -> Duration {
+        self.spec.limits.silence.max(Duration::from(self.spec.every * 3))
     }
 }
 
@@ -551,37 +460,4 @@ fn read(path: &Path) -> Result<(String, Desired), ControllerError> {
     let desired =
         Desired::parse(&text, &path.display().to_string()).map_err(ControllerError::State)?;
     Ok((text, desired))
-}
-
-/// What a change does, in words.
-fn told(change: &Change, step: &Step) -> String {
-    let off = change.off.join(", ");
-    let (starts, stops) = match change.side {
-        Side::Sender => ("starts", "stops"),
-        Side::Receiver => ("starts to store", "stops storing"),
-    };
-    match (&change.on, off.is_empty()) {
-        (Some(_), true) => format!("{starts} at {}", step.at),
-        (Some(_), false) => format!("takes over from {off} at {}", step.at),
-        (None, _) => format!("{off} {stops} at {}", step.at),
-    }
-}
-
-fn seen(status: &Status) -> Seen {
-    let scheduled = |own: Option<(bool, u64)>| own.map(|(on, at)| (on, Tai::from_nanos(at)));
-    let sender = |lane: &node::LaneStatus| {
-        let to = lane.to.into_iter().collect();
-        (lane.stream, Lane { on: lane.on, to, scheduled: scheduled(lane.scheduled) })
-    };
-    let receiver = |lane: &node::ReceiverStatus| {
-        let to = lane.from.clone();
-        (lane.stream, Lane { on: lane.on, to, scheduled: scheduled(lane.scheduled) })
-    };
-    // A lane whose ring is being filled would start later than the others.
-    let ready = |phase: &str| matches!(phase, "standby" | "running");
-    let usable = status.lanes.iter().filter(|lane| {
-        lane.failed.is_none() && (lane.on || lane.scheduled.is_some() || ready(&lane.phase))
-    });
-    let receivers = status.receivers.iter().map(receiver).collect();
-    Seen { senders: usable.map(sender).collect(), receivers, unfit: None }
 }

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use suiro_units::Duration;
 
+/// The header with a controller's claim.
+pub const CLAIM: &str = "x-suiro-claim";
 /// Longest body of a request that is read, in bytes.
 pub const BODY_MAX: usize = 256 << 10;
 
@@ -132,6 +134,8 @@ pub struct Ask {
     pub host: Option<String>,
     /// `Origin`, as it came: browsers send it with every command of a page.
     pub origin: Option<String>,
+    /// `X-Suiro-Claim`, as it came: the claim of the controller that commands ([`crate::claim::Claim`]).
+    pub claim: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }

@@ -1,5 +1,6 @@
 //! A running node: lanes that obey, the APIs that command them, and its registration.
 
+mod command;
 mod lanes;
 mod lead;
 mod register;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use rustls::ServerConfig;
-use serde_json::json;
 use suiro_record::tables::UncompressedRingRow;
 use suiro_record::{RecordError, Writer};
 use suiro_uncompressed::live::{
@@ -24,7 +24,6 @@ use suiro_units::{Bytes, Duration, Time};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-pub use lead::{LEASE, claim};
 pub use status::{LaneStatus, ReceiverStatus, Status};
 
 use self::lanes::{Lane, Lanes};
@@ -34,10 +33,9 @@ use crate::desired::LEGS_MAX;
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::nmos::connection::{Own, Side};
-use crate::nmos::door::{self, Door};
+use crate::nmos::door::Door;
 use crate::nmos::node::{Node, Streams};
 use crate::nmos::resources::{About, Interface, Outgoing};
-use crate::nmos::{Ask, Reply};
 use crate::server::{Serving, Waiting};
 
 /// How often a node looks at what its lanes did.
@@ -290,35 +288,6 @@ impl Running {
             .into_iter()
             .filter(|(id, at)| self.node.connection(id).is_some_and(|own| own.changed() != *at));
         changed.map(|(id, _)| id).collect()
-    }
-
-    fn answer(&mut self, ask: &Ask) -> Reply {
-        let now = net::tai();
-        match door::parts(&ask.path)[..] {
-            ["x-suiro", "node", "v1.0", "status", ref claim @ ..] if claim.len() < 2 => {
-                match self.node.admit(ask).and_then(|()| door::reads(ask)) {
-                    Ok(()) => {
-                        if let [claim] = claim {
-                            self.lead.claim(claim, net::monotonic());
-                        }
-                        Reply::json(200, &json!(self.status()))
-                    }
-                    Err(reply) => reply,
-                }
-            }
-            _ => {
-                let reply = self.node.answer(now, ask, &mut self.lanes);
-                if reply.status >= 400 && matches!(ask.method.as_str(), "PATCH" | "POST") {
-                    self.journal.note("refused", None, None, &reply.reason());
-                }
-                reply
-            }
-        }
-    }
-
-    fn status(&self) -> Status {
-        let controller = self.lead.holder(net::monotonic()).map(str::to_owned);
-        Status::of(&self.node, &self.lanes, controller)
     }
 
     /// Completes activations and reads what the lanes did.

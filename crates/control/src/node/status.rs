@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use suiro_uncompressed::live::{Phase, ReceiverLane, SenderLane};
 
 use super::lanes::{self, Lanes};
+use super::lead::Lead;
+use crate::claim::{Claim, PlanId};
+use crate::net;
 use crate::nmos::connection::{Connection, Side};
 use crate::nmos::node::Node;
 
@@ -24,9 +27,15 @@ pub struct Status {
     /// The streams that it can store.
     #[serde(default)]
     pub receivers: Vec<ReceiverStatus>,
-    /// The claim of the controller that it obeys ([`super::claim`]); null if none asked within the last second.
+    /// The greatest claim of a controller that ever reached it, which it obeys; null if there was none.
     #[serde(default)]
-    pub controller: Option<String>,
+    pub controller: Option<Claim>,
+    /// How long that claim lasts unless it is repeated, in nanoseconds; 0 if it has lapsed.
+    #[serde(default)]
+    pub lease_ns: u64,
+    /// Which version of the desired state it keeps for the controllers; null if it was given none.
+    #[serde(default)]
+    pub plan: Option<PlanId>,
 }
 
 impl Status {
@@ -100,7 +109,7 @@ pub struct LaneStatus {
 
 impl Status {
     /// Of a node and its lanes.
-    pub(super) fn of(node: &Node, lanes: &Lanes, controller: Option<String>) -> Self {
+    pub(super) fn of(node: &Node, lanes: &Lanes, lead: &Lead) -> Self {
         let of = |side| node.connections().filter(move |(_, own)| own.side() == side);
         let (senders, receivers) = (lanes.senders(), lanes.receivers());
         let sending = of(Side::Sender).filter_map(|(stream, own)| {
@@ -112,13 +121,16 @@ impl Status {
             Some(ReceiverStatus::of(own, lane))
         });
         let (tai, idle) = lanes.clock();
+        let held = lead.held(net::monotonic());
         Self {
             name: node.about().name.clone(),
             tai_ns: tai.as_nanos(),
             idle_ns: idle.as_nanos(),
             lanes: sending.collect(),
             receivers: storing.collect(),
-            controller,
+            controller: held.map(|(claim, _)| claim.clone()),
+            lease_ns: held.map_or(0, |(_, lasts)| lasts.as_nanos()),
+            plan: lead.plan().map(|(id, _)| id.clone()),
         }
     }
 }

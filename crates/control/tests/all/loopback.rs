@@ -321,20 +321,24 @@ async fn a_stream_with_a_twin_goes_on_when_its_node_dies() {
     assert!(frames.iter().all(whole), "{frames:?}");
 }
 
-/// Their locks are apart; they meet at the nodes.
+/// Their locks are apart; they meet at the nodes, where the plan is, too.
 #[tokio::test]
-async fn of_two_controllers_with_different_files_the_older_one_leads() {
+async fn of_two_controllers_with_different_files_one_leads_and_both_have_its_plan() {
     let folder = tempfile::tempdir().unwrap();
     let ports = ports();
     let files = ["one.toml", "two.toml"].map(|name| folder.path().join(name));
+    let other = state(ports).replace("node = \"n1\"", "node = \"n3\"");
     std::fs::write(&files[0], state(ports)).unwrap();
-    std::fs::write(&files[1], state(ports).replace("node = \"n1\"", "node = \"n3\"")).unwrap();
+    std::fs::write(&files[1], &other).unwrap();
     let (_registry, registry_base) = start_registry().await;
     let _one = start_node("n1", &registry_base).await;
     let _two = start_node("n2", &registry_base).await;
     let _three = start_node("n3", &registry_base).await;
     let (first, base) = start_controller(&files[0], &registry_base, None).await;
     until(&base, ["n1", "n2"]).await;
+    let old =
+        [&files[0], &folder.path().join("one.toml.plan")].map(|path| std::fs::read(path).unwrap());
+
     let (_second, second_base) = start_controller(&files[1], &registry_base, None).await;
     shows(&second_base, "the second one follows", |status| {
         let leader = status["leader"].as_str().unwrap_or_default();
@@ -345,10 +349,85 @@ async fn of_two_controllers_with_different_files_the_older_one_leads() {
     assert_eq!(refused.status, 409, "{}", refused.body);
     let seen = status(&base).await;
     assert!(seen["leads"] == true && on_air(&seen, 0) == ["n1"], "{seen:#}");
-    // The first one ends, and its claims with it.
-    drop(first.0);
-    first.1.await.unwrap();
-    until(&second_base, ["n3", "n2"]).await;
+    let planned = |status: &Value| status["streams"][0]["node"].clone();
+    shows(&second_base, "the second one has the plan", |status| planned(status) == "n1").await;
+    let kept = std::fs::read_to_string(folder.path().join("two.toml.refused")).unwrap();
+    assert_eq!(kept, other, "what the operator wrote is kept");
+
+    // The plan changes, and the first one dies.
+    let body = json!({ "stream": 0, "node": "n3" });
+    let moved =
+        ask(&base, Some(TOKEN), &Ask::json("POST", "/x-suiro/control/v1.0/move", &body)).await;
+    assert_eq!(moved.status, 202, "{}", moved.body);
+    until(&base, ["n3", "n2"]).await;
+    first.1.abort();
+    drop(first.1.await);
+    shows(&second_base, "the second one leads", |status| status["leads"] == true).await;
+    // One that comes back with an older file takes the plan, and moves nothing.
+    std::fs::write(&files[0], &old[0]).unwrap();
+    std::fs::write(folder.path().join("one.toml.plan"), &old[1]).unwrap();
+    let (_first, base) = start_controller(&files[0], &registry_base, None).await;
+    shows(&base, "the first one follows", |status| {
+        status["leads"] == false && planned(status) == "n3"
+    })
+    .await;
+    let seen = status(&second_base).await;
+    assert_eq!(
+        (on_air(&seen, 0), on_air(&seen, 1)),
+        (vec!["n3".to_owned()], vec!["n2".to_owned()])
+    );
+    let events = seen["events"].as_array().unwrap();
+    assert!(events.iter().all(|event| event["what"] != "ordered"), "{events:#?}");
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    assert!(text.contains("node = \"n3\"") && !text.contains("node = \"n1\""), "{text}");
+}
+
+/// A controller that was replaced may have sent its command before; it arrives after.
+#[tokio::test]
+async fn a_node_refuses_a_controller_that_was_replaced() {
+    let (_registry, registry_base) = start_registry().await;
+    let _one = start_node("n1", &registry_base).await;
+    let places = Ask::read("/x-nmos/query/v1.3/nodes");
+    let mut port = None;
+    for _ in 0..400 {
+        let found = ask(&registry_base, None, &places).await.value();
+        port = found[0]["api"]["endpoints"][0]["port"].as_u64();
+        if port.is_some() {
+            break;
+        }
+        tokio::time::sleep(StdDuration::from_millis(10)).await;
+    }
+    let port = port.and_then(|port| u16::try_from(port).ok()).expect("the node registers");
+    let node = Base { tls: false, host: "127.0.0.1".to_owned(), port };
+    let status = |claim: &str| Ask::read(&format!("/x-suiro/node/v1.0/status/{claim}"));
+    assert_eq!(ask(&node, None, &status("2-5-new")).await.value()["controller"], "2-5-new");
+    let seen = ask(&node, None, &status("1-9-old")).await.value();
+    assert_eq!(seen["controller"], "2-5-new");
+    let id = seen["lanes"][0]["id"].as_str().unwrap().to_owned();
+    let patch = |claim: Option<&str>| Ask {
+        claim: claim.map(str::to_owned),
+        ..Ask::json(
+            "PATCH",
+            &format!("/x-nmos/connection/v1.1/single/senders/{id}/staged"),
+            &json!({ "master_enable": false }),
+        )
+    };
+    let refused = ask(&node, None, &patch(Some("1-9-old"))).await;
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(refused.reason().contains("obeys the controller new"), "{}", refused.reason());
+    assert_eq!(ask(&node, None, &patch(Some("2-5-new"))).await.status, 200);
+    assert_eq!(ask(&node, None, &patch(None)).await.status, 200, "other programs have no claim");
+    assert_eq!(ask(&node, None, &patch(Some("x"))).await.status, 400);
+    // The plan of a controller that was replaced is refused too.
+    let plan = |claim: &str| Ask {
+        method: "PUT".to_owned(),
+        body: b"running = true".to_vec(),
+        ..Ask::read(&format!("/x-suiro/node/v1.0/plan/{claim}/1"))
+    };
+    assert_eq!(ask(&node, None, &plan("1-9-old")).await.status, 409);
+    assert_eq!(ask(&node, None, &plan("2-5-new")).await.status, 204);
+    let kept = ask(&node, None, &Ask::read("/x-suiro/node/v1.0/plan/2-5-new/1")).await;
+    assert_eq!((kept.status, kept.body.as_str()), (200, "running = true"));
 }
 
 /// What [`receive`] returns.
