@@ -13,6 +13,22 @@ interface Lane {
   late: number;
 }
 
+interface Receiver {
+  stream: number;
+  on: boolean;
+  frames: number;
+  lost: number;
+  storing: string | null;
+}
+
+interface Stream {
+  stream: number;
+  node: string;
+  twins: { node: string; to: string }[];
+  stored_by: string[];
+  stuck: string | null;
+}
+
 interface Site {
   name: string;
   uplink_bps: number;
@@ -25,7 +41,7 @@ interface NodeState {
   site: string;
   capacity: number;
   fault: string | null;
-  status: { tai_ns: number; lanes: Lane[] } | null;
+  status: { tai_ns: number; lanes: Lane[]; receivers: Receiver[] } | null;
 }
 
 interface Status {
@@ -34,9 +50,11 @@ interface Status {
   leader: string;
   tai_ns: number;
   running: boolean;
+  storing: boolean;
+  unwritten: string | null;
   sites: Site[];
   nodes: NodeState[];
-  streams: { stream: number; node: string; stuck: string | null }[];
+  streams: Stream[];
   events: {
     tai: string;
     what: string;
@@ -49,6 +67,12 @@ interface Status {
 const API = "/x-suiro/control/v1.0/";
 const EVERY_MS = 500;
 const EVENTS = 15;
+/** A controller that has not answered for so long hangs. */
+const PATIENCE_MS = 1500;
+/** How long what was said last is shown. */
+const SAID_MS = 8000;
+/** `n9` comes before `n10`. */
+const ORDER = new Intl.Collator("en", { numeric: true });
 
 let token = "";
 let chosen: number | null = null;
@@ -58,6 +82,9 @@ let before = new Map<string, { bytes: number; at: number }>();
 let rates = new Map<string, string>();
 /** How far this browser's clock is ahead of the controller's TAI, in ms. */
 let ahead = Number.NaN;
+/** When the controller answered last, by this browser's clock. */
+let answered = Date.now();
+let said = 0;
 
 function byId<T extends HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
@@ -113,6 +140,7 @@ async function ask(path: string, body?: object): Promise<Response> {
     method,
     headers,
     body: body === undefined ? null : JSON.stringify(body),
+    signal: AbortSignal.timeout(body === undefined ? PATIENCE_MS : 3 * PATIENCE_MS),
   });
 }
 
@@ -125,6 +153,12 @@ function rateText(bps: number): string {
 function say(text: string, bad = false): void {
   write(byId("message"), text);
   byId("message").classList.toggle("bad", bad);
+  said = Date.now();
+}
+
+/** Takes away what was said, unless it still asks for something. */
+function forget(): void {
+  if (chosen === null && Date.now() - said > SAID_MS) say("");
 }
 
 async function command(path: string, body: object, done: string): Promise<void> {
@@ -161,7 +195,23 @@ function measure(status: Status): void {
   before = now;
 }
 
-function makeStream(stream: { stream: number }): HTMLElement {
+/** The nodes that shall send a stream: its own, then its twins. */
+function legs(stream: Stream): string[] {
+  return [stream.node, ...stream.twins.map((twin) => twin.node)];
+}
+
+/** The nodes that send a stream now. */
+function senders(status: Status, stream: number): string[] {
+  return status.nodes.filter((node) => sends(node, stream)).map((node) => node.name);
+}
+
+function makeTwin(stream: Stream): HTMLElement {
+  const twin = element("span", "twin", `Stream ${stream.stream}, twin`);
+  twin.title = "It sends the same packets over another path";
+  return twin;
+}
+
+function makeStream(stream: Stream): HTMLElement {
   const button = element("button", "stream", `Stream ${stream.stream}`);
   button.type = "button";
   button.dataset.stream = String(stream.stream);
@@ -187,45 +237,78 @@ function makeNode(node: NodeState): HTMLElement {
 }
 
 /** What a node does, in a word, and its class. */
-function stateOf(node: NodeState, carries: boolean): [string, string] {
+function stateOf(node: NodeState, carries: boolean, stores: boolean): [string, string] {
   if (node.fault !== null) return [`Faulty: ${node.fault}`, "bad"];
   if (node.status === null) return ["Not there", "bad"];
   if (node.status.lanes.some((lane) => lane.on)) return ["On air", "on"];
+  if ((node.status.receivers ?? []).some((own) => own.on)) return ["Stores", "on"];
+  if (stores && node.status.lanes.length === 0) return ["Ready to store", ""];
   return [carries ? "Ready, off air" : "Standby", ""];
 }
 
 function updateNode(card: HTMLElement, node: NodeState, site: Site, status: Status): void {
   const own = status.streams.filter((stream) => stream.node === node.name);
   const on = (node.status?.lanes ?? []).filter((lane) => lane.on);
-  const [word, look] = stateOf(node, own.length > 0);
+  const twins = status.streams.filter((stream) =>
+    stream.twins.some((twin) => twin.node === node.name),
+  );
+  const stores = status.streams.some((stream) => stream.stored_by.includes(node.name));
+  const [word, look] = stateOf(node, own.length + twins.length > 0, stores);
   card.className = `node ${look}`;
   write(part(card, "word"), word);
   keep(
     part(card, "streams"),
-    own,
-    (stream) => String(stream.stream),
-    makeStream,
-    (button, stream) => button.setAttribute("aria-pressed", String(chosen === stream.stream)),
+    [...own, ...twins],
+    (stream) => `${stream.stream} ${stream.node === node.name}`,
+    (stream) => (stream.node === node.name ? makeStream(stream) : makeTwin(stream)),
+    (chip, stream) => {
+      if (stream.node === node.name)
+        chip.setAttribute("aria-pressed", String(chosen === stream.stream));
+      chip.classList.toggle("dark", status.running && !sends(node, stream.stream));
+    },
   );
   const stuck = own.filter((stream) => stream.stuck !== null);
   const lines = [
-    ...on.map((lane) => laneText(node, lane, on.length > 1)),
-    ...stuck.map((stream) => `Stream ${stream.stream}: ${stream.stuck}`),
+    ...on.map((lane) => ({ text: laneText(node, lane, on.length > 1), bad: false })),
+    ...(node.status?.receivers ?? [])
+      .filter((receiver) => receiver.on || receiver.frames > 0)
+      .map((receiver) => ({ text: receiverText(receiver), bad: receiver.lost > 0 })),
+    ...stuck.map((stream) => ({ text: `Stream ${stream.stream}: ${stream.stuck}`, bad: true })),
   ];
   keep(
     part(card, "lanes"),
-    lines.map((text, at) => ({ text, at })),
+    lines.map((line, at) => ({ ...line, at })),
     (line) => String(line.at),
     () => element("small", ""),
-    (line, { text, at }) => {
+    (line, { text, bad }) => {
       write(line, text);
-      line.classList.toggle("bad", at >= on.length);
+      line.classList.toggle("bad", bad);
     },
   );
-  const room = own.length < node.capacity && node.fault === null && node.status !== null;
   const here = part(card, "here");
-  here.hidden = !(chosen !== null && room && site.material.includes(chosen));
+  here.hidden = !(chosen !== null && canSend(node, site, status, chosen));
   write(here, `Send stream ${chosen} from ${node.name}`);
+}
+
+function sends(node: NodeState, stream: number): boolean {
+  return (node.status?.lanes ?? []).some((lane) => lane.on && lane.stream === stream);
+}
+
+/** Whether a stream may be moved to a node: it is well, has room, the material and a sender, and does not send it already. */
+function canSend(node: NodeState, site: Site, status: Status, stream: number): boolean {
+  const carried = status.streams.filter((other) => legs(other).includes(node.name));
+  const isWell = node.fault === null && node.status !== null;
+  const hasSender = (node.status?.lanes ?? []).some((lane) => lane.stream === stream);
+  const sendsIt = carried.some((other) => other.stream === stream);
+  const hasRoom = carried.length < node.capacity;
+  return isWell && hasSender && hasRoom && !sendsIt && site.material.includes(stream);
+}
+
+function receiverText(receiver: Receiver): string {
+  const doing = receiver.on ? "stores" : "stored";
+  const file = receiver.storing?.split("/").pop();
+  const where = file === undefined ? "" : ` in ${file}`;
+  return `${doing} stream ${receiver.stream}: ${receiver.frames} frames, ${receiver.lost} lost${where}`;
 }
 
 function laneText(node: NodeState, lane: Lane, several: boolean): string {
@@ -252,7 +335,9 @@ function updateSite(card: HTMLElement, site: Site, status: Status): void {
   meter.value = site.used_bps;
   keep(
     part(card, "nodes"),
-    status.nodes.filter((node) => node.site === site.name),
+    status.nodes
+      .filter((node) => node.site === site.name)
+      .sort((one, other) => ORDER.compare(one.name, other.name)),
     (node) => node.name,
     makeNode,
     (own, node) => updateNode(own, node, site, status),
@@ -274,21 +359,48 @@ function updateEvent(line: HTMLElement, event: Status["events"][number]): void {
   write(part(line, "detail"), event.detail.replace(/\b\d{9,}:\d{1,9}\b/g, timeOf));
 }
 
+/** What matters most, in a line. */
+function headline(status: Status): { text: string; bad: boolean } {
+  const numbers = status.streams.map((stream) => stream.stream);
+  const dark = status.running ? numbers.filter((own) => senders(status, own).length === 0) : [];
+  const missing = status.streams.filter(
+    (stream) => status.running && senders(status, stream.stream).length < legs(stream).length,
+  );
+  const single = missing.map((own) => own.stream).filter((own) => !dark.includes(own));
+  const onAir = dark.length === 0 ? "On air" : `On air without ${list(dark)}`;
+  const parts = [status.running ? onAir : "Off air"];
+  if (single.length > 0) parts.push(`${list(single)} without a twin`);
+  if (status.storing) parts.push("storing");
+  if (status.unwritten !== null) parts.push(`not saved: ${status.unwritten}`);
+  parts.push(
+    status.leads
+      ? `${status.name} leads`
+      : `this controller does not lead; leader: ${status.leader}`,
+  );
+  return { text: parts.join("; "), bad: dark.length > 0 || status.unwritten !== null };
+}
+
+function list(streams: number[]): string {
+  const word = streams.length === 1 ? "stream" : "streams";
+  return `${word} ${[...streams].sort((one, other) => one - other).join(", ")}`;
+}
+
 function show(status: Status): void {
   keep(
     byId("sites"),
-    status.sites,
+    [...status.sites].sort((one, other) => ORDER.compare(one.name, other.name)),
     (site) => site.name,
     makeSite,
     (card, site) => updateSite(card, site, status),
   );
-  const air = status.running ? "On air" : "Off air";
-  const leads = status.leads
-    ? `${status.name} leads`
-    : `${status.leader} leads, not this controller`;
-  write(byId("state"), `${air}; ${leads}`);
+  const { text, bad } = headline(status);
+  write(byId("state"), text);
+  byId("state").classList.toggle("bad", bad);
   byId("start").hidden = status.running;
   byId("stop").hidden = !status.running;
+  const stores = status.streams.some((stream) => stream.stored_by.length > 0);
+  byId("store").hidden = status.storing || !stores;
+  byId("keep").hidden = !status.storing;
   byId("log").hidden = false;
   keep(
     byId("events"),
@@ -312,6 +424,9 @@ function signOut(): void {
   byId("log").hidden = true;
   byId("start").hidden = true;
   byId("stop").hidden = true;
+  byId("store").hidden = true;
+  byId("keep").hidden = true;
+  byId("state").classList.remove("bad");
   write(byId("state"), "A token is needed");
   write(byId("refused"), token === "" ? "" : "The token was refused");
 }
@@ -322,6 +437,8 @@ async function look(): Promise<void> {
     const signedOut = reply.status === 401;
     byId("login").hidden = !signedOut;
     document.body.classList.remove("stale");
+    answered = Date.now();
+    forget();
     if (signedOut) {
       signOut();
       return;
@@ -334,10 +451,11 @@ async function look(): Promise<void> {
     show(last);
   } catch (error) {
     document.body.classList.add("stale");
-    write(
-      byId("state"),
-      `The controller does not answer; below is its last state. ${String(error)}`,
-    );
+    byId("state").classList.add("bad");
+    const since = Math.round((Date.now() - answered) / 1000);
+    const hangs = error instanceof DOMException && error.name === "TimeoutError";
+    const what = hangs ? "The controller hangs" : "The controller does not answer";
+    write(byId("state"), `${what}; below is its state ${since} s ago`);
   }
 }
 
@@ -358,6 +476,14 @@ byId("start").addEventListener("click", () => void command("start", {}, "All str
 byId("stop").addEventListener("click", () => {
   if (confirm("Take all streams off air?")) void command("stop", {}, "All streams stop");
 });
+byId("store").addEventListener(
+  "click",
+  () => void command("start-storing", {}, "All recordings begin"),
+);
+byId("keep").addEventListener(
+  "click",
+  () => void command("stop-storing", {}, "All recordings end"),
+);
 byId<HTMLFormElement>("login").addEventListener("submit", (event) => {
   event.preventDefault();
   token = byId<HTMLInputElement>("token").value.trim();
