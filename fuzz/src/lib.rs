@@ -12,7 +12,7 @@ use suiro_control::desired::Desired;
 use suiro_control::nmos::connection::{Connection, Media, Own, Side, Wanted};
 use suiro_control::nmos::door::Door as NmosDoor;
 use suiro_control::nmos::{Ask as NmosAsk, Id, Tai};
-use suiro_control::registry::Registry;
+use suiro_control::registry::{Registry, websocket};
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_layers::FlowFilter;
@@ -491,6 +491,10 @@ impl Media for Obedient {
 
     fn cancel(&mut self, _: &Id) {}
 
+    fn fits(&self, _: &Id, _: &Description) -> Result<(), String> {
+        Ok(())
+    }
+
     fn description(&self, _: &Id, _: &Wanted) -> Option<String> {
         None
     }
@@ -517,8 +521,16 @@ pub fn nmos_connection(data: &[u8]) {
     }
 }
 
-/// A request to a registry (IS-04): `METHOD PATH?QUERY` on the first line, then the body.
+/// A request to a registry (IS-04): `METHOD PATH?QUERY` on the first line, then the body. The same bytes are frames of a
+/// client's WebSocket (RFC 6455), and its key.
 pub fn nmos_registry(data: &[u8]) {
+    let mut rest = data;
+    while let Ok(Some(frame)) = websocket::parse(rest) {
+        assert!(frame.bytes > frame.payload.len() && frame.bytes <= rest.len());
+        rest = &rest[frame.bytes..];
+    }
+    let key = std::str::from_utf8(data).ok().and_then(websocket::accept);
+    assert!(key.is_none_or(|accept| accept.len() == 28));
     let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let Ok(head) = std::str::from_utf8(&data[..at]) else { return };
     let (method, place) = head.split_once(' ').unwrap_or((head, ""));

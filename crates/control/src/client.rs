@@ -7,17 +7,20 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
 use crate::net;
-use crate::nmos::{Ask, CLAIM, JSON, Reply};
+use crate::nmos::{AFTER, Ask, CLAIM, JSON, Reply};
 
+/// An activation is scheduled already (IS-05 v1.1, Scheduled Activations).
+const LOCKED: u16 = 423;
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: usize = 8 << 20;
 
@@ -145,6 +148,22 @@ impl Client {
         answer
     }
 
+    /// Asks a Connection API to change what is staged. If another program has scheduled an activation, that one is cancelled, and
+    /// the command given again.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn command(&mut self, ask: &Ask, within: StdDuration) -> Result<Reply, ClientError> {
+        let reply = self.ask(ask, within).await?;
+        if reply.status != LOCKED {
+            return Ok(reply);
+        }
+        let cancel = json!({ "activation": { "mode": null } });
+        let cancel = Ask { claim: ask.claim.clone(), ..Ask::json("PATCH", &ask.path, &cancel) };
+        let cancelled = self.ask(&cancel, within).await?;
+        if cancelled.status < 300 { self.ask(ask, within).await } else { Ok(cancelled) }
+    }
+
     async fn exchange(&mut self, ask: &Ask) -> Result<Reply, ClientError> {
         let base = self.base.clone();
         let http = |cause| ClientError::Http { base: base.clone(), cause };
@@ -177,8 +196,14 @@ impl Client {
         if let Some(kind) = &ask.content_type {
             request = request.header(CONTENT_TYPE, kind);
         }
-        if let Some(claim) = &ask.claim {
-            request = request.header(CLAIM, claim);
+        if ask.method != "GET" && ask.method != "HEAD" {
+            // Also of an empty body (IS-04 v1.3, Heartbeating; RFC 9110 §8.6).
+            request = request.header(CONTENT_LENGTH, ask.body.len());
+        }
+        for (name, value) in [(CLAIM, &ask.claim), (AFTER, &ask.after)] {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
         }
         if let Some(token) = &self.manners.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));

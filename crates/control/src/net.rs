@@ -9,7 +9,7 @@ use std::time::{Duration as StdDuration, SystemTime};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use suiro_kernel_clock as kernel;
 use suiro_outside::file;
 use suiro_units::Time;
@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::nmos::Tai;
 
+/// BCP-003-01, TLS: 1.2 shall be supported, 1.3 should be.
+const VERSIONS: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
 /// Longest file of certificates or a token, in bytes.
 const FILE_MAX: u64 = 256 << 10;
 
@@ -143,7 +145,7 @@ pub fn server_tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, N
     let private = private.map_err(|error| damaged(key, error))?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(VERSIONS)
         .map_err(|error| damaged(certificate, error))?;
     let config =
         builder.with_no_client_auth().with_single_cert(certificates(certificate)?, private);
@@ -161,7 +163,62 @@ pub fn client_tls(authority: &Path) -> Result<Arc<ClientConfig>, NetError> {
     }
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(VERSIONS)
         .map_err(|error| damaged(authority, error))?;
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::ServerName;
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+    use super::*;
+
+    /// A certificate as the guide's command makes it: signed by itself, and of no authority.
+    fn certificate(folder: &Path, ca: rcgen::IsCa) -> [PathBuf; 2] {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["192.0.2.1".to_owned()]).unwrap();
+        params.is_ca = ca;
+        let own = params.self_signed(&key).unwrap();
+        let files = ["certificate.pem", "key.pem"].map(|name| folder.join(name));
+        std::fs::write(&files[0], own.pem()).unwrap();
+        std::fs::write(&files[1], key.serialize_pem()).unwrap();
+        files
+    }
+
+    /// The version that both agree on, or why the client refuses.
+    async fn agreed(
+        files: &[PathBuf; 2],
+        only: &'static SupportedProtocolVersion,
+    ) -> Result<Option<rustls::ProtocolVersion>, String> {
+        let server = server_tls(&files[0], &files[1]).unwrap();
+        let mut roots = RootCertStore::empty();
+        certificates(&files[0]).unwrap().into_iter().for_each(|own| roots.add(own).unwrap());
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let client = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[only]);
+        let client = client.unwrap().with_root_certificates(roots).with_no_client_auth();
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let name = ServerName::try_from("192.0.2.1").unwrap();
+        let connecting = TlsConnector::from(Arc::new(client)).connect(name, near);
+        let (accepted, connected) = tokio::join!(TlsAcceptor::from(server).accept(far), connecting);
+        drop(accepted);
+        let connected = connected.map_err(|error| error.to_string())?;
+        Ok(connected.get_ref().1.protocol_version())
+    }
+
+    #[tokio::test]
+    async fn the_guides_certificate_is_accepted_over_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = certificate(folder.path(), rcgen::IsCa::ExplicitNoCa);
+        for version in VERSIONS {
+            assert_eq!(agreed(&files, version).await, Ok(Some(version.version)));
+        }
+        client_tls(&files[0]).unwrap();
+        // One that is an authority itself is no server's: the guide's command must say so.
+        let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let files = certificate(folder.path(), authority);
+        let refused = agreed(&files, VERSIONS[0]).await.unwrap_err();
+        assert!(refused.contains("CaUsedAsEndEntity"), "{refused}");
+    }
 }

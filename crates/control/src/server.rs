@@ -10,7 +10,11 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use rustls::ServerConfig;
 use suiro_serving::{Limits, desk};
@@ -19,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::nmos::{Ask, BODY_MAX, CLAIM, Reply};
+use crate::nmos::{AFTER, Ask, BODY_MAX, CLAIM, Reply};
 
 /// Requests that wait at most; more are refused.
 const WAITING_MAX: usize = 256;
@@ -36,6 +40,7 @@ pub type Waiting = suiro_serving::desk::Waiting<Ask, Reply>;
 /// A server that runs next to the loop that answers its requests.
 pub struct Serving {
     asked: mpsc::Receiver<Waiting>,
+    upgraded: mpsc::Receiver<Upgraded>,
     over: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -44,9 +49,19 @@ impl Serving {
     /// Begins to serve.
     pub fn begin(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
         let (desk, asked) = mpsc::channel(WAITING_MAX);
+        let (upgrades, upgraded) = mpsc::channel(WAITING_MAX);
         let (over, ended) = oneshot::channel();
+        let desk = Desk { asks: desk, upgrades, sending: Sending::default() };
         let task = tokio::spawn(run(listener, tls, desk, async { drop(ended.await) }));
-        Self { asked, over, task }
+        Self { asked, upgraded, over, task }
+    }
+
+    /// The next request, or connection that was answered with 101.
+    pub async fn either(&mut self) -> Option<Next> {
+        tokio::select! {
+            waiting = self.asked.recv() => waiting.map(|waiting| Next::Request(Box::new(waiting))),
+            Some(upgraded) = self.upgraded.recv() => Some(Next::Upgraded(upgraded)),
+        }
     }
 
     /// The next request; `None` if the server has ended.
@@ -61,17 +76,38 @@ impl Serving {
     }
 }
 
+/// A connection that was answered with 101: the path of the request, and the connection when the answer is sent.
+pub struct Upgraded {
+    /// The path.
+    pub path: String,
+    /// The connection.
+    pub connection: OnUpgrade,
+}
+
+/// What a server has to do next.
+pub enum Next {
+    /// A request waits for its reply.
+    Request(Box<Waiting>),
+    /// A connection changes its protocol.
+    Upgraded(Upgraded),
+}
+
+/// Where requests go. Its clones are the same.
+#[derive(Clone)]
+struct Desk {
+    asks: mpsc::Sender<Waiting>,
+    upgrades: mpsc::Sender<Upgraded>,
+    sending: Sending,
+}
+
 /// Serves until `stop` is ready. Every request goes to `desk`.
 async fn run(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
-    desk: mpsc::Sender<Waiting>,
+    desk: Desk,
     stop: impl Future<Output = ()>,
 ) {
-    let sending = Sending::default();
-    let respond = move |_: SocketAddr, request: Request<Incoming>| {
-        respond(desk.clone(), sending.clone(), request)
-    };
+    let respond = move |_: SocketAddr, request: Request<Incoming>| respond(desk.clone(), request);
     let nobody: Option<()> = None;
     let served: Result<(), Infallible> = match tls {
         None => suiro_serving::run(listener, LIMITS, nobody, respond, stop).await,
@@ -90,18 +126,36 @@ async fn run(
     let Ok(()) = served;
 }
 
-async fn respond(
-    desk: mpsc::Sender<Waiting>,
-    sending: Sending,
-    request: Request<Incoming>,
-) -> Response<Full<Bytes>> {
+async fn respond(desk: Desk, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
     let head = request.method() == hyper::Method::HEAD;
+    let upgrade = is_upgrade(&request)
+        .then(|| (request.uri().path().to_owned(), hyper::upgrade::on(&mut request)));
     let reply = match tokio::time::timeout(PATIENCE, read(request)).await {
-        Ok(Ok(ask)) => forward(&desk, ask).await,
+        Ok(Ok(ask)) => forward(&desk.asks, ask).await,
         Ok(Err(reply)) => reply,
         Err(_) => Reply::refusal(408, "the body took longer than 5 s"),
     };
-    response(reply, head, &sending)
+    let reply = match (reply.status, upgrade) {
+        (101, Some((path, connection))) => {
+            match desk.upgrades.try_send(Upgraded { path, connection }) {
+                Ok(()) => reply,
+                Err(_) => {
+                    Reply::refusal(503, "too many connections change their protocol; try again")
+                }
+            }
+        }
+        _ => reply,
+    };
+    response(reply, head, &desk.sending)
+}
+
+/// Whether a request wants a WebSocket of version 13 (RFC 6455 §4.2.1).
+fn is_upgrade(request: &Request<Incoming>) -> bool {
+    let has = |name: HeaderName, wanted: &str| {
+        let value: Option<&HeaderValue> = request.headers().get(name);
+        value.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(wanted.as_bytes()))
+    };
+    has(UPGRADE, "websocket") && has(SEC_WEBSOCKET_VERSION, "13")
 }
 
 /// How many bytes of replies are being sent. Its clones are the same.
@@ -143,6 +197,7 @@ async fn forward(desk: &mpsc::Sender<Waiting>, ask: Ask) -> Reply {
 }
 
 async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
+    let upgrade = is_upgrade(&request);
     let (head, body) = request.into_parts();
     let text = |name: HeaderName| {
         let value: Option<&HeaderValue> = head.headers.get(name);
@@ -159,6 +214,8 @@ async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
         authorization: text(AUTHORIZATION),
         host: text(HOST),
         origin: text(ORIGIN),
+        upgrade: text(SEC_WEBSOCKET_KEY).filter(|_| upgrade),
+        after: text(HeaderName::from_static(AFTER)),
         claim: text(HeaderName::from_static(CLAIM)),
         body: body.to_bytes().to_vec(),
     })
@@ -180,6 +237,10 @@ fn response(mut reply: Reply, head: bool, sending: &Sending) -> Response<Full<By
         ("access-control-allow-origin", "*".to_owned()),
         ("access-control-allow-methods", "GET, PUT, POST, PATCH, HEAD, OPTIONS, DELETE".to_owned()),
         ("access-control-allow-headers", "Content-Type, Accept, Authorization".to_owned()),
+        (
+            "access-control-expose-headers",
+            "Link, Location, X-Paging-Limit, X-Paging-Since, X-Paging-Until".to_owned(),
+        ),
         ("access-control-max-age", "3600".to_owned()),
         ("x-content-type-options", "nosniff".to_owned()),
     ];

@@ -178,7 +178,8 @@ where
         let task = connections.spawn(async move {
             if let Ok(stream) = secure(stream).await {
                 let stream = TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT));
-                drop(server.serve_connection(stream, handler).await);
+                // Whoever answers with 101 has the connection from then on, and bounds those.
+                drop(server.serve_connection(stream, handler).with_upgrades().await);
             }
             drop((kept, counted, accepted));
         });

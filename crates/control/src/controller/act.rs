@@ -80,8 +80,9 @@ impl Control {
                 return;
             }
         }
-        let step = self.next_step();
+        let mut step = self.next_step();
         self.urgent = false;
+        step.changes.retain(|change| self.refusals.allows(change, now));
         self.absent.retain(|node, _| step.absent.contains(node));
         for node in &step.absent {
             let since = *self.absent.entry(node.clone()).or_insert(now);
@@ -149,6 +150,7 @@ impl Control {
             nodes.for_each(|node| self.faults.forget(node));
             match refused {
                 None => {
+                    self.refusals.accepted(&change);
                     self.done.changes += 1;
                     self.note(
                         "done",
@@ -159,7 +161,9 @@ impl Control {
                 }
                 Some(reason) => {
                     self.done.refused += 1;
-                    self.note("refused", Some(change.stream), change.on.as_deref(), &reason);
+                    if self.refusals.refused(&change, &reason, self.settled) {
+                        self.note("refused", Some(change.stream), change.on.as_deref(), &reason);
+                    }
                 }
             }
         }
@@ -205,11 +209,13 @@ fn seen(status: &Status) -> Seen {
     let scheduled = |own: Option<(bool, u64)>| own.map(|(on, at)| (on, Tai::from_nanos(at)));
     let sender = |lane: &node::LaneStatus| {
         let to = lane.to.into_iter().collect();
-        (lane.stream, Lane { on: lane.on, to, scheduled: scheduled(lane.scheduled) })
+        let scheduled = scheduled(lane.scheduled);
+        (lane.stream, Lane { on: lane.on, to, scheduled, disputed: false })
     };
     let receiver = |lane: &node::ReceiverStatus| {
         let to = lane.from.clone();
-        (lane.stream, Lane { on: lane.on, to, scheduled: scheduled(lane.scheduled) })
+        let scheduled = scheduled(lane.scheduled);
+        (lane.stream, Lane { on: lane.on, to, scheduled, disputed: false })
     };
     // A lane whose ring is being filled would start later than the others.
     let ready = |phase: &str| matches!(phase, "standby" | "running");

@@ -58,18 +58,14 @@ async fn one(change: &Change, at: Tai, nodes: &Nodes) -> Result<(), String> {
     if let Some(node) = &change.on {
         let mut body = activation(true, at);
         body["transport_params"] = legs(change);
-        nodes.tell(node, what, &body).await?;
+        // It tells the others to stop: this command does all of it, or nothing.
+        let after =
+            change.off.iter().map(|off| nodes.staged(off, what)).collect::<Result<Vec<_>, _>>()?;
+        let after = Some(after.join(" ")).filter(|after| !after.is_empty());
+        return nodes.tell(node, what, &body, after).await;
     }
     for node in &change.off {
-        let told = nodes.tell(node, what, &activation(false, at)).await;
-        if let (Err(reason), Some(new)) = (told, &change.on) {
-            // Two senders of one stream would be worse than the old one alone.
-            let cancel = json!({ "activation": { "mode": null }, "master_enable": false });
-            let undone = nodes.tell(new, what, &cancel).await;
-            let undone =
-                undone.err().map(|error| format!(", and {new} could not be commanded: {error}"));
-            return Err(format!("{reason}{}", undone.unwrap_or_default()));
-        }
+        nodes.tell(node, what, &activation(false, at), None).await?;
     }
     Ok(())
 }
@@ -99,20 +95,34 @@ fn activation(enabled: bool, at: Tai) -> Value {
     })
 }
 
+/// The path of what is staged for a stream at a node.
+fn staged(node: &str, side: Side, stream: u32) -> String {
+    let id = resources::connection(node, side, stream);
+    format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural())
+}
+
 impl Nodes {
+    fn place(&self, node: &str) -> Result<&Base, String> {
+        self.places.get(node).ok_or_else(|| format!("{node}: its address is not known"))
+    }
+
+    /// The URL of what is staged for a stream at a node.
+    fn staged(&self, node: &str, (side, stream): (Side, u32)) -> Result<String, String> {
+        Ok(format!("{}{}", self.place(node)?, staged(node, side, stream)))
+    }
+
     async fn tell(
         &self,
         node: &str,
         (side, stream): (Side, u32),
         body: &Value,
+        after: Option<String>,
     ) -> Result<(), String> {
-        let base = self.places.get(node);
-        let base = base.ok_or_else(|| format!("{node}: its address is not known"))?;
-        let id = resources::connection(node, side, stream);
-        let path = format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural());
-        let ask = Ask { claim: self.claim.clone(), ..Ask::json("PATCH", &path, body) };
-        let mut client = Client::new(base.clone(), self.manners.clone());
-        match client.ask(&ask, PATIENCE).await {
+        let base = self.place(node)?;
+        let path = staged(node, side, stream);
+        let ask = Ask { claim: self.claim.clone(), after, ..Ask::json("PATCH", &path, body) };
+        let answer = Client::new(base.clone(), self.manners.clone()).command(&ask, PATIENCE).await;
+        match answer {
             Ok(reply) if reply.status < 300 => Ok(()),
             Ok(reply) => Err(format!("{node}: {} (status {})", reply.reason(), reply.status)),
             Err(error) => Err(format!("{node}: {error}")),

@@ -42,11 +42,29 @@ impl Control {
                 self.apart.insert(node.to_owned(), reason);
             }
             None => {
+                self.note_clock_set(node, status);
                 if self.apart.remove(node).is_some() {
                     self.note("well", None, Some(node), "its clock is this controller's again");
                 }
             }
         }
+    }
+}
+
+impl Control {
+    /// Reports that a node's clock was set while it ran.
+    fn note_clock_set(&mut self, node: &str, status: &Status) {
+        let before = self.seen.get(node).map_or(0, |(_, seen)| seen.clock_set_ns);
+        if status.clock_set_ns == 0 || before != 0 {
+            return;
+        }
+        let by = Duration::from_nanos(status.clock_set_ns.unsigned_abs());
+        let word = if status.clock_set_ns > 0 { "forward" } else { "back" };
+        let detail = format!(
+            "its TAI was set {word} by {by} after it began; its streams keep the time before, and their timestamps differ from \
+             those of nodes that begin later; start it again when it sends nothing"
+        );
+        self.note("clock", None, Some(node), &detail);
     }
 }
 

@@ -8,25 +8,38 @@ use tokio::sync::mpsc;
 
 use crate::client::{Base, Client, Manners};
 use crate::desired::NODES_MAX;
-use crate::nmos::Ask;
+use crate::nmos::{Ask, resources};
 
 /// How long the registry may take.
 const PATIENCE: StdDuration = StdDuration::from_secs(2);
 
-/// Asks the registry periodically, and sends the addresses of nodes by their labels, or `None` if there was no answer.
+/// What a registry says of nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The addresses of nodes, by their labels.
+    pub places: BTreeMap<String, Base>,
+    /// Nodes that have the label of another one: the label, and the identifier.
+    pub strangers: Vec<(String, String)>,
+}
+
+/// Asks the registry periodically, and sends what it found, or `None` if there was no answer.
 pub async fn run(
     base: Base,
     manners: Manners,
     every: StdDuration,
-    tell: mpsc::Sender<Option<BTreeMap<String, Base>>>,
+    tell: mpsc::Sender<Option<Found>>,
 ) {
     let mut client = Client::new(base, manners);
-    let ask = Ask::read("/x-nmos/query/v1.3/nodes");
+    // One page is not all of a large registry.
+    let ask = Ask {
+        query: Some(format!("paging.limit={NODES_MAX}")),
+        ..Ask::read("/x-nmos/query/v1.3/nodes")
+    };
     let mut tick = crate::net::every(every);
     loop {
         tick.tick().await;
         let found = match client.ask(&ask, PATIENCE).await {
-            Ok(reply) if reply.status == 200 => places(&reply.value()),
+            Ok(reply) if reply.status == 200 => read(&reply.value()),
             _ => None,
         };
         if tell.send(found).await.is_err() {
@@ -35,14 +48,50 @@ pub async fn run(
     }
 }
 
-/// The first endpoint of each node, by the node's label.
-fn places(nodes: &Value) -> Option<BTreeMap<String, Base>> {
-    let place = |node: &Value| {
-        let endpoint = &node["api"]["endpoints"][0];
-        let (host, port) = (endpoint["host"].as_str()?, endpoint["port"].as_u64()?);
-        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        let url = format!("{}://{host}:{port}", endpoint["protocol"].as_str()?);
-        Some((node["label"].as_str()?.to_owned(), Base::parse(&url).ok()?))
-    };
-    Some(nodes.as_array()?.iter().take(NODES_MAX).filter_map(place).collect())
+/// The first endpoint of each node. A node is who its identifier says; the label alone is anybody's to give.
+fn read(nodes: &Value) -> Option<Found> {
+    let mut found = Found::default();
+    for node in nodes.as_array()?.iter().take(NODES_MAX) {
+        let Some((label, id)) = node["label"].as_str().zip(node["id"].as_str()) else { continue };
+        if id != resources::node(label).as_str() {
+            let shown = suiro_outside::text::printable(id).chars().take(40).collect();
+            found.strangers.push((label.to_owned(), shown));
+        } else if let Some(base) = place(node) {
+            found.places.insert(label.to_owned(), base);
+        }
+    }
+    Some(found)
+}
+
+fn place(node: &Value) -> Option<Base> {
+    let endpoint = &node["api"]["endpoints"][0];
+    let (host, port) = (endpoint["host"].as_str()?, endpoint["port"].as_u64()?);
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let url = format!("{}://{host}:{port}", endpoint["protocol"].as_str()?);
+    Base::parse(&url).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_who_its_identifier_says() {
+        let node = |id: &str, port: u16| {
+            let endpoint = json!({ "host": "192.0.2.1", "port": port, "protocol": "http" });
+            json!({ "id": id, "label": "n1", "api": { "endpoints": [endpoint] } })
+        };
+        let own = resources::node("n1");
+        let other = "3b8be755-08ff-452b-b217-c9151eb21193";
+        for nodes in
+            [[node(own.as_str(), 80), node(other, 81)], [node(other, 81), node(own.as_str(), 80)]]
+        {
+            let found = read(&json!(nodes)).unwrap();
+            assert_eq!(found.places["n1"].port, 80);
+            assert_eq!(found.strangers, [("n1".to_owned(), other.to_owned())]);
+        }
+        assert_eq!(read(&json!({})), None);
+    }
 }

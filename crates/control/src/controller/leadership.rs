@@ -163,7 +163,7 @@ impl Leadership {
         let is_asked =
             |node: &&str| self.nodes.get(*node).is_some_and(|view| view.asked >= self.since);
         // One that is silent is not waited for longer than its claim could last.
-        let is_complete = watched.iter().all(|node| is_asked(node));
+        let is_complete = watched.iter().all(is_asked);
         if !is_ready || !(is_complete || now.saturating_since(first) > LEASE) {
             return Standing::Asks;
         }

@@ -7,6 +7,7 @@ mod clocks;
 mod find;
 mod leadership;
 mod lease;
+mod refusals;
 mod share;
 mod standing;
 mod watch;
@@ -23,8 +24,10 @@ use tokio::sync::{mpsc, watch as value};
 use tokio::task::{AbortHandle, JoinSet};
 
 use self::carry::Outcome;
+use self::find::Found;
 use self::leadership::{Leadership, Standing};
 use self::lease::Lease;
+use self::refusals::Refusals;
 use self::share::{Plan, Shared};
 use self::watch::{Heard, Silence};
 use crate::claim::PlanId;
@@ -48,6 +51,8 @@ const ASK_REGISTRY: StdDuration = StdDuration::from_secs(1);
 const HOOK_AFTER: Duration = Duration::from_secs(3);
 /// How often the hook runs for one node.
 const HOOK_EVERY: Duration = Duration::from_secs(30);
+/// Nodes with a label of another one that are reported at most.
+const STRANGERS_MAX: usize = 100;
 /// Events that it remembers.
 const EVENTS_MAX: usize = 200;
 
@@ -135,7 +140,7 @@ pub async fn run(
                 drop(waiting.reply.send(reply));
             }
             Some(heard) = control.heard.recv() => control.hear(heard),
-            Some(places) = found.recv() => control.found(places),
+            Some(answer) = found.recv() => control.found(answer),
             Some(outcomes) = control.carrying.join_next() => control.carried(outcomes.unwrap_or_default()),
             Some(Ok(shared)) = control.sharing.join_next() => control.shared(shared),
             _ = tick.tick() => control.turn(),
@@ -182,6 +187,8 @@ struct Control {
     /// Where nodes are, as the registry says.
     registered: BTreeMap<String, Base>,
     registry_lost: bool,
+    /// Nodes that have the label of another one, and were reported.
+    strangers: BTreeSet<(String, String)>,
     watched: BTreeMap<String, (Base, AbortHandle)>,
     tell: mpsc::Sender<Heard>,
     heard: mpsc::Receiver<Heard>,
@@ -191,6 +198,7 @@ struct Control {
     faults: Faults,
     faulty: BTreeMap<String, Fault>,
     carrying: JoinSet<Vec<Outcome>>,
+    refusals: Refusals,
     /// Whether the next step is for a faulty node.
     urgent: bool,
     /// What was seen before this time is older than the last step.
@@ -232,6 +240,7 @@ impl Control {
             unshared: BTreeSet::new(),
             registered: BTreeMap::new(),
             registry_lost: false,
+            strangers: BTreeSet::new(),
             watched: BTreeMap::new(),
             tell,
             heard,
@@ -240,6 +249,7 @@ impl Control {
             faults: Faults::default(),
             faulty: BTreeMap::new(),
             carrying: JoinSet::new(),
+            refusals: Refusals::default(),
             urgent: false,
             settled: Time::ZERO,
             looked: None,
@@ -359,9 +369,20 @@ impl Control {
     }
 
     /// What the registry said; `None`: nothing.
-    fn found(&mut self, places: Option<BTreeMap<String, Base>>) {
-        match places {
-            Some(places) => {
+    fn found(&mut self, found: Option<Found>) {
+        match found {
+            Some(Found { places, strangers }) => {
+                for (label, id) in strangers {
+                    let is_news = self.desired.nodes.contains_key(&label)
+                        && self.strangers.len() < STRANGERS_MAX
+                        && self.strangers.insert((label.clone(), id.clone()));
+                    if is_news {
+                        let detail = format!(
+                            "another node with this label is registered, with the identifier {id}: it is not used"
+                        );
+                        self.note("refused", None, Some(&label), &detail);
+                    }
+                }
                 if std::mem::take(&mut self.registry_lost) {
                     self.note("registry", None, None, "it answers again");
                 }

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use suiro_units::Duration;
 
+/// The header with what a node stops when it starts: URLs with spaces between them.
+pub const AFTER: &str = "x-suiro-after";
 /// The header with a controller's claim.
 pub const CLAIM: &str = "x-suiro-claim";
 /// Longest body of a request that is read, in bytes.
@@ -136,6 +138,10 @@ pub struct Ask {
     pub origin: Option<String>,
     /// `X-Suiro-Claim`, as it came: the claim of the controller that commands ([`crate::claim::Claim`]).
     pub claim: Option<String>,
+    /// `X-Suiro-After`, as it came: the senders or receivers that a node must stop when it starts ([`crate::node`]).
+    pub after: Option<String>,
+    /// `Sec-WebSocket-Key` of a request to become a WebSocket of version 13.
+    pub upgrade: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }

@@ -108,7 +108,7 @@ impl About {
 
     /// The identifier of the node.
     pub fn node(&self) -> Id {
-        self.id("node")
+        node(&self.name)
     }
 
     /// The identifier of its device.
@@ -257,7 +257,7 @@ impl About {
                 "transport": "urn:x-nmos:transport:rtp",
                 "device_id": self.device().as_str(),
                 "manifest_href": self.href(&path),
-                "interface_bindings": self.bindings(),
+                "interface_bindings": self.bindings(connection),
                 "subscription": {
                     "receiver_id": peer(connection),
                     "active": connection.is_active(),
@@ -275,7 +275,7 @@ impl About {
                 "format": "urn:x-nmos:format:video",
                 "transport": "urn:x-nmos:transport:rtp",
                 "device_id": self.device().as_str(),
-                "interface_bindings": self.bindings(),
+                "interface_bindings": self.bindings(connection),
                 "caps": { "media_types": ["video/raw"] },
                 "subscription": {
                     "sender_id": peer(connection),
@@ -285,8 +285,11 @@ impl About {
         )
     }
 
-    fn bindings(&self) -> Vec<&str> {
-        self.interfaces.iter().map(|own| own.name.as_str()).collect()
+    /// The interface of each leg (IS-04 v1.3, Nodes: interface bindings); further legs share the last one.
+    fn bindings(&self, connection: &Connection) -> Vec<&str> {
+        let last = self.interfaces.last();
+        let all = self.interfaces.iter().chain(std::iter::repeat_with(|| last).flatten());
+        all.take(connection.legs()).map(|own| own.name.as_str()).collect()
     }
 }
 
@@ -298,6 +301,11 @@ fn peer(connection: &Connection) -> Option<&str> {
 /// The identifier of something of a node.
 fn id(node: &str, of: &str) -> Id {
     Id::named(&format!("suiro/{node}/{of}"))
+}
+
+/// The identifier of the node with this name.
+pub fn node(name: &str) -> Id {
+    id(name, "node")
 }
 
 /// The identifier of what sends or receives a stream on a node.

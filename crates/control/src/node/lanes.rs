@@ -3,7 +3,7 @@
 //! receiver: from its activation on it receives, and writes a store.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use suiro_uncompressed::Geometry;
@@ -11,8 +11,8 @@ use suiro_uncompressed::live::{
     Accepted, At, Leg, Order, Receiver, ReceiverChange, ReceiverLane, Refusal, Sender,
     SenderChange, SenderLane, Storing,
 };
-use suiro_uncompressed::packet::{Format, IP_UDP_BYTES, PAYLOAD_TYPE};
-use suiro_uncompressed::sdp::Description;
+use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE};
+use suiro_uncompressed::sdp::{self, Description};
 use suiro_uncompressed::socket::Route;
 use suiro_units::Duration;
 
@@ -20,8 +20,13 @@ use crate::net;
 use crate::nmos::connection::{Media, Side, Wanted};
 use crate::nmos::{Id, Tai};
 
+/// The port of streams that nobody gives one (IS-05 v1.1, RTP).
+const PORT: u16 = 5004;
 /// Hops that packets may take.
 const TTL: u8 = 16;
+
+/// How far the clock must be set until the lanes' time is another one: clocks of nodes may differ by as much.
+const STEP_MIN: Duration = Duration::from_millis(500);
 
 /// The lanes, and what was ordered of them.
 pub(super) struct Lanes {
@@ -31,6 +36,8 @@ pub(super) struct Lanes {
     pub receiver: Option<Receiver>,
     /// How packets are formatted, their frames, and the largest packet.
     pub what: (Format, Geometry, u32),
+    /// The hardware address of the interface that streams leave by.
+    pub mac: Option<[u8; 6]>,
     /// How many streams may be sent at a time.
     pub capacity: u32,
     /// The folders of stores, by the number of the stream.
@@ -48,12 +55,14 @@ pub(super) struct Lane {
     on: bool,
     /// Whether it was on before the order that is scheduled, and that order's time.
     scheduled: Option<(bool, Tai)>,
+    /// When it was last given an order: descriptions of its stream are numbered by that.
+    ordered: Tai,
 }
 
 impl Lane {
     /// One that is off.
     pub const fn new(side: Side, number: u32) -> Self {
-        Self { side, number, on: false, scheduled: None }
+        Self { side, number, on: false, scheduled: None, ordered: Tai::from_nanos(1) }
     }
 }
 
@@ -88,6 +97,32 @@ impl Lanes {
         (net::tai(), sending.max(receiving).unwrap_or(Duration::ZERO))
     }
 
+    /// How far the kernel's TAI was set since the lanes began, in nanoseconds. They keep the time that they began with, so that
+    /// no stream jumps; a step that is smaller than [`STEP_MIN`] counts as none.
+    pub fn clock_set_ns(&self) -> i64 {
+        let sender = self.sender.as_ref().map(Sender::tai);
+        let Some(own) = sender.or_else(|| self.receiver.as_ref().map(Receiver::tai)) else {
+            return 0;
+        };
+        let step = net::tai().as_nanos().wrapping_sub(own.as_nanos()).cast_signed();
+        if step.unsigned_abs() < STEP_MIN.as_nanos() { 0 } else { step }
+    }
+
+    /// The lanes' time of a time.
+    fn boundary(&self, at: Option<Tai>) -> At {
+        let step = self.clock_set_ns();
+        let own = |at: Tai| Duration::from_nanos(at.as_nanos().saturating_add_signed(-step));
+        at.map_or(At::Next, |at| At::Tai(own(at)))
+    }
+
+    /// When an order takes effect, or why it is refused.
+    fn accepted(&self, answer: Result<Accepted, Refusal>) -> Result<Option<Tai>, String> {
+        let accepted = answer.map_err(|refusal| refusal.to_string())?;
+        let step = self.clock_set_ns();
+        let told = |own: Duration| Tai::from_nanos(own.as_nanos().saturating_add_signed(step));
+        Ok(accepted.tai.map(told))
+    }
+
     fn order(
         &self,
         number: u32,
@@ -95,7 +130,7 @@ impl Lanes {
         change: SenderChange,
     ) -> Result<Option<Tai>, String> {
         let sender = self.sender.as_ref().ok_or("this node sends nothing")?;
-        accepted(sender.order(&Order::one(boundary(at), number, change)))
+        self.accepted(sender.order(&Order::one(self.boundary(at), number, change)))
     }
 
     fn order_receiver(
@@ -105,7 +140,7 @@ impl Lanes {
         change: ReceiverChange,
     ) -> Result<Option<Tai>, String> {
         let receiver = self.receiver.as_ref().ok_or("this node stores nothing")?;
-        accepted(receiver.order(&Order::one(boundary(at), number, change)))
+        self.accepted(receiver.order(&Order::one(self.boundary(at), number, change)))
     }
 
     /// Brings a sender to a state.
@@ -166,16 +201,6 @@ fn recording(folder: &Path, stream: u32, at: Tai) -> PathBuf {
     folder.join(format!("stream-{stream}-{}.frames", at.as_nanos()))
 }
 
-/// When an order takes effect, or why it is refused.
-fn accepted(answer: Result<Accepted, Refusal>) -> Result<Option<Tai>, String> {
-    let accepted = answer.map_err(|refusal| refusal.to_string())?;
-    Ok(accepted.tai.map(|tai| Tai::from_nanos(tai.as_nanos())))
-}
-
-fn boundary(at: Option<Tai>) -> At {
-    at.map_or(At::Next, |at| At::Tai(Duration::from_nanos(at.as_nanos())))
-}
-
 impl Media for Lanes {
     fn activate(
         &mut self,
@@ -191,7 +216,8 @@ impl Media for Lanes {
         };
         let done = done.unwrap_or(now);
         let scheduled = at.map(|_| (lane.on, done));
-        self.lanes.insert(id.clone(), Lane { on: wanted.enabled, scheduled, ..lane });
+        let ordered = now.max(lane.ordered.after(Duration::from_nanos(1)));
+        self.lanes.insert(id.clone(), Lane { on: wanted.enabled, scheduled, ordered, ..lane });
         Ok(done)
     }
 
@@ -220,20 +246,40 @@ impl Media for Lanes {
         let leg =
             wanted.legs.iter().find(|leg| leg.enabled).filter(|_| format == Format::St2110)?;
         let lane = self.lanes.get(id)?;
+        let layout = Layout::new(format, &geometry, packet_bytes).ok()?;
+        let path = |leg: &crate::nmos::connection::Leg| {
+            let (source, destination) = (Some(leg.interface), leg.destination?);
+            Some(sdp::Path { source, destination, port: leg.port, ttl: TTL })
+        };
         let description = Description {
             name: crate::nmos::resources::label(lane.number),
             session: u64::from(lane.number) + 1,
-            version: 1,
-            source: Some(leg.interface),
-            mac: None,
-            destination: leg.destination?,
-            port: leg.port,
-            ttl: TTL,
+            version: lane.ordered.as_nanos(),
+            origin: Some(leg.interface),
+            mac: self.mac,
+            path: path(leg)?,
+            twin: None,
             payload_type: PAYLOAD_TYPE,
             geometry,
-            datagram_bytes: packet_bytes.saturating_sub(IP_UDP_BYTES),
+            datagram_bytes: layout.datagram_bytes() as u32,
         };
         Some(description.to_string())
+    }
+
+    fn fits(&self, id: &Id, description: &Description) -> Result<(), String> {
+        let (format, geometry, _) = self.what;
+        if !self.lanes.contains_key(id) || format != Format::St2110 {
+            return Err("this receiver takes no streams that are described".to_owned());
+        }
+        if description.geometry != geometry {
+            let found = description.geometry;
+            return Err(format!("expected frames of {geometry}, found {found}"));
+        }
+        if description.payload_type != PAYLOAD_TYPE {
+            let found = description.payload_type;
+            return Err(format!("expected the payload type {PAYLOAD_TYPE}, found {found}"));
+        }
+        Ok(())
     }
 }
 
@@ -255,7 +301,23 @@ fn legs(wanted: &Wanted) -> Vec<Leg> {
         interface: leg.interface,
         source: leg.source,
     };
-    enabled.map(leg).collect()
+    // Two legs at one address receive the same packets.
+    let mut all: Vec<Leg> = Vec::new();
+    for leg in enabled.map(leg) {
+        if !all.iter().any(|other| (other.address, other.interface) == (leg.address, leg.interface))
+        {
+            all.push(leg);
+        }
+    }
+    all
+}
+
+/// Where a stream goes if nobody says: a group of its own, made of the sender's identifier, in the organisation's scope
+/// (RFC 2365 §6.2).
+pub(super) fn default_group(id: &Id) -> SocketAddrV4 {
+    let digits = id.as_str().get(..6).unwrap_or_default();
+    let [_, scope, high, low] = u32::from_str_radix(digits, 16).unwrap_or_default().to_be_bytes();
+    SocketAddrV4::new(Ipv4Addr::new(239, 192 | scope & 3, high, low), PORT)
 }
 
 /// The number of frames that a lane sent late or left out.

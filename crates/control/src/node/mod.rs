@@ -1,6 +1,7 @@
 //! A running node: lanes that obey, the APIs that command them, and its registration.
 
 mod command;
+mod handover;
 mod lanes;
 mod lead;
 mod register;
@@ -23,9 +24,11 @@ use suiro_uncompressed::{Geometry, node as streams, reader};
 use suiro_units::{Bytes, Duration, Time};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 pub use status::{LaneStatus, ReceiverStatus, Status};
 
+use self::handover::Handover;
 use self::lanes::{Lane, Lanes};
 use self::lead::Lead;
 use crate::client::{Base, Manners};
@@ -52,7 +55,7 @@ pub struct Outlet {
     pub stream: u32,
     /// Its frames.
     pub source: streams::Source,
-    /// Where it goes if the Connection API says `auto`.
+    /// Where it goes if the Connection API says `auto`; `None`: to a group that its node chooses.
     pub to: Option<SocketAddrV4>,
 }
 
@@ -182,6 +185,10 @@ pub async fn run(
         let changed = tokio::select! {
             () = &mut stop => break,
             Some(waiting) = serving.next() => running.serve(waiting),
+            Some(Ok(handover)) = running.handing.join_next() => {
+                running.handed_over(handover);
+                Vec::new()
+            }
             Some(reason) = refused.recv() => {
                 let detail = format!("by the registry: {reason}");
                 running.journal.note("refused", None, None, &detail);
@@ -213,8 +220,13 @@ struct Running {
     events: Vec<(Side, Events)>,
     /// Which controller it obeys.
     lead: Lead,
+    /// Commands that wait for other nodes to stop, and how those are approached.
+    handing: JoinSet<Handover>,
+    manners: Manners,
     journal: Journal,
     rings: Option<Writer<UncompressedRingRow>>,
+    /// The first row that could not be written.
+    failed: Option<RecordError>,
     recorded: Time,
     sent: Vec<u64>,
     frame_bytes: usize,
@@ -237,12 +249,11 @@ impl Running {
             events.push((Side::Receiver, told));
             Some(receiver)
         };
-        let about = about(spec, local, place);
+        let about = about(spec, local, place)?;
         let outgoing = |outlet: &Outlet| {
-            let own = Own {
-                interfaces: vec![spec.address],
-                destinations: outlet.to.into_iter().collect(),
-            };
+            let id = about.connection(Side::Sender, outlet.stream);
+            let to = outlet.to.unwrap_or_else(|| lanes::default_group(&id));
+            let own = Own { interfaces: vec![spec.address], destinations: vec![to] };
             (Outgoing { stream: outlet.stream, geometry: spec.geometry }, own)
         };
         let incoming = |inlet: &Inlet| {
@@ -260,6 +271,7 @@ impl Running {
             sender,
             receiver,
             what: (spec.format, spec.geometry, spec.packet_bytes),
+            mac: Some(about.interfaces[0].mac).filter(|mac| *mac != [0; 6]),
             capacity: spec.capacity,
             folders: spec.inlets.iter().map(|own| (own.stream, own.folder.clone())).collect(),
             lanes: sending.chain(storing).map(lane).collect(),
@@ -270,8 +282,11 @@ impl Running {
             lanes,
             events,
             lead: Lead::default(),
+            handing: JoinSet::new(),
+            manners: spec.manners.clone(),
             journal: Journal::create(log)?,
             rings,
+            failed: None,
             recorded: net::monotonic(),
             sent: vec![0; spec.outlets.len()],
             frame_bytes: spec.geometry.frame_bytes(),
@@ -282,8 +297,14 @@ impl Running {
         let before: Vec<_> =
             self.node.connections().map(|(_, own)| (own.id().clone(), own.changed())).collect();
         let reply = self.answer(&waiting.ask);
-        // Who asked may have gone.
-        drop(waiting.reply.send(reply));
+        let hands_over =
+            waiting.ask.after.is_some() && waiting.ask.claim.is_some() && reply.status == 202;
+        if hands_over && self.handing.len() < handover::WAITING_MAX {
+            self.handing.spawn(handover::hand_over(waiting, reply, self.manners.clone()));
+        } else {
+            // Who asked may have gone.
+            drop(waiting.reply.send(reply));
+        }
         let changed = before
             .into_iter()
             .filter(|(id, at)| self.node.connection(id).is_some_and(|own| own.changed() != *at));
@@ -302,7 +323,7 @@ impl Running {
             self.heard(side, &event, &mut changed)?;
         }
         if net::monotonic().saturating_since(self.recorded) >= Duration::from_secs(1) {
-            self.record()?;
+            self.record();
         }
         Ok(changed)
     }
@@ -350,17 +371,17 @@ impl Running {
         Ok(())
     }
 
-    fn record(&mut self) -> Result<(), NodeError> {
+    fn record(&mut self) {
         let now = net::monotonic();
         let span = now.saturating_since(self.recorded).as_secs_f64();
         self.recorded = now;
-        let Some(rings) = &mut self.rings else { return Ok(()) };
+        let Some(rings) = &mut self.rings else { return };
         for (lane, before) in self.lanes.senders().iter().zip(&mut self.sent) {
             let sent = lane.counts.frames;
             let new = sent.saturating_sub(std::mem::replace(before, sent));
             let Some(ring) = lane.ring.filter(|_| lane.phase == Phase::Running) else { continue };
             let signed = u64::cast_signed;
-            rings.push(UncompressedRingRow {
+            let written = rings.push(UncompressedRingRow {
                 t_ns: self.journal.t_ns(now),
                 endpoint: self.journal.endpoint(),
                 stream: lane.number.into(),
@@ -373,9 +394,12 @@ impl Running {
                 repeats: 0,
                 sent_frames: signed(sent),
                 repeated_frames: signed(ring.repeats),
-            })?;
+            });
+            if let Err(error) = written {
+                // The streams matter more than their records: it ends with this error, later.
+                self.failed.get_or_insert(error);
+            }
         }
-        Ok(())
     }
 
     /// Notes that a recording is closed, if that is what happened.
@@ -399,6 +423,7 @@ impl Running {
         }
         self.journal.close()?;
         self.rings.map(Writer::close).transpose()?;
+        self.failed.map_or(Ok(()), Err)?;
         let of = |lane: &suiro_uncompressed::live::SenderLane| {
             (lane.number, lane.counts.frames, lane.ring.map_or(0, |ring| ring.repeats))
         };
@@ -450,15 +475,22 @@ fn receiver(spec: &Spec) -> Result<(Receiver, Events), NodeError> {
     Ok(Receiver::start(ReceiverConfig { lanes, buffer_bytes, verify, cpu: None, frames })?)
 }
 
-fn about(spec: &Spec, local: SocketAddr, place: &Place) -> About {
-    About {
+fn about(spec: &Spec, local: SocketAddr, place: &Place) -> Result<About, NodeError> {
+    let found =
+        suiro_uncompressed::socket::Interface::with(spec.address).map_err(streams::Error::from)?;
+    let interface = match found {
+        Some(own) => Interface { name: own.name, mac: own.mac.unwrap_or_default() },
+        // An address that is yet to come: nothing can be sent from it, and sending says so.
+        None => Interface { name: spec.address.to_string(), mac: [0; 6] },
+    };
+    Ok(About {
         name: spec.name.clone(),
         address: spec.address.into(),
         port: local.port(),
         tls: place.tls.is_some(),
         authorization: place.door.is_closed(),
-        interfaces: vec![Interface { name: "eth0".to_owned(), mac: [2, 0, 0, 0, 0, 1] }],
+        interfaces: vec![interface],
         tags: Vec::new(),
         since: net::tai(),
-    }
+    })
 }

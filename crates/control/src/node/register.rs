@@ -33,7 +33,7 @@ pub async fn run(
     let (mut registered, mut told) = (false, String::new());
     loop {
         if !registered {
-            let refused = all(&mut client, &resources).await;
+            let refused = all(&mut client, &node, &resources).await;
             registered = refused.is_ok();
             if let Err(Some(reason)) = refused
                 && told != reason
@@ -52,32 +52,47 @@ pub async fn run(
                 if let Some(own) = resources.iter_mut().find(same) {
                     own.1 = value.clone();
                 }
-                registered = registered && post(&mut client, kind, &value).await.is_ok();
+                registered =
+                    registered && matches!(post(&mut client, kind, &value).await, Ok(200 | 201));
             }
             Err(_) if registered => registered = beat(&mut client, &node).await,
             Err(_) => {}
         }
     }
     if registered {
-        let path = format!("/x-nmos/registration/v1.3/resource/nodes/{node}");
-        let ask = Ask { method: "DELETE".to_owned(), path, ..Ask::default() };
-        drop(client.ask(&ask, PATIENCE).await);
+        remove(&mut client, &node).await;
     }
 }
 
+/// Takes the node out of the registry, with all that belongs to it.
+async fn remove(client: &mut Client, node: &Id) {
+    let path = format!("/x-nmos/registration/v1.3/resource/nodes/{node}");
+    let ask = Ask { method: "DELETE".to_owned(), path, ..Ask::default() };
+    drop(client.ask(&ask, PATIENCE).await);
+}
+
 /// Registers all resources; the error is why the registry refused one, or `None` if it cannot be reached.
-async fn all(client: &mut Client, resources: &[(Kind, Value)]) -> Result<(), Option<String>> {
+/// A node that the registry knows already is removed first, with what it may have left there (IS-04 v1.3, Registration: 200).
+async fn all(
+    client: &mut Client,
+    node: &Id,
+    resources: &[(Kind, Value)],
+) -> Result<(), Option<String>> {
     for (kind, value) in resources {
-        post(client, *kind, value).await?;
+        if post(client, *kind, value).await? == 200 && *kind == Kind::Node {
+            remove(client, node).await;
+            post(client, *kind, value).await?;
+        }
     }
     Ok(())
 }
 
-async fn post(client: &mut Client, kind: Kind, value: &Value) -> Result<(), Option<String>> {
+/// Registers a resource; the status: 201 if it is new, 200 if it was known.
+async fn post(client: &mut Client, kind: Kind, value: &Value) -> Result<u16, Option<String>> {
     let body = json!({ "type": kind.name(), "data": value });
     let ask = Ask::json("POST", "/x-nmos/registration/v1.3/resource", &body);
     match client.ask(&ask, PATIENCE).await {
-        Ok(reply) if matches!(reply.status, 200 | 201) => Ok(()),
+        Ok(reply) if matches!(reply.status, 200 | 201) => Ok(reply.status),
         Ok(reply) => Err(Some(format!("{} (status {})", reply.reason(), reply.status))),
         Err(_) => Err(None),
     }

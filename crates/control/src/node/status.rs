@@ -18,10 +18,16 @@ use crate::nmos::node::Node;
 pub struct Status {
     /// Its name.
     pub name: String,
+    /// Its identifier in NMOS; empty if it does not say.
+    #[serde(default)]
+    pub id: String,
     /// Its clock: TAI in nanoseconds since 1970.
     pub tai_ns: u64,
     /// How long ago its threads looked at the clock, in nanoseconds.
     pub idle_ns: u64,
+    /// How far its TAI was set since its streams began, in nanoseconds: they keep the time before. 0 if by less than 0.5 s.
+    #[serde(default)]
+    pub clock_set_ns: i64,
     /// The streams that it can send.
     pub lanes: Vec<LaneStatus>,
     /// The streams that it can store.
@@ -124,8 +130,10 @@ impl Status {
         let held = lead.held(net::monotonic());
         Self {
             name: node.about().name.clone(),
+            id: node.about().node().to_string(),
             tai_ns: tai.as_nanos(),
             idle_ns: idle.as_nanos(),
+            clock_set_ns: lanes.clock_set_ns(),
             lanes: sending.collect(),
             receivers: storing.collect(),
             controller: held.map(|(claim, _)| claim.clone()),

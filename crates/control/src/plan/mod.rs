@@ -16,6 +16,9 @@ use crate::desired::Desired;
 use crate::nmos::Tai;
 use crate::nmos::connection::Side;
 
+/// How long after a step's time something must be scheduled to be another program's.
+const FOREIGN: Duration = Duration::from_secs(2);
+
 /// What is seen of the nodes that answer.
 pub type Observed = BTreeMap<String, Seen>;
 
@@ -48,12 +51,14 @@ pub struct Lane {
     pub to: Vec<SocketAddrV4>,
     /// What is scheduled: on or off, and when.
     pub scheduled: Option<(bool, Tai)>,
+    /// Whether another program has scheduled the opposite of what it does.
+    pub disputed: bool,
 }
 
 impl Lane {
     /// Whether it is on when everything that is scheduled has come to pass.
     pub fn will_be_on(&self) -> bool {
-        self.scheduled.map_or(self.on, |(on, _)| on)
+        self.disputed || self.scheduled.map_or(self.on, |(on, _)| on)
     }
 }
 
@@ -98,6 +103,7 @@ pub struct Change {
 /// A stream whose node is faulty has no other node here: [`replacements`] gives it one first.
 pub fn step(desired: &Desired, observed: &Observed, now: Tai, lead: Duration) -> Step {
     let mut step = Step { at: now.after(lead), ..Step::default() };
+    let observed = &without_foreign(observed, step.at);
     for side in [Side::Sender, Side::Receiver] {
         let mut waiting = Vec::new();
         let wanted: BTreeSet<u32> = desired.streams().map(|(stream, _)| stream).collect();
@@ -110,6 +116,22 @@ pub fn step(desired: &Desired, observed: &Observed, now: Tai, lead: Duration) ->
         hold_together(observed, side, &waiting, &mut step);
     }
     step
+}
+
+/// What is seen, without the plans of others: a controller schedules nothing for later than its lead, so what is scheduled for
+/// long after `at` is not its own. It is as if it were not there; the node cancels it when it is commanded.
+fn without_foreign(observed: &Observed, at: Tai) -> Observed {
+    let mut observed = observed.clone();
+    let lanes = observed
+        .values_mut()
+        .flat_map(|seen| seen.senders.values_mut().chain(seen.receivers.values_mut()));
+    for lane in lanes {
+        if let Some((on, _)) = lane.scheduled.take_if(|(_, then)| *then > at.after(FOREIGN)) {
+            // What it would become is not what it is: it must be told again.
+            lane.disputed = on != lane.on;
+        }
+    }
+    observed
 }
 
 /// The nodes that shall send or store a stream, and its addresses there.
@@ -191,7 +213,7 @@ fn begins(
         return stuck(format!("node {node} is about to stop"), false);
     }
     // One whose addresses are others now must be told them.
-    Ok(!lane.will_be_on() || (lane.scheduled.is_none() && lane.to != to))
+    Ok(!lane.will_be_on() || lane.disputed || (lane.scheduled.is_none() && lane.to != to))
 }
 
 /// All streams start at the same frame, and so do all recordings: none of them as long as a node is missing.

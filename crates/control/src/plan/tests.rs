@@ -26,7 +26,7 @@ fn carry_out(observed: &mut Observed, step: &Step) {
             };
             let lane = lanes.get_mut(&change.stream).unwrap();
             let to = if on { change.to.clone() } else { lane.to.clone() };
-            *lane = Lane { on, to, scheduled: None };
+            *lane = Lane { on, to, ..Lane::default() };
         };
         change.on.iter().for_each(|node| set(node, true));
         change.off.iter().for_each(|node| set(node, false));
@@ -336,7 +336,7 @@ proptest! {
         let mut observed = idle();
         for (node, stream) in on {
             let to = vec![desired.stream(stream).unwrap().to];
-            let lane = Lane { on: true, to, scheduled: None };
+            let lane = Lane { on: true, to, ..Lane::default() };
             observed.get_mut(&format!("n{node}")).unwrap().senders.insert(stream, lane);
         }
         gone.iter().for_each(|n| { observed.remove(&format!("n{n}")); });
@@ -372,4 +372,29 @@ proptest! {
         let checked = next.checked();
         prop_assert!(checked.is_ok(), "{:?}", checked);
     }
+}
+
+#[test]
+fn what_another_program_has_scheduled_is_overruled() {
+    let desired = study();
+    let later = NOW.after(Duration::from_secs(1800));
+    let with = |node: &str, stream: u32, on: bool, at: Tai| {
+        let mut observed = on_air(&desired);
+        let lane = observed.get_mut(node).unwrap().senders.get_mut(&stream).unwrap();
+        lane.scheduled = Some((on, at));
+        step(&desired, &observed, NOW, LEAD).changes
+    };
+    // The sender of stream 0 would stop in half an hour: it is told to go on.
+    let changes = with("n1", 0, false, later);
+    assert_eq!((changes.len(), changes[0].on.as_deref()), (1, Some("n1")));
+    assert!(changes[0].off.is_empty(), "{changes:?}");
+    // A standby would start then: it is told to stay off.
+    let changes = with("n7", 0, true, later);
+    assert_eq!(
+        (changes.len(), &changes[0].on, &changes[0].off[..]),
+        (1, &None, &["n7".to_owned()][..])
+    );
+    // What is scheduled soon may be an own step.
+    assert_eq!(with("n1", 0, false, NOW.after(LEAD)), []);
+    assert_eq!(with("n7", 1, false, later), [], "it is off and would stay so");
 }

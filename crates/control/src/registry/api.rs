@@ -1,7 +1,8 @@
 //! The paths of the Registration API and of the Query API.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::query::Query;
 use super::{Kind, Refused, Registered, Registry, health};
 use crate::nmos::door::{self, Door};
 use crate::nmos::{Ask, Id, Reply, Tai, found};
@@ -38,10 +39,9 @@ impl Registry {
                 "receivers/",
                 "subscriptions/",
             ]),
-            ["x-nmos", "query", "v1.3", "subscriptions", ..] => Reply::refusal(
-                501,
-                "this registry has no subscriptions\nhint: repeat the query instead",
-            ),
+            ["x-nmos", "query", "v1.3", "subscriptions", ref rest @ ..] => {
+                self.subscriptions(now, rest, ask, door.is_closed())
+            }
             ["x-nmos", "query", "v1.3", ref rest @ ..] => match door::reads(ask) {
                 Ok(()) => self.query(rest, ask),
                 Err(reply) => reply,
@@ -116,7 +116,7 @@ impl Registry {
     fn query(&self, rest: &[&str], ask: &Ask) -> Reply {
         match *rest {
             [plural] => match Kind::of_plural(plural) {
-                Some(kind) => self.filtered(kind, ask.query.as_deref().unwrap_or_default()),
+                Some(kind) => self.page(kind, ask),
                 None => door::missing(&ask.path),
             },
             [plural, id] => {
@@ -130,33 +130,18 @@ impl Registry {
         }
     }
 
-    /// Basic queries (IS-04 v1.3, Query Parameters): an attribute of the resource has this value.
-    fn filtered(&self, kind: Kind, query: &str) -> Reply {
-        let mut wanted = Vec::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if key.starts_with("paging.") || key.starts_with("query.") {
-                let key: String = key.chars().take(40).collect();
-                return Reply::refusal(501, format!("{key}: this registry has only basic queries"));
-            }
-            wanted.push((key, value));
-        }
-        let fits = |own: &&Value| wanted.iter().all(|(key, value)| is_at(own, key, value));
-        let found: Vec<&Value> = self.of(kind).filter(fits).collect();
-        Reply::json(200, &json!(found))
-    }
-}
-
-/// Whether an attribute, with dots for those of objects, has this value.
-fn is_at(own: &Value, path: &str, wanted: &str) -> bool {
-    let found = path.split('.').fold(own, |value, key| &value[key]);
-    let same = |value: &Value| match value {
-        Value::String(text) => text == wanted,
-        Value::Null => false,
-        other => format!("{other}") == wanted,
-    };
-    match found {
-        Value::Array(list) => list.iter().any(same),
-        other => same(other),
+    /// A page of the resources that a query asks for.
+    fn page(&self, kind: Kind, ask: &Ask) -> Reply {
+        let query = match Query::parse(ask.query.as_deref().unwrap_or_default()) {
+            Ok(query) => query,
+            Err(reply) => return reply,
+        };
+        let page = query.page(self.timed(kind));
+        let scheme = if self.secure { "https" } else { "http" };
+        let base = format!("{scheme}://{}/x-nmos/query/v1.3/{}", self.host(ask), kind.plural());
+        let reply = Reply::json(200, &json!(page.resources));
+        page.headers(&query, &base)
+            .into_iter()
+            .fold(reply, |reply, (name, value)| reply.with(name, value))
     }
 }

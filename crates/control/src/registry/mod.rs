@@ -2,17 +2,23 @@
 //! requests and the time. Pure.
 
 mod api;
+mod query;
 pub mod serve;
+mod socket;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
+pub mod websocket;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use suiro_units::Duration;
 
+pub use self::subscriptions::Change;
+use self::subscriptions::Subscriptions;
 pub use crate::nmos::resources::Kind;
-use crate::nmos::{Id, Tai, found};
+use crate::nmos::{Ask, Id, Tai, found};
 
 /// How long a node stays without a heartbeat (IS-04 v1.3, Heartbeating).
 pub const EXPIRY: Duration = Duration::from_secs(12);
@@ -28,6 +34,14 @@ pub const BYTES_MAX: usize = 32 << 20;
 pub struct Registry {
     resources: BTreeMap<(Kind, Id), Entry>,
     health: BTreeMap<Id, Tai>,
+    subscriptions: Subscriptions,
+    /// What has changed and was not told yet.
+    changes: Vec<Change>,
+    /// The time of the last change: each has its own.
+    changed: Tai,
+    /// Whether it is served over TLS, and where.
+    secure: bool,
+    address: String,
 }
 
 #[derive(Debug, Clone)]
@@ -36,6 +50,9 @@ struct Entry {
     node: Id,
     device: Option<Id>,
     value: Value,
+    /// When it was created, and when it changed last.
+    created: Tai,
+    updated: Tai,
     /// Its length in bytes of JSON.
     bytes: usize,
 }
@@ -65,6 +82,23 @@ pub enum Registered {
 }
 
 impl Registry {
+    /// One that is served at this address, over TLS or not.
+    pub fn at(address: impl Into<String>, secure: bool) -> Self {
+        Self { secure, address: address.into(), ..Self::default() }
+    }
+
+    /// Where a client reaches it: the `Host` that it asked for.
+    fn host(&self, ask: &Ask) -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-.:[]_".contains(c);
+        let asked = ask.host.as_ref().filter(|host| !host.is_empty() && host.chars().all(fits));
+        asked.unwrap_or(&self.address).clone()
+    }
+
+    /// What has changed since it was last asked for.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
     /// Takes a resource.
     ///
     /// # Errors
@@ -100,8 +134,12 @@ impl Registry {
             )));
         }
         let outcome = if known.is_some() { Registered::Updated } else { Registered::Created };
-        self.resources
-            .insert((kind, id.clone()), Entry { node, device, value: value.clone(), bytes });
+        let updated = now.max(self.changed.after(Duration::from_nanos(1)));
+        let created = known.map_or(updated, |known| known.created);
+        let entry = Entry { node, device, value: value.clone(), created, updated, bytes };
+        let pre = self.resources.insert((kind, id.clone()), entry).map(|entry| entry.value);
+        self.changed = updated;
+        self.changes.push(Change { kind, id: id.clone(), pre, post: Some(value.clone()) });
         if kind == Kind::Node {
             self.health.entry(id.clone()).or_insert(now);
         }
@@ -147,22 +185,26 @@ impl Registry {
 
     /// Removes a resource with all that belongs to it. False if there is none.
     pub fn remove(&mut self, kind: Kind, id: &Id) -> bool {
-        if self.resources.remove(&(kind, id.clone())).is_none() {
+        if !self.resources.contains_key(&(kind, id.clone())) {
             return false;
         }
-        match kind {
-            Kind::Node => {
-                self.health.remove(id);
-                self.resources.retain(|_, entry| entry.node != *id);
-            }
-            Kind::Device => self.resources.retain(|_, entry| entry.device.as_ref() != Some(id)),
-            Kind::Source => {
-                let id = id.as_str();
-                self.resources
-                    .retain(|(kind, _), own| *kind != Kind::Flow || own.value["source_id"] != id);
-            }
-            Kind::Flow | Kind::Sender | Kind::Receiver => {}
+        if kind == Kind::Node {
+            self.health.remove(id);
         }
+        let is_gone = |(own, own_id): &(Kind, Id), entry: &Entry| match kind {
+            _ if (*own, own_id) == (kind, id) => true,
+            Kind::Node => entry.node == *id,
+            Kind::Device => entry.device.as_ref() == Some(id),
+            Kind::Source => *own == Kind::Flow && entry.value["source_id"] == id.as_str(),
+            Kind::Flow | Kind::Sender | Kind::Receiver => false,
+        };
+        let gone = self.resources.extract_if(.., |key, entry| is_gone(key, entry));
+        self.changes.extend(gone.map(|((kind, id), entry)| Change {
+            kind,
+            id,
+            pre: Some(entry.value),
+            post: None,
+        }));
         true
     }
 
@@ -174,6 +216,12 @@ impl Registry {
             self.remove(Kind::Node, id);
         }
         silent
+    }
+
+    /// The resources of a kind, with the times of their creation and of their last change.
+    fn timed(&self, kind: Kind) -> impl Iterator<Item = (Tai, Tai, &Value)> {
+        let own = self.resources.iter().filter(move |((own, _), _)| *own == kind);
+        own.map(|(_, entry)| (entry.created, entry.updated, &entry.value))
     }
 
     /// The resources of a kind.

@@ -1,18 +1,24 @@
 //! A running registry.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration as StdDuration;
 
+use serde_json::Value;
 use suiro_record::RecordError;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
-use super::{Kind, Registry};
+use super::{Change, Kind, Registry, socket};
 use crate::events::{Journal, Log};
 use crate::net;
+use crate::nmos::Id;
 use crate::node::Place;
-use crate::server::Serving;
+use crate::server::{Next, Serving, Upgraded};
 
 /// Different refusals that are reported at most.
 const TOLD_MAX: usize = 100;
+/// WebSockets at the same time.
+const SOCKETS_MAX: usize = 256;
 /// How often nodes without heartbeats are looked for.
 const TICK: StdDuration = StdDuration::from_secs(1);
 
@@ -28,7 +34,9 @@ pub async fn run(
 ) -> Result<usize, RecordError> {
     let Place { listener, door, tls } = place;
     let mut journal = Journal::create(log)?;
-    let mut registry = Registry::default();
+    let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let mut registry = Registry::at(address, tls.is_some());
+    let mut sockets = Sockets::default();
     // Refusals that were reported: a node that is refused tries again every second.
     let mut told = BTreeSet::new();
     let mut serving = Serving::begin(listener, tls);
@@ -38,7 +46,14 @@ pub async fn run(
     loop {
         tokio::select! {
             () = &mut stop => break,
-            Some(waiting) = serving.next() => {
+            Some(next) = serving.either() => {
+                let waiting = match next {
+                    Next::Request(waiting) => *waiting,
+                    Next::Upgraded(upgraded) => {
+                        sockets.open(&mut registry, upgraded);
+                        continue;
+                    }
+                };
                 let before = registry.of(Kind::Node).count();
                 let reply = registry.answer(net::tai(), &waiting.ask, &door);
                 let nodes = registry.of(Kind::Node).count();
@@ -53,15 +68,69 @@ pub async fn run(
                 }
                 // Who asked may have gone.
                 drop(waiting.reply.send(reply));
+                sockets.tell(&mut registry);
             }
+            Some(closed) = sockets.running.join_next() => sockets.closed(&mut registry, closed.ok()),
             _ = tick.tick() => {
                 for id in registry.collect(net::tai()) {
                     journal.note("registry", None, None, &format!("no heartbeat of the node {id}: it is removed"));
                 }
+                sockets.tell(&mut registry);
             }
         }
     }
     serving.end().await;
     journal.close()?;
     Ok(registry.of(Kind::Node).count())
+}
+
+/// The WebSockets of clients.
+#[derive(Default)]
+struct Sockets {
+    /// Of each, its subscription, and where what is new for it goes.
+    open: BTreeMap<u64, (Id, mpsc::Sender<Value>)>,
+    running: JoinSet<u64>,
+    opened: u64,
+}
+
+impl Sockets {
+    /// A connection was answered with 101. Beyond [`SOCKETS_MAX`], it is closed at once.
+    fn open(&mut self, registry: &mut Registry, upgraded: Upgraded) {
+        let Upgraded { path, connection } = upgraded;
+        let Some((id, own)) = registry.subscription_at(&path) else { return };
+        if self.open.len() >= SOCKETS_MAX {
+            return;
+        }
+        let (tell, entries) = mpsc::channel(socket::WAITING_MAX);
+        let (sync, own) = (own.sync(registry), own.clone());
+        registry.subscriptions.opened(&id);
+        self.opened += 1;
+        let number = self.opened;
+        self.open.insert(number, (id.clone(), tell));
+        self.running.spawn(async move {
+            socket::run(connection, (id, own), sync, entries).await;
+            number
+        });
+    }
+
+    /// Tells everybody what has changed. Whoever does not keep up is disconnected.
+    fn tell(&mut self, registry: &mut Registry) {
+        let changes: Vec<Change> = registry.take_changes();
+        let subscriptions = &registry.subscriptions;
+        self.open.values_mut().for_each(|(id, tell)| {
+            let Some(own) = subscriptions.get(id) else { return };
+            let mut entries = changes.iter().filter_map(|change| own.entry(change));
+            if entries.any(|entry| tell.try_send(entry).is_err()) {
+                // Without a sender the connection is closed; the client must begin anew.
+                *tell = mpsc::channel(1).0;
+            }
+        });
+    }
+
+    /// A connection was closed.
+    fn closed(&mut self, registry: &mut Registry, number: Option<u64>) {
+        if let Some((id, _)) = number.and_then(|number| self.open.remove(&number)) {
+            registry.subscriptions.closed(&id, net::tai());
+        }
+    }
 }

@@ -140,7 +140,10 @@ fn a_query_finds_by_attributes() {
     assert_eq!(ask("label=s&subscription.active=true"), (200, Some(1)));
     assert_eq!(ask("interface_bindings=eth0"), (200, Some(1)));
     assert_eq!(ask("label=t"), (200, Some(0)));
-    assert_eq!(ask("paging.limit=1").0, 501);
+    assert_eq!(ask("paging.limit=1"), (200, Some(1)));
+    assert_eq!(ask("paging.limit=0"), (200, Some(0)));
+    assert_eq!(ask("query.rql=and(eq(label,s),eq(subscription.active,true))"), (200, Some(1)));
+    assert_eq!(ask("query.downgrade=v1.0").0, 501);
 }
 
 #[test]
@@ -157,7 +160,14 @@ fn a_registry_is_bounded() {
     let value = registry.get(Kind::Sender, &Id::named("s")).unwrap().clone();
     let own = Id::named("n");
     for n in registry.resources.len()..RESOURCES_MAX {
-        let entry = Entry { node: own.clone(), device: None, value: value.clone(), bytes: 1 };
+        let entry = Entry {
+            node: own.clone(),
+            device: None,
+            value: value.clone(),
+            created: NOW,
+            updated: NOW,
+            bytes: 1,
+        };
         registry.resources.insert((Kind::Sender, Id::named(&n.to_string())), entry);
     }
     let reply = post(&mut registry, NOW, "device", &device("one more", "n"));
@@ -168,4 +178,100 @@ fn a_registry_is_bounded() {
     large.bytes = BYTES_MAX;
     let reply = post(&mut registry, NOW, "device", &device("one more", "n"));
     assert!(reply.reason().contains("of 33554432 bytes already"), "{}", reply.reason());
+}
+
+fn subscribe(registry: &mut Registry, params: &Value, persist: bool) -> crate::nmos::Reply {
+    let body = json!({ "max_update_rate_ms": 100, "resource_path": "/senders", "params": params,
+        "persist": persist, "secure": false });
+    let ask = Ask::json("POST", "/x-nmos/query/v1.3/subscriptions", &body);
+    registry.answer(NOW, &Ask { host: Some("r.example:80".to_owned()), ..ask }, &Door::open())
+}
+
+#[test]
+fn a_subscription_hears_of_what_fits_it() {
+    let mut registry = full();
+    registry.take_changes();
+    let made = subscribe(&mut registry, &json!({ "description": "x" }), false);
+    assert_eq!(made.status, 201, "{}", made.body);
+    let href = made.value()["ws_href"].as_str().unwrap().to_owned();
+    let path = href.strip_prefix("ws://r.example:80").unwrap();
+    let (id, own) = registry.subscription_at(path).unwrap();
+    let own = own.clone();
+    assert_eq!(own.sync(&registry), Vec::<Value>::new(), "the sender has another description");
+    let mut told = |change: &dyn Fn(&mut Registry)| {
+        change(&mut registry);
+        let changes = registry.take_changes();
+        let entries: Vec<Value> = changes.iter().filter_map(|change| own.entry(change)).collect();
+        entries
+            .iter()
+            .map(|entry| (entry.get("pre").is_some(), entry.get("post").is_some()))
+            .collect::<Vec<_>>()
+    };
+    let described = |text: &str| with(sender("s", "d"), json!({ "description": text }));
+    let post = |data: Value| {
+        move |registry: &mut Registry| {
+            assert_eq!(post(registry, NOW, "sender", &data).status, 200);
+        }
+    };
+    assert_eq!(
+        told(&post(described("x"))),
+        [(false, true)],
+        "it fits now: to the client it is new"
+    );
+    assert_eq!(told(&post(described("x"))), [(true, true)]);
+    assert_eq!(told(&post(described("y"))), [(true, false)], "it does not fit any more");
+    assert_eq!(told(&post(described("x"))), [(false, true)]);
+    let node = Id::named("n");
+    let removed = told(&move |registry: &mut Registry| assert!(registry.remove(Kind::Node, &node)));
+    assert_eq!(removed, [(true, false)], "with its node");
+    let message = own.message(&id, &[json!({ "path": "p" })], NOW);
+    assert_eq!(message["grain"]["topic"], "/senders/");
+}
+
+#[test]
+fn a_subscription_ends_with_its_last_connection_unless_it_persists() {
+    let mut registry = full();
+    let id = |reply: crate::nmos::Reply| -> Id {
+        reply.value()["id"].as_str().unwrap().parse().unwrap()
+    };
+    let (own, kept) = (
+        id(subscribe(&mut registry, &json!({}), false)),
+        id(subscribe(&mut registry, &json!({}), true)),
+    );
+    assert_eq!(subscribe(&mut registry, &json!({}), true).status, 200, "it is there already");
+    let mut ask = |at: Tai, method: &str, id: &Id| {
+        let path = format!("/x-nmos/query/v1.3/subscriptions/{id}");
+        let ask = Ask { method: method.to_owned(), ..Ask::read(&path) };
+        registry.answer(at, &ask, &Door::open()).status
+    };
+    assert_eq!((ask(NOW, "GET", &own), ask(NOW, "DELETE", &own)), (200, 403));
+    let later = NOW.after(Duration::from_secs(61));
+    assert_eq!((ask(later, "GET", &own), ask(later, "GET", &kept)), (404, 200), "nobody came");
+    assert_eq!((ask(later, "DELETE", &kept), ask(later, "GET", &kept)), (204, 404));
+    let own = id(subscribe(&mut registry, &json!({}), false));
+    registry.subscriptions.opened(&own);
+    registry.subscriptions.collect(NOW.after(Duration::from_secs(3600)));
+    assert!(registry.subscriptions.get(&own).is_some());
+    registry.subscriptions.closed(&own, NOW);
+    assert!(registry.subscriptions.get(&own).is_none());
+}
+
+#[test]
+fn a_web_socket_begins_with_its_key() {
+    let mut registry = full();
+    let made = subscribe(&mut registry, &json!({}), false).value();
+    let path = format!("/x-nmos/query/v1.3/subscriptions/{}/ws", made["id"].as_str().unwrap());
+    let mut ask = |key: Option<&str>| {
+        let ask = Ask { upgrade: key.map(str::to_owned), ..Ask::read(&path) };
+        registry.answer(NOW, &ask, &Door::open())
+    };
+    assert_eq!(ask(None).status, 426);
+    assert_eq!(ask(Some("x")).status, 400);
+    let reply = ask(Some("dGhlIHNhbXBsZSBub25jZQ=="));
+    assert_eq!(reply.status, 101);
+    assert!(
+        reply
+            .headers
+            .contains(&("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_owned()))
+    );
 }

@@ -337,11 +337,10 @@ fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
             // A sender has one stream to each destination.
             session: u64::from(u32::from(destination)) << 16 | u64::from(port),
             version: ntp_seconds(),
-            source: Some(departure.address),
+            origin: Some(departure.address),
             mac: departure.mac,
-            destination,
-            port,
-            ttl: route.ttl,
+            path: sdp::Path { source: Some(departure.address), destination, port, ttl: route.ttl },
+            twin: None,
             payload_type: stream.stream.payload_type,
             geometry,
             datagram_bytes: layout.datagram_bytes() as u32,
@@ -465,6 +464,7 @@ fn recording(dir: &Path, at: usize) -> PathBuf {
 
 fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<ReceiverStream> {
     let common = &args.common;
+    let mut source = None;
     let (address, geometry, packet_bytes, payload_type) = if text.ends_with(".sdp") {
         if common.format != Layouts::St2110 {
             bail!(Usage(format!(
@@ -472,7 +472,9 @@ fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<Receiver
             )));
         }
         let description = read_sdp(Path::new(text))?;
-        let address = SocketAddrV4::new(description.destination, description.port);
+        let path = &description.path;
+        let address = SocketAddrV4::new(path.destination, path.port);
+        source = path.source;
         let packet = description.datagram_bytes.saturating_add(IP_UDP_BYTES);
         (address, description.geometry, packet, description.payload_type)
     } else {
@@ -485,7 +487,7 @@ fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<Receiver
     let layout = Layout::new(common.format.format(), &geometry, packet_bytes)?;
     let group = *address.ip();
     let joined =
-        group.is_multicast().then_some(Joined { group, interface: args.interface, source: None });
+        group.is_multicast().then_some(Joined { group, interface: args.interface, source });
     let record = args.record.as_ref().map(|dir| recording(dir, at));
     Ok(ReceiverStream { number: at as u32, address, joined, layout, payload_type, record })
 }

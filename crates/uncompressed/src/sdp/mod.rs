@@ -1,5 +1,6 @@
 //! The session description of an uncompressed video stream: SDP (RFC 8866) with the parameters of
-//! ST 2110-20 §7 and RFC 4175 §6.
+//! ST 2110-20 §7 and RFC 4175 §6. A stream that is sent over two paths (ST 2022-7) has two media, which are a group of
+//! duplicates (RFC 7104).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,6 +12,25 @@ use crate::geometry::{self, Depth, FrameRate, Geometry, RTP_CLOCK_HZ};
 pub const BYTES_MAX: usize = 64 * 1024;
 /// Largest UDP datagram of ST 2110-10's standard limit; a larger one must be announced.
 const STANDARD_UDP_BYTES: u32 = 1460;
+/// Largest UDP datagram of ST 2110-10's extended limit, the only other value that may be announced.
+const EXTENDED_UDP_BYTES: u32 = 8960;
+/// Videos of a description that are read; the others are skipped.
+const VIDEOS_MAX: usize = 2;
+/// The names of the two media of a group of duplicates.
+const MIDS: [&str; 2] = ["first", "second"];
+
+/// A path of a stream: where its packets come from and go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// The only source from which receivers of a group take packets (RFC 4570); `None`: any.
+    pub source: Option<Ipv4Addr>,
+    /// The destination: a host's address, or a multicast group.
+    pub destination: Ipv4Addr,
+    /// The UDP port.
+    pub port: u16,
+    /// Hops that a multicast packet may take, 1 to 255; ignored for a host's address.
+    pub ttl: u8,
+}
 
 /// One stream of uncompressed video.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,17 +42,14 @@ pub struct Description {
     /// Its version: a later version of the same session is greater. RFC 8866 §5.2 recommends the
     /// time in seconds since 1900.
     pub version: u64,
-    /// The sender's address, to which receivers of a group restrict the stream; `None` if it is
-    /// unknown.
-    pub source: Option<Ipv4Addr>,
+    /// The address of who made the description; `None` if it is unknown.
+    pub origin: Option<Ipv4Addr>,
     /// The hardware address of the sender, whose clock it follows; `None` if it has none.
     pub mac: Option<[u8; 6]>,
-    /// The destination: a host's address, or a multicast group.
-    pub destination: Ipv4Addr,
-    /// The UDP port.
-    pub port: u16,
-    /// Hops that a multicast packet may take, 1 to 255; ignored for a host's address.
-    pub ttl: u8,
+    /// Where its packets go.
+    pub path: Path,
+    /// Where the same packets go over another path (ST 2022-7).
+    pub twin: Option<Path>,
     /// RTP payload type, 0 to 127; dynamic ones are 96 to 127.
     pub payload_type: u8,
     /// The images.
@@ -43,12 +60,28 @@ pub struct Description {
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, destination, port, ttl, payload_type, geometry, .. } = self;
+        let Self { session, version, .. } = self;
         let name = self.name.replace(['\r', '\n', '\0'], " ");
         let name = if name.is_empty() { "-" } else { &name };
-        let origin = source.unwrap_or(Ipv4Addr::UNSPECIFIED);
-        let Self { session, version, .. } = self;
+        let origin = self.origin.unwrap_or(Ipv4Addr::UNSPECIFIED);
         write!(f, "v=0\r\no=- {session} {version} IN IP4 {origin}\r\ns={name}\r\nt=0 0\r\n")?;
+        if self.twin.is_some() {
+            write!(f, "a=group:DUP {} {}\r\n", MIDS[0], MIDS[1])?;
+        }
+        for (at, path) in std::iter::once(&self.path).chain(&self.twin).enumerate() {
+            self.write_medium(f, path)?;
+            if self.twin.is_some() {
+                write!(f, "a=mid:{}\r\n", MIDS[at])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Description {
+    fn write_medium(&self, f: &mut fmt::Formatter<'_>, path: &Path) -> fmt::Result {
+        let Self { payload_type, geometry, .. } = self;
+        let Path { source, destination, port, ttl } = path;
         write!(f, "m=video {port} RTP/AVP {payload_type}\r\nc=IN IP4 {destination}")?;
         if destination.is_multicast() {
             write!(f, "/{ttl}")?;
@@ -60,22 +93,17 @@ impl fmt::Display for Description {
         write!(f, "a=fmtp:{payload_type} sampling={}; ", geometry.sampling())?;
         write!(f, "width={}; height={}; ", geometry.width(), geometry.height())?;
         write!(f, "exactframerate={}; depth={}; ", geometry.rate(), geometry.depth().bits())?;
-        write!(f, "TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW")?;
+        write!(f, "TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; ")?;
+        // ST 2110-21 §8.2: our frames begin at the boundary of the frame, not at the default offset.
+        write!(f, "TROFF=0; ")?;
         if self.datagram_bytes > STANDARD_UDP_BYTES {
-            write!(f, "; MAXUDP={}", self.datagram_bytes)?;
+            // ST 2110-10 §6.4: one of the two limits, not the size of the packets.
+            write!(f, "MAXUDP={}; ", self.datagram_bytes.max(EXTENDED_UDP_BYTES))?;
         }
-        // ST 2110-10 §8.2: a sender that does not claim a PTP domain identifies itself by its
-        // hardware address. RFC 7273 §4.8 defines a value for senders without one.
-        match self.mac {
-            Some([a, b, c, d, e, g]) => {
-                write!(
-                    f,
-                    "\r\na=ts-refclk:localmac={a:02x}-{b:02x}-{c:02x}-{d:02x}-{e:02x}-{g:02x}"
-                )?;
-            }
-            None => write!(f, "\r\na=ts-refclk:local")?,
-        }
-        write!(f, "\r\na=mediaclk:direct=0\r\n")
+        // ST 2110-10 §8.2: a sender that does not claim a PTP domain identifies itself by its hardware address. That of a
+        // loopback interface has zeros only, and stands for one that is not known.
+        let mac = self.mac.unwrap_or_default().map(|octet| format!("{octet:02x}")).join("-");
+        write!(f, "\r\na=ts-refclk:localmac={mac}\r\na=mediaclk:direct=0\r\n")
     }
 }
 
@@ -116,36 +144,41 @@ pub enum Error {
 impl FromStr for Description {
     type Err = Error;
 
-    /// Reads the first video medium of a description; other media are skipped.
+    /// Reads the first video of a description, and the second one if they are duplicates; other media are skipped.
     fn from_str(text: &str) -> Result<Self, Error> {
         if text.len() > BYTES_MAX {
             return Err(Error::Long(text.len()));
         }
-        let lines = Lines::of(text)?;
-        let medium = lines.medium()?;
-        let (destination, ttl) = lines.connection()?;
-        let map = lines.attribute("rtpmap:", medium.payload_type);
-        let (line, map) = map.ok_or(Error::Lacks("a=rtpmap of the video's payload type"))?;
-        if !map.eq_ignore_ascii_case("raw/90000") {
-            return Err(error_at(line, map, "raw/90000"));
-        }
-        let parameters = lines.attribute("fmtp:", medium.payload_type);
-        let (_, parameters) =
-            parameters.ok_or(Error::Lacks("a=fmtp of the video's payload type"))?;
-        let parameters = Parameters(parameters);
-        let (session, version, source) = lines.origin()?;
+        let media = Lines::of(text)?;
+        let lines = media.first().ok_or(Error::Lacks("video (m=video …)"))?;
+        let (medium, geometry, datagram_bytes) = lines.video()?;
+        let (session, version, origin) = lines.origin()?;
+        let twin = match &media[1..] {
+            [second] if lines.is_twin(second) => {
+                let (twin, other, _) = second.video()?;
+                if other != geometry || twin.payload_type != medium.payload_type {
+                    let (line, text) = second.line('m').unwrap_or_default();
+                    return Err(error_at(
+                        line,
+                        text,
+                        "a duplicate of the first video, with its format",
+                    ));
+                }
+                Some(second.path(twin.port)?)
+            }
+            _ => None,
+        };
         Ok(Self {
             name: lines.value('s').unwrap_or("-").to_owned(),
             session,
             version,
-            source,
+            origin,
             mac: lines.mac(),
-            destination,
-            port: medium.port,
-            ttl,
+            path: lines.path(medium.port)?,
+            twin,
             payload_type: medium.payload_type,
-            geometry: parameters.geometry()?,
-            datagram_bytes: parameters.datagram_bytes()?,
+            geometry,
+            datagram_bytes,
         })
     }
 }
@@ -159,12 +192,15 @@ struct Medium {
     payload_type: u8,
 }
 
-/// The lines that apply to the first video: its own first, then the session's.
+/// The lines that apply to a video: its own first, then the session's.
 struct Lines<'a>(Vec<(usize, char, &'a str)>);
 
 impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Result<Self, Error> {
-        let (mut session, mut video, mut media) = (Vec::new(), Vec::new(), Vec::new());
+    /// The first videos.
+    fn of(text: &'a str) -> Result<Vec<Self>, Error> {
+        let (mut session, mut videos) = (Vec::new(), Vec::<Vec<_>>::new());
+        // Where lines go: `None` to the session, or to a video, or nowhere.
+        let mut of: Option<Option<usize>> = None;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_end();
             let mut characters = line.chars();
@@ -174,18 +210,74 @@ impl<'a> Lines<'a> {
                 }
                 return Err(error_at(number + 1, line, "TYPE=VALUE"));
             };
+            let value = characters.as_str();
             if kind == 'm' {
-                media.push(characters.as_str());
+                let is_read = value.starts_with("video ") && videos.len() < VIDEOS_MAX;
+                of = Some(is_read.then_some(videos.len()));
+                if is_read {
+                    videos.push(Vec::new());
+                }
             }
-            let of = match media[..] {
-                [] => &mut session,
-                [.., last] if last.starts_with("video ") && !is_video_before(&media) => &mut video,
-                _ => continue,
-            };
-            of.push((number + 1, kind, characters.as_str()));
+            match of {
+                None => session.push((number + 1, kind, value)),
+                Some(Some(video)) => videos[video].push((number + 1, kind, value)),
+                Some(None) => {}
+            }
         }
-        video.append(&mut session);
-        Ok(Self(video))
+        let whole = |mut own: Vec<_>| {
+            own.extend_from_slice(&session);
+            Self(own)
+        };
+        Ok(videos.into_iter().map(whole).collect())
+    }
+
+    /// Port, payload type, images, and the largest datagram.
+    fn video(&self) -> Result<(Medium, Geometry, u32), Error> {
+        let medium = self.medium()?;
+        let map = self.attribute("rtpmap:", medium.payload_type);
+        let (line, map) = map.ok_or(Error::Lacks("a=rtpmap of the video's payload type"))?;
+        if !map.eq_ignore_ascii_case("raw/90000") {
+            return Err(error_at(line, map, "raw/90000"));
+        }
+        let parameters = self.attribute("fmtp:", medium.payload_type);
+        let (_, parameters) =
+            parameters.ok_or(Error::Lacks("a=fmtp of the video's payload type"))?;
+        let parameters = Parameters(parameters);
+        Ok((medium, parameters.geometry()?, parameters.datagram_bytes()?))
+    }
+
+    fn path(&self, port: u16) -> Result<Path, Error> {
+        let (destination, ttl) = self.connection()?;
+        Ok(Path { source: self.filter(destination), destination, port, ttl })
+    }
+
+    /// The values of attributes that begin so.
+    fn values(&self, name: &'static str) -> impl Iterator<Item = &'a str> {
+        let attributes = self.0.iter().filter(|line| line.1 == 'a');
+        attributes.filter_map(move |(_, _, value)| value.strip_prefix(name)).map(str::trim)
+    }
+
+    /// Whether the other video is a duplicate of this one: `a=group:DUP` names both (RFC 7104 §4.1).
+    fn is_twin(&self, other: &Self) -> bool {
+        let mids = self.values("mid:").next().zip(other.values("mid:").next());
+        mids.is_some_and(|(own, other)| {
+            self.values("group:DUP ").any(|group| {
+                let has = |mid| group.split_ascii_whitespace().any(|one| one == mid);
+                has(own) && has(other)
+            })
+        })
+    }
+
+    /// `a=source-filter: incl IN IP4 DESTINATION SOURCE`: the only source of a group. Several sources are no restriction
+    /// that a receiver with one could follow.
+    fn filter(&self, destination: Ipv4Addr) -> Option<Ipv4Addr> {
+        self.values("source-filter:").find_map(|filter| {
+            let words: Vec<&str> = filter.split_ascii_whitespace().collect();
+            let ["incl", "IN", "IP4" | "*", to, source] = words[..] else { return None };
+            let is_meant =
+                destination.is_multicast() && (to == "*" || to.parse() == Ok(destination));
+            source.parse().ok().filter(|source: &Ipv4Addr| is_meant && !source.is_unspecified())
+        })
     }
 
     fn line(&self, kind: char) -> Option<(usize, &'a str)> {
@@ -243,7 +335,8 @@ impl<'a> Lines<'a> {
         let mut values = self.0.iter().filter(|line| line.1 == 'a').map(|(_, _, value)| value);
         let mac = values.find_map(|value| value.strip_prefix("ts-refclk:localmac="))?;
         let octets = mac.split('-').map(|octet| u8::from_str_radix(octet, 16).ok());
-        octets.collect::<Option<Vec<_>>>()?.try_into().ok()
+        let mac: [u8; 6] = octets.collect::<Option<Vec<_>>>()?.try_into().ok()?;
+        Some(mac).filter(|mac| *mac != [0; 6])
     }
 
     /// The value of `a=NAME:TYPE VALUE`.
@@ -253,10 +346,6 @@ impl<'a> Lines<'a> {
             (of.parse() == Ok(payload_type)).then(|| (*number, value.trim()))
         })
     }
-}
-
-fn is_video_before(media: &[&str]) -> bool {
-    media[..media.len() - 1].iter().any(|medium| medium.starts_with("video "))
 }
 
 /// `NAME=VALUE; NAME; …`

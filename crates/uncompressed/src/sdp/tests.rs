@@ -8,14 +8,18 @@ fn description() -> Description {
         name: "node 1".to_owned(),
         session: 7,
         version: 3_900_000_000,
-        source: Some(Ipv4Addr::new(192, 0, 2, 1)),
+        origin: Some(Ipv4Addr::new(192, 0, 2, 1)),
         mac: Some([0x02, 0, 0x5e, 0x10, 0, 0xff]),
-        destination: Ipv4Addr::new(239, 1, 2, 3),
-        port: 5004,
-        ttl: 32,
+        path: Path {
+            source: Some(Ipv4Addr::new(192, 0, 2, 1)),
+            destination: Ipv4Addr::new(239, 1, 2, 3),
+            port: 5004,
+            ttl: 32,
+        },
+        twin: None,
         payload_type: 96,
         geometry: Geometry::HD,
-        datagram_bytes: 4820,
+        datagram_bytes: 8960,
     }
 }
 
@@ -28,7 +32,7 @@ c=IN IP4 239.1.2.3/32\r
 a=source-filter: incl IN IP4 239.1.2.3 192.0.2.1\r
 a=rtpmap:96 raw/90000\r
 a=fmtp:96 sampling=YCbCr-4:2:2; width=1920; height=1080; exactframerate=60000/1001; depth=10; \
-TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; MAXUDP=4820\r
+TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; TROFF=0; MAXUDP=8960; \r
 a=ts-refclk:localmac=02-00-5e-10-00-ff\r
 a=mediaclk:direct=0\r
 ";
@@ -40,14 +44,15 @@ fn it_is_written_as_others_read_it() {
 
 #[test]
 fn an_unknown_sender_is_left_out() {
-    let unknown = Description { source: None, mac: None, ..description() };
+    let path = Path { source: None, ..description().path };
+    let unknown = Description { origin: None, mac: None, path, ..description() };
     let text = unknown.to_string();
     assert!(text.contains("o=- 7 3900000000 IN IP4 0.0.0.0\r\n"), "{text}");
     assert!(
         text.contains("c=IN IP4 239.1.2.3/32\r\na=rtpmap"),
         "without a filter all sources are accepted: {text}"
     );
-    assert!(text.contains("\r\na=ts-refclk:local\r\n"), "{text}");
+    assert!(text.contains("\r\na=ts-refclk:localmac=00-00-00-00-00-00\r\n"), "{text}");
     assert_eq!(text.parse(), Ok(unknown));
 }
 
@@ -59,8 +64,8 @@ fn the_first_video_is_read_and_the_session_gives_its_defaults() {
         a=fmtp:112 depth=8;width=64; height=4;sampling=RGB;exactframerate=50;\n\
         m=video 5008 RTP/AVP 96\nc=IN IP4 192.0.2.9\n";
     let read: Description = text.parse().unwrap();
-    assert_eq!((read.destination, read.port), (Ipv4Addr::new(192, 0, 2, 7), 5006));
-    assert_eq!((read.payload_type, read.source), (112, None));
+    assert_eq!((read.path.destination, read.path.port), (Ipv4Addr::new(192, 0, 2, 7), 5006));
+    assert_eq!((read.payload_type, read.origin, read.twin), (112, None, None));
     assert_eq!(read.geometry.to_string(), "64x4 RGB 8 bit 50");
 }
 
@@ -94,8 +99,47 @@ fn an_unsupported_description_is_refused_with_the_line() {
         "line 6: expected c=IN IP4 ADDRESS (for a group: ADDRESS/TTL), found \"IN IP4 239.1.2.3/0\""
     );
     assert!(refused("4:2:2", "4:1:1").contains("sampling that suiro supports"));
-    assert!(refused("MAXUDP=4820", "MAXUDP=99999").contains("65507"));
+    assert!(refused("MAXUDP=8960", "MAXUDP=99999").contains("65507"));
     assert_eq!(refused("t=0 0", "t"), "line 4: expected TYPE=VALUE, found \"t\"");
+}
+
+#[test]
+fn a_filter_restricts_a_group_to_its_source_and_the_origin_does_not() {
+    let source = |text: &str| text.parse::<Description>().unwrap().path.source;
+    let own = Ipv4Addr::new(192, 0, 2, 1);
+    assert_eq!(source(TEXT), Some(own));
+    let filter = "a=source-filter: incl IN IP4 239.1.2.3 192.0.2.1\r\n";
+    assert_eq!(source(&TEXT.replace(filter, "")), None, "the origin is no filter");
+    assert_eq!(source(&TEXT.replace("incl IN IP4 239.1.2.3", "incl IN IP4 *")), Some(own));
+    assert_eq!(source(&TEXT.replace("incl IN IP4 239.1.2.3", "incl IN IP4 239.1.2.4")), None);
+    assert_eq!(source(&TEXT.replace("incl", "excl")), None);
+    // At the session's level it is for all media.
+    let moved = TEXT.replace(filter, "").replace("t=0 0\r\n", &format!("t=0 0\r\n{filter}"));
+    assert_eq!(source(&moved), Some(own));
+}
+
+#[test]
+fn duplicates_are_two_paths_of_one_stream() {
+    let twin = Path {
+        source: Some(Ipv4Addr::new(192, 0, 2, 9)),
+        destination: Ipv4Addr::new(239, 1, 2, 4),
+        port: 5006,
+        ttl: 32,
+    };
+    let both = Description { twin: Some(twin.clone()), ..description() };
+    let text = both.to_string();
+    assert!(text.contains("t=0 0\r\na=group:DUP first second\r\nm=video 5004"), "{text}");
+    assert_eq!(text.matches("a=mid:").count(), 2, "{text}");
+    assert_eq!(text.parse(), Ok(both));
+    // Two videos that no group joins are two streams: the first one is read.
+    let apart = text.replace("a=group:DUP first second\r\n", "");
+    assert_eq!(apart.parse::<Description>().unwrap().twin, None);
+    let lips = text.replace("group:DUP", "group:LS");
+    assert_eq!(lips.parse::<Description>().unwrap().twin, None);
+    let at = text.rfind("width=1920").unwrap();
+    let other = format!("{}width=1280{}", &text[..at], &text[at + 10..]);
+    let refused = other.parse::<Description>().unwrap_err().to_string();
+    assert!(refused.contains("a duplicate of the first video"), "{refused}");
 }
 
 proptest! {
@@ -103,23 +147,29 @@ proptest! {
     fn it_is_read_as_it_was_written(
         (width, height, depth, sampling) in (1u32..500, 1u32..4000, 0usize..3, 0usize..3),
         (port, ttl, payload_type) in (1u16.., 1u8.., 0u8..128),
-        (source, group, datagram_bytes) in (any::<u32>(), any::<u32>(), 1460u32..65_507),
+        (source, group, is_jumbo) in (any::<u32>(), any::<u32>(), any::<bool>()),
+        (origin, twin) in (any::<u32>(), any::<Option<(u32, u16)>>()),
         (session, version, mac) in (any::<u64>(), any::<u64>(), any::<Option<[u8; 6]>>()),
     ) {
         let (sampling, depth) = (Sampling::ALL[sampling], Depth::ALL[depth]);
         let geometry = Geometry::new((width * 4, height), sampling, depth, FrameRate::P59_94).unwrap();
         let destination = Ipv4Addr::from(group);
+        let source = Some(Ipv4Addr::from(source)).filter(|source| !source.is_unspecified());
+        let path = |destination: Ipv4Addr, port| {
+            let is_group = destination.is_multicast();
+            let source = source.filter(|_| is_group);
+            Path { source, destination, port, ttl: if is_group { ttl } else { 1 } }
+        };
         let written = Description {
             session,
             version,
-            source: Some(Ipv4Addr::from(source)).filter(|source| !source.is_unspecified()),
-            mac,
-            destination,
-            port,
-            ttl: if destination.is_multicast() { ttl } else { 1 },
+            origin: Some(Ipv4Addr::from(origin)).filter(|origin| !origin.is_unspecified()),
+            mac: mac.filter(|mac| *mac != [0; 6]),
+            path: path(destination, port),
+            twin: twin.map(|(to, port)| path(Ipv4Addr::from(to), port.max(1))),
             payload_type,
             geometry,
-            datagram_bytes,
+            datagram_bytes: if is_jumbo { 8960 } else { 1460 },
             ..description()
         };
         prop_assert_eq!(written.to_string().parse(), Ok(written));

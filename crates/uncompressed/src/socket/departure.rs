@@ -24,12 +24,30 @@ impl Departure {
         rustix::net::connect(&socket, &to)
             .map_err(Error::os(format!("finding a route for the stream to {to}")))?;
         let address = *local(&socket)?.ip();
-        Ok(Self { address, mac: mac(address)? })
+        Ok(Self { address, mac: Interface::with(address)?.and_then(|own| own.mac) })
     }
 }
 
-/// The hardware address of the interface that has `address`.
-fn mac(address: Ipv4Addr) -> Result<Option<[u8; 6]>, Error> {
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// Its hardware address; `None` if it has none, like loopback.
+    pub mac: Option<[u8; 6]>,
+}
+
+impl Interface {
+    /// The interface that has `address`; `None` if no interface of this host has it.
+    ///
+    /// # Errors
+    /// If the system does not list its interfaces.
+    pub fn with(address: Ipv4Addr) -> Result<Option<Self>, Error> {
+        interface(address)
+    }
+}
+
+fn interface(address: Ipv4Addr) -> Result<Option<Interface>, Error> {
     let mut first = std::ptr::null_mut();
     // SAFETY: on success `first` is a new list, freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -37,15 +55,15 @@ fn mac(address: Ipv4Addr) -> Result<Option<[u8; 6]>, Error> {
         return Err(Error::os("listing the interfaces' addresses")(error));
     }
     // SAFETY: the list lives until it is freed, and no reference to it is kept.
-    let mac = unsafe { mac_in(first, address) };
+    let found = unsafe { interface_in(first, address) };
     // SAFETY: it is the list from above, freed once.
     unsafe { libc::freeifaddrs(first) };
-    Ok(mac.filter(|mac| *mac != [0; 6]))
+    Ok(found)
 }
 
 /// # Safety
 /// `first` must be a list from getifaddrs(3).
-unsafe fn mac_in(first: *const libc::ifaddrs, address: Ipv4Addr) -> Option<[u8; 6]> {
+unsafe fn interface_in(first: *const libc::ifaddrs, address: Ipv4Addr) -> Option<Interface> {
     // SAFETY: every non-null entry is valid, and its address is null or as long as its family
     // requires.
     let entries = || {
@@ -62,8 +80,11 @@ unsafe fn mac_in(first: *const libc::ifaddrs, address: Ipv4Addr) -> Option<[u8; 
     let own = name(own?.0);
     let packet = entries()
         .find(|(entry, of)| i32::from(of.sa_family) == libc::AF_PACKET && name(entry) == own);
-    // SAFETY: an address of this family is a `sockaddr_ll`.
-    let packet = unsafe { &*std::ptr::from_ref(packet?.1).cast::<libc::sockaddr_ll>() };
-    let mac = packet.sll_addr.first_chunk().copied();
-    mac.filter(|_| packet.sll_halen == 6)
+    let mac = packet.and_then(|(_, of)| {
+        // SAFETY: an address of this family is a `sockaddr_ll`.
+        let packet = unsafe { &*std::ptr::from_ref(of).cast::<libc::sockaddr_ll>() };
+        let mac = packet.sll_addr.first_chunk().copied();
+        mac.filter(|mac| packet.sll_halen == 6 && *mac != [0; 6])
+    });
+    Some(Interface { name: own.to_string_lossy().into_owned(), mac })
 }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-pub use departure::Departure;
+pub use departure::{Departure, Interface};
 pub use inlet::{Datagram, Datagrams, Inlet, Joined, Taken};
 pub use outlet::{GSO_BYTES_MAX, GSO_PACKETS_MAX, Outlet, Route, Segmentation, Sent};
 

@@ -112,4 +112,7 @@ fn a_stream_on_this_host_leaves_by_loopback_which_has_no_hardware_address() {
     let route = Route { destination: SocketAddrV4::new(*route.destination.ip(), 9), ..route };
     let departure = Departure { address: Ipv4Addr::LOCALHOST, mac: None };
     assert_eq!(Departure::of(&route).unwrap(), departure);
+    let lo = Interface { name: "lo".to_owned(), mac: None };
+    assert_eq!(Interface::with(Ipv4Addr::LOCALHOST).unwrap(), Some(lo));
+    assert_eq!(Interface::with(Ipv4Addr::new(192, 0, 2, 77)).unwrap(), None);
 }

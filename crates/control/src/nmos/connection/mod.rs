@@ -85,6 +85,12 @@ pub trait Media {
     /// Forgets a change that was scheduled.
     fn cancel(&mut self, id: &Id);
 
+    /// Whether a receiver can take a stream that is described so.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn fits(&self, id: &Id, description: &Description) -> Result<(), String>;
+
     /// The session description of a sender in this state; `None` if its packets have none.
     fn description(&self, id: &Id, wanted: &Wanted) -> Option<String>;
 }
@@ -126,17 +132,14 @@ impl Connection {
         let legs = vec![Settings::initial(side); own.interfaces.len()];
         let params = Params { peer: None, enabled: false, file: None, legs };
         let (staged, active) = (params.clone(), params);
-        Self {
-            id,
-            side,
-            own,
-            staged,
-            pending: None,
-            active,
-            activation: None,
-            wanted: None,
-            changed: now,
+        let (pending, activation, wanted) = (None, None, None);
+        let mut made =
+            Self { id, side, own, staged, pending, active, activation, wanted, changed: now };
+        // IS-05 v1.1, Behaviour: what is active never says `auto`. A sender without a default has nothing to say yet.
+        if let Ok((active, wanted)) = made.resolved() {
+            (made.active, made.wanted) = (active, Some(wanted));
         }
+        made
     }
 
     /// Its identifier.
@@ -147,6 +150,11 @@ impl Connection {
     /// Which end it is.
     pub const fn side(&self) -> Side {
         self.side
+    }
+
+    /// How many legs it has.
+    pub const fn legs(&self) -> usize {
+        self.own.interfaces.len()
     }
 
     /// Whether it is active.
@@ -164,7 +172,7 @@ impl Connection {
         self.changed
     }
 
-    /// What it does; `None` before the first activation.
+    /// What it does, or would do; `None` for one that has no destination yet.
     pub const fn wanted(&self) -> Option<&Wanted> {
         self.wanted.as_ref()
     }
@@ -268,6 +276,11 @@ impl Connection {
             Err(Refused::Request(reason)) => return Reply::refusal(400, reason),
             Err(Refused::File(reason)) => return Reply::refusal(500, reason),
         };
+        if let Some(description) = &patch.description
+            && let Err(reason) = media.fits(&self.id, description)
+        {
+            return Reply::refusal(400, format!("transport_file.data: {reason}"));
+        }
         if let Some(at) = self.scheduled().filter(|_| patch.activation != Some(Asked::Cancel)) {
             let error =
                 format!("an activation is scheduled for {at}; cancel it with activation.mode null");

@@ -204,6 +204,11 @@ impl Changes {
         ])
     }
 
+    /// A leg that carries nothing.
+    pub fn unused() -> Self {
+        Self([None, None, None, None, Some(Setting::Flag(false))])
+    }
+
     /// The same with later changes over them.
     pub fn then(mut self, later: &Self) -> Self {
         for (own, later) in self.0.iter_mut().zip(later.0) {
@@ -305,13 +310,15 @@ pub(super) fn check_source(
 }
 
 fn one_of(own: &Own) -> String {
-    let known: Vec<String> = own.interfaces.iter().map(ToString::to_string).collect();
+    let mut known: Vec<String> = own.interfaces.iter().map(ToString::to_string).collect();
+    known.dedup();
     format!("\"auto\" or an address of this device: {}", known.join(", "))
 }
 
 /// The constraints of one leg, as `/constraints` lists them.
 pub fn constraints(side: Side, own: &Own) -> Value {
-    let addresses: Vec<String> = own.interfaces.iter().map(ToString::to_string).collect();
+    let mut addresses: Vec<String> = own.interfaces.iter().map(ToString::to_string).collect();
+    addresses.dedup();
     let ipv4 = json!({ "pattern": "^([0-9]{1,3}\\.){3}[0-9]{1,3}$" });
     let of = |(key, kind): &Parameter| {
         let constraint = match (side, *key, kind) {

@@ -24,6 +24,8 @@ pub struct Patch {
     pub activation: Option<Asked>,
     /// A transport file, or that there is none.
     pub file: Option<Option<String>>,
+    /// What the transport file describes.
+    pub description: Option<Description>,
     /// Changes of each leg; empty: none.
     pub legs: Vec<Changes>,
 }
@@ -116,18 +118,18 @@ impl Patch {
         let Some(Some(text)) = &self.file else { return Ok(self) };
         let described = Description::from_str(text)
             .map_err(|error| Refused::File(format!("transport_file.data: {error}")))?;
-        let source = described.source.filter(|address| !address.is_unspecified());
-        // A source that is no filter says only who made the description (RFC 4570 restricts groups).
-        let source = source.filter(|_| described.destination.is_multicast());
-        let changes = Changes::described(described.destination, source, described.port);
-        let mut legs = vec![Changes::default(); own.interfaces.len()];
-        if let Some(first) = legs.first_mut() {
-            *first = changes;
+        // Legs that the description does not have carry nothing (IS-05 v1.1, Receivers: fewer legs).
+        let mut legs = vec![Changes::unused(); own.interfaces.len()];
+        for (leg, path) in
+            legs.iter_mut().zip(std::iter::once(&described.path).chain(&described.twin))
+        {
+            *leg = Changes::described(path.destination, path.source, path.port);
         }
         for (leg, asked) in legs.iter_mut().zip(&self.legs) {
             *leg = leg.then(asked);
         }
         self.legs = legs;
+        self.description = Some(described);
         Ok(self)
     }
 }

@@ -37,6 +37,11 @@ impl Media for Fake {
         self.cancelled += 1;
     }
 
+    fn fits(&self, _: &Id, description: &Description) -> Result<(), String> {
+        let found = description.geometry;
+        if found.width() == 1920 { Ok(()) } else { Err(format!("found {found}")) }
+    }
+
     fn description(&self, _: &Id, wanted: &Wanted) -> Option<String> {
         wanted.enabled.then(|| "v=0\r\n".to_owned())
     }
@@ -233,8 +238,13 @@ fn a_transport_file_sets_what_the_request_does_not() {
     assert_eq!(params["destination_port"], 6000);
     assert_eq!(active["transport_file"]["type"], "application/sdp");
     let wanted = receiver.wanted().unwrap();
-    assert_eq!(wanted.description.as_ref().unwrap().port, 5010);
+    assert_eq!(wanted.description.as_ref().unwrap().path.port, 5010);
 
+    let narrow = SDP_TEXT.replace("width=1920", "width=1280");
+    let other = json!({ "transport_file": { "data": narrow, "type": "application/sdp" } });
+    let reply = receiver.patch(NOW, &other, &mut media);
+    assert_eq!(reply.status, 400);
+    assert!(reply.reason().contains("found 1280x1080"), "{}", reply.reason());
     let broken = json!({ "transport_file": { "data": "v=0\r\n", "type": "application/sdp" } });
     let reply = receiver.patch(NOW, &broken, &mut media);
     assert_eq!(reply.status, 500);
@@ -300,4 +310,31 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_second_medium_is_the_second_leg() {
+    let own = Own { destinations: Vec::new(), ..own(2) };
+    let mut receiver = Connection::new(Id::named("two"), Side::Receiver, own, NOW);
+    let stage = |receiver: &mut Connection, text: &str| {
+        let body = json!({ "transport_file": { "data": text, "type": "application/sdp" } });
+        assert_eq!(receiver.patch(NOW, &body, &mut Fake::default()).status, 200);
+        get(receiver, "staged")["transport_params"].clone()
+    };
+    let (session, medium) = SDP_TEXT.split_at(SDP_TEXT.find("m=").unwrap());
+    let other = medium.replace("239.7.7.7", "239.7.7.8").replace("5010", "5012");
+    let both = format!("{session}a=group:DUP a b\r\n{medium}a=mid:a\r\n{other}a=mid:b\r\n");
+    let legs = stage(&mut receiver, &both);
+    assert_eq!(
+        (&legs[0]["multicast_ip"], &legs[0]["destination_port"]),
+        (&json!("239.7.7.7"), &json!(5010))
+    );
+    assert_eq!(
+        (&legs[1]["multicast_ip"], &legs[1]["destination_port"]),
+        (&json!("239.7.7.8"), &json!(5012))
+    );
+    assert_eq!(legs[1]["rtp_enabled"], true);
+    // A stream with one path leaves the second leg unused.
+    let legs = stage(&mut receiver, SDP_TEXT);
+    assert_eq!((&legs[0]["rtp_enabled"], &legs[1]["rtp_enabled"]), (&json!(true), &json!(false)));
 }

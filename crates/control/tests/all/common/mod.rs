@@ -10,6 +10,7 @@ use suiro_control::nmos::node::{Node, Streams};
 use suiro_control::nmos::resources::{About, Interface, Outgoing};
 use suiro_control::nmos::{Id, Tai};
 use suiro_uncompressed::Geometry;
+use suiro_uncompressed::sdp::Description;
 
 /// The time of tests.
 pub const NOW: Tai = Tai::from_nanos(1_439_299_836_000_000_010);
@@ -23,6 +24,10 @@ impl Media for Obedient {
     }
 
     fn cancel(&mut self, _: &Id) {}
+
+    fn fits(&self, _: &Id, _: &Description) -> Result<(), String> {
+        Ok(())
+    }
 
     fn description(&self, _: &Id, _: &Wanted) -> Option<String> {
         Some("v=0\r\n".to_owned())

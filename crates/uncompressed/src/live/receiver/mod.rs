@@ -369,6 +369,11 @@ impl Receiver {
         })
     }
 
+    /// Its clock now: TAI since the SMPTE epoch, as the kernel had it when the node began.
+    pub fn tai(&self) -> Duration {
+        self.epoch.tai(clock::monotonic())
+    }
+
     /// The node's state now.
     pub fn state(&self) -> ReceiverState {
         let now = clock::monotonic();

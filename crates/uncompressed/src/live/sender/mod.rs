@@ -442,6 +442,11 @@ impl Sender {
         Ok(())
     }
 
+    /// Its clock now: TAI since the SMPTE epoch, as the kernel had it when the node began.
+    pub fn tai(&self) -> Duration {
+        self.epoch.tai(clock::monotonic())
+    }
+
     /// The node's state now.
     pub fn state(&self) -> SenderState {
         let now = clock::monotonic();
