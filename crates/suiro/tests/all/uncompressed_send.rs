@@ -101,7 +101,9 @@ fn a_session_description_names_who_sends() {
     // Without --source: the interface that the routes choose.
     assert!(group.contains("a=source-filter: incl IN IP4 239.0.0.1 192.0.2.7\r\n"), "{group}");
     assert!(group.contains("a=ts-refclk:localmac=02-00-5e-00-00-07\r\n"), "{group}");
-    assert!(host.contains(" IN IP4 127.0.0.1\r\ns=") && host.contains("a=ts-refclk:local\r\n"));
+    assert!(host.contains(" IN IP4 127.0.0.1\r\ns="), "{host}");
+    // A loopback interface has no hardware address of its own.
+    assert!(host.contains("a=ts-refclk:localmac=00-00-00-00-00-00\r\n"), "{host}");
     let origin = |text: &str| text.lines().nth(1).unwrap().split(' ').nth(1).unwrap().to_owned();
     assert_ne!(origin(&group), origin(&host), "streams of one sender are told apart");
 }
