@@ -169,6 +169,10 @@ pub fn mp4(data: &[u8]) {
     for (offset, sequence) in [(0, 0), (90_000, 7), (1 << 40, u32::MAX)] {
         let _ = suiro_media::mp4::restamp(&mut data.to_vec(), offset, sequence);
     }
+    if let Ok(Some(end)) = suiro_media::mp4::first_end(data, 1 << 20) {
+        assert!(end <= data.len() && end <= 1 << 20, "a chunk lies within its bytes");
+    }
+    let _ = suiro_media::mp4::ends(data);
 }
 
 /// An MPEG-2 video elementary stream, cut into frames.

@@ -16,6 +16,9 @@ pub const INDEX_VERSION: u32 = 2;
 /// The index's file in the package's folder. It is written last.
 pub const INDEX_FILE: &str = "package.json";
 
+/// Sequence numbers that a segment in chunks has for itself: one for each frame of a minute at 120 frames per second.
+const CHUNKS_NUMBERED: u64 = 8192;
+
 /// Largest index that is read.
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
@@ -253,6 +256,28 @@ impl Package {
             }
         }
         Ok(Some(bytes))
+    }
+
+    /// Reads segment `number` of the endless stream as fragmented MP4 in chunks of at most `longest` and at least one
+    /// frame. `None` if the track is not in that container.
+    ///
+    /// # Errors
+    /// [`MediaError::Damaged`] if the file is not what the index says.
+    pub fn read_chunked(
+        &self,
+        track: &Track,
+        number: u64,
+        longest: Duration,
+    ) -> Result<Option<mp4::Chunked>, MediaError> {
+        let whole = self.read(track, Container::Fmp4, number)?.zip(self.read_init(track)?);
+        let Some((whole, init)) = whole else { return Ok(None) };
+        let damaged = |error| MediaError::damaged(&self.folder.join(&track.id), error);
+        let init = mp4::init(&init).map_err(damaged)?;
+        let ticks = u128::from(longest.as_nanos()) * u128::from(track.timescale) / 1_000_000_000;
+        let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
+        // Room for every chunk of a segment: the numbers only have to rise (ISO/IEC 14496-12 §8.8.5).
+        let sequence = number.wrapping_mul(CHUNKS_NUMBERED).wrapping_add(1) as u32;
+        mp4::chunked(&whole, &init, ticks, sequence).map(Some).map_err(damaged)
     }
 
     /// Fragments of a segment: one for each group of pictures.

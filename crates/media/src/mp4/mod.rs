@@ -4,12 +4,14 @@
 //! follows them. Anything else is refused, with the place.
 
 mod boxes;
+mod chunk;
 mod fragment;
 mod init;
 mod restamp;
 mod stream;
 mod write;
 
+pub use chunk::{Chunk, Chunked, chunked, ends, first_end};
 pub use fragment::{Fragment, Sample, fragments};
 pub use init::{Entry, Init, init};
 pub use restamp::restamp;
@@ -119,11 +121,54 @@ mod tests {
         assert!(error.to_string().contains("more than 65536 samples"), "{error}");
     }
 
+    #[test]
+    fn a_segment_in_chunks_has_the_same_frames() {
+        let (one, two) = (frames(0, 7), frames(7, 4));
+        let whole = segment(&[&one, &two], 1);
+        let Chunked { bytes, chunks } = chunked(&whole, &track(), 3500, 40).unwrap();
+        // Three frames each, and what is left of a group.
+        let durations: Vec<u64> = chunks.iter().map(|chunk| chunk.duration).collect();
+        assert_eq!(durations, [3000, 3000, 1000, 3000, 1000]);
+        let independent: Vec<bool> = chunks.iter().map(|chunk| chunk.independent).collect();
+        assert_eq!(independent, [true, false, false, true, false]);
+        assert_eq!(chunks.last().unwrap().end, bytes.len());
+        let read = fragments(&bytes, &track()).unwrap();
+        assert_eq!(read.iter().map(|f| f.sequence).collect::<Vec<_>>(), [40, 41, 42, 43, 44]);
+        let times: Vec<u64> = read.iter().map(|f| f.decode_time).collect();
+        assert_eq!(times, [0, 3000, 6000, 7000, 10_000]);
+        let samples = |bytes: &[u8], found: &[Fragment]| -> Vec<(Vec<u8>, i64, bool)> {
+            let all = found.iter().flat_map(|fragment| &fragment.samples);
+            all.map(|s| (bytes[s.data.clone()].to_vec(), s.composition, s.sync)).collect()
+        };
+        let before = fragments(&whole, &track()).unwrap();
+        assert_eq!(samples(&bytes, &read), samples(&whole, &before));
+        // A chunk is never empty.
+        let least = chunked(&whole, &track(), 0, 1).unwrap();
+        assert_eq!(least.chunks.len(), 11);
+    }
+
+    #[test]
+    fn a_chunk_ends_as_soon_as_its_last_byte_is_there() {
+        let whole = segment(&[&frames(0, 2), &frames(2, 2)], 1);
+        let all = ends(&whole).unwrap();
+        assert_eq!((all.len(), all[1]), (2, whole.len()));
+        for length in 0..all[0] {
+            assert_eq!(first_end(&whole[..length], 4096).unwrap(), None, "{length}");
+        }
+        for length in all[0]..=whole.len() {
+            assert_eq!(first_end(&whole[..length], 4096).unwrap(), Some(all[0]), "{length}");
+        }
+        let error = first_end(&whole, 30).unwrap_err();
+        assert!(error.to_string().contains("beyond 30 bytes"), "{error}");
+    }
+
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = init(&bytes);
             let _ = fragments(&bytes, &track());
+            let _ = first_end(&bytes, 1 << 20);
+            let _ = chunked(&bytes, &track(), 1000, 1);
             let _ = restamp(&mut bytes.clone(), 1 << 63, u32::MAX);
         }
 

@@ -68,7 +68,7 @@ impl Common {
         let all_sync = frames.iter().all(|frame| frame.sync);
         // Data offset and sizes always; the rest only where frames differ.
         let mut run = 0x201;
-        if !all_sync {
+        if !all_sync && frames.first().is_some_and(|first| first.sync) {
             run |= 0x004;
         }
         if frames.iter().any(|frame| frame.duration != duration) {
