@@ -108,6 +108,21 @@ impl Controller {
         }
     }
 
+    /// A piece of a segment has come while the rest was still being captured: says what the network carries. `sample` is of
+    /// time in which the network was busy.
+    pub fn on_chunk(&mut self, sample: &Sample) {
+        self.measure(sample);
+    }
+
+    /// A segment of `rung` has been downloaded in such pieces, and appended. The time that it took was that of its capture,
+    /// and says nothing about the network.
+    pub fn on_segment_in_chunks(&mut self, sample: &Sample, rung: usize, buffer: Duration) {
+        if let Some(bola) = self.bola() {
+            bola.on_download(sample.done);
+            bola.on_segment(rung, sample.took(), buffer);
+        }
+    }
+
     /// A download was given up ([`crate::abandon`]) for one of `rung`, with this much buffered;
     /// `sample` is what had come of it.
     pub fn on_abandon(&mut self, sample: &Sample, rung: usize, buffer: Duration) {

@@ -45,6 +45,9 @@ pub struct Live {
     pub speed_change: f64,
     /// Latency beyond which the playout asks to be moved to the target.
     pub latest: Duration,
+    /// Whether media is passed over when playback begins, so that it begins at the target: for a low latency, of which the
+    /// time that the first media took would be a large part.
+    pub join_at_target: bool,
 }
 
 /// What a viewer sees.
@@ -73,7 +76,7 @@ pub struct Totals {
     pub ended: Duration,
     /// Number of stalls.
     pub stalls: u64,
-    /// Media that was jumped over by seeks.
+    /// Media that was jumped over by seeks, and at the start to begin at the target.
     pub skipped: Duration,
 }
 
@@ -407,11 +410,25 @@ impl Playout {
         if buffer.is_zero() && self.complete {
             self.state = State::Ended;
         } else if !buffer.is_zero() && (buffer >= needed || self.complete) {
-            self.mark(self.from);
+            let position = self.join(needed);
+            self.totals.skipped += position - self.from;
+            self.mark(position);
             self.state = State::Playing;
             self.speed_ppm = NORMAL_PPM;
             self.set_speed();
         }
+    }
+
+    /// Where playback goes on, with `needed` media in the buffer at least.
+    fn join(&self, needed: Duration) -> Duration {
+        let live = self.config.live.filter(|live| live.join_at_target);
+        let Some(live) = live.filter(|_| self.state == State::Starting) else { return self.from };
+        let late =
+            latency_ns(&live, self.now, self.from).saturating_sub(live.target.as_nanos_i64());
+        let wanted = self.from + Duration::from_nanos(u64::try_from(late).unwrap_or(0));
+        // What is shown first must be there.
+        let kept = needed.max(Duration::from_nanos(1));
+        wanted.min(self.end().saturating_sub(kept)).max(self.from)
     }
 
     /// Chooses the speed by how far the latency is from its target.

@@ -27,6 +27,7 @@ const LIVE: PlayoutConfig = PlayoutConfig {
         tolerance: Duration::from_millis(200),
         speed_change: 0.05,
         latest: Duration::from_secs(12),
+        join_at_target: false,
     }),
     ..ON_DEMAND
 };
@@ -218,4 +219,24 @@ fn a_stream_of_another_century_does_not_overflow() {
         assert_eq!(playout.state(), State::Stalled);
         let _ = (playout.next_event(), playout.wants_seek());
     }
+}
+
+#[test]
+fn a_start_at_the_target_passes_over_what_is_too_old() {
+    let live = Live { target: ms(1000), join_at_target: true, ..LIVE.live.unwrap() };
+    let config = PlayoutConfig { startup: ms(250), resume: ms(250), live: Some(live), ..ON_DEMAND };
+    // Enough comes 400 ms late: with 1.4 s of latency, playback begins 400 ms further on.
+    let mut playout = Playout::new(config, 1, ms(9000), at(10_000));
+    playout.extend(at(10_400), 0, ms(10_300)).unwrap();
+    assert_eq!((playout.state(), playout.position()), (State::Playing, ms(9400)));
+    assert_eq!(playout.latency_ns(), Some(1_000_000_000));
+    // With less in the buffer, only as far as the least that is needed is kept.
+    let mut playout = Playout::new(config, 1, ms(9000), at(10_000));
+    playout.extend(at(10_400), 0, ms(9500)).unwrap();
+    assert_eq!(playout.position(), ms(9250));
+    // Not after a stall: that is caught up by speed.
+    playout.advance(at(11_000));
+    assert_eq!(playout.state(), State::Stalled);
+    playout.extend(at(11_500), 0, ms(10_500)).unwrap();
+    assert_eq!((playout.state(), playout.position()), (State::Playing, ms(9500)));
 }

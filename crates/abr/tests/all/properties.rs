@@ -132,6 +132,7 @@ fn configs() -> impl Strategy<Value = PlayoutConfig> {
             tolerance: Duration::from_millis(100),
             speed_change,
             latest: Duration::from_millis(target_ms * 2),
+            join_at_target: target_ms % 2 == 0,
         },
     );
     (0u64..4000, 1u64..4000, 4000u64..20_000, prop::option::of(live)).prop_map(
