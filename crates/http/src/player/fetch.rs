@@ -14,9 +14,10 @@ use suiro_record::Text;
 use suiro_record::words::Carries;
 use suiro_scenario::Download;
 use suiro_units::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use super::chunked::{Chunk, Splitter};
 use super::request::{Fetch, Fetched, Head, Progress};
 use crate::Clock;
 use crate::flows::{Flows, OWN_AGENT};
@@ -61,6 +62,8 @@ pub(crate) enum FetchError {
     Redirects,
     #[error("redirect: {0}")]
     Redirect(UrlError),
+    #[error("{0}")]
+    Media(String),
     #[error("a redirect without a location")]
     NoLocation,
     #[error("{0}")]
@@ -113,6 +116,8 @@ pub(crate) struct Client {
     head: watch::Receiver<Head>,
     /// How far the request has come.
     progress: watch::Sender<Progress>,
+    /// Where chunks go, of which a response has a bounded number.
+    chunks: mpsc::UnboundedSender<Chunk>,
 }
 
 impl Client {
@@ -123,13 +128,16 @@ impl Client {
         flows: Option<Recorded>,
         head: watch::Receiver<Head>,
     ) -> Self {
-        Self { clock, transport, home, open: None, flows, head, progress: watch::Sender::default() }
+        let (progress, (chunks, _)) = (watch::Sender::default(), mpsc::unbounded_channel());
+        Self { clock, transport, home, open: None, flows, head, progress, chunks }
     }
 
-    /// How far the next request will have come.
-    pub(crate) fn follow(&mut self) -> watch::Receiver<Progress> {
+    /// How far the next request will have come, and the chunks that come of it.
+    pub(crate) fn follow(&mut self) -> (watch::Receiver<Progress>, mpsc::UnboundedReceiver<Chunk>) {
         self.progress.send_replace(Progress::default());
-        self.progress.subscribe()
+        let (sender, chunks) = mpsc::unbounded_channel();
+        self.chunks = sender;
+        (self.progress.subscribe(), chunks)
     }
 
     /// Makes one request. Whatever fails closes the connection.
@@ -237,6 +245,7 @@ impl Client {
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
         let mut kept = BytesMut::new();
         let length = body.size_hint().exact();
+        let mut splitter = fetch.chunks.clone().map(Splitter::new);
         let mut total = 0u64;
         self.progress.send_modify(|progress| progress.length = length);
         loop {
@@ -254,9 +263,19 @@ impl Client {
             if total > fetch.bytes_max {
                 return Err(FetchError::TooLarge(fetch.bytes_max));
             }
+            if let Some(splitter) = &mut splitter {
+                // Nobody listens once the request has been given up.
+                let pass_on = |chunk| {
+                    let _ = self.chunks.send(chunk);
+                };
+                splitter.push(self.clock.now(), &data, pass_on).map_err(FetchError::Media)?;
+            }
             if fetch.keep_body {
                 kept.extend_from_slice(&data);
             }
+        }
+        if let Some(splitter) = &splitter {
+            splitter.finish().map_err(FetchError::Media)?;
         }
         Ok(kept.freeze())
     }

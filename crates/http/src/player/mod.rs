@@ -4,9 +4,11 @@
 //! writes the records. It does not decode: what it has fetched can be saved to files that a
 //! decoder plays (`save`).
 
+mod chunked;
 mod fetch;
 pub mod frames;
 mod live;
+mod parts;
 mod record;
 mod request;
 mod retry;
@@ -29,9 +31,11 @@ use suiro_units::{Bytes, Duration, Time};
 use crate::Clock;
 use crate::flows::Flows;
 use crate::url::Url;
+use chunked::Chunk;
 use fetch::{Client, Recorded, Transport};
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch as channel;
 use watch::Abandoned;
 
@@ -196,10 +200,11 @@ enum Line {
     Busy(Running, Under),
 }
 
-/// The request that a line is busy with: its number, and how far it has come.
+/// The request that a line is busy with: its number, how far it has come, and the chunks that have come of it.
 struct Under {
     number: u64,
     progress: channel::Receiver<Progress>,
+    chunks: UnboundedReceiver<Chunk>,
 }
 
 struct Player {
@@ -219,6 +224,8 @@ struct Player {
 /// What ended a wait.
 enum Woken {
     Done(usize, Box<(Fetch, Fetched, Client)>),
+    /// A chunk came of a request that goes on.
+    Chunk,
     Due,
     Stopped,
 }
@@ -267,7 +274,7 @@ impl Player {
     ) -> Result<Option<String>, PlayerError> {
         loop {
             let now = self.now();
-            self.tell_progress();
+            self.tell_progress(now);
             self.session.advance(now);
             self.give_up(now)?;
             while let Some(fetch) = self.session.poll(now) {
@@ -285,13 +292,14 @@ impl Player {
             let row = self.recorder.next_row();
             let due = self.session.deadline().map_or(row, |due| due.min(row)).max(now + LEAST_WAIT);
             match wait(&mut self.lines, self.clock, due, stop.as_mut()).await {
-                Woken::Due => {}
+                Woken::Due | Woken::Chunk => {}
                 Woken::Stopped => break,
                 Woken::Done(lane, done) => {
                     let (fetch, fetched, client) = *done;
+                    let now = self.now();
+                    self.tell_progress(now);
                     self.lines[lane] = Line::Idle(client);
                     self.recorder.request(&fetch, &fetched)?;
-                    let now = self.now();
                     if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
                         self.recorder.save(piece)?;
                     }
@@ -325,7 +333,8 @@ impl Player {
         let Line::Idle(mut client) = idle else {
             unreachable!("the session keeps to one request per lane")
         };
-        let under = Under { number: fetch.number, progress: client.follow() };
+        let (progress, chunks) = client.follow();
+        let under = Under { number: fetch.number, progress, chunks };
         let running = Box::pin(async move {
             let fetched = client.fetch(&fetch).await;
             (fetch, fetched, client)
@@ -345,10 +354,13 @@ impl Player {
     }
 
     /// Tells the session how far the requests under way have come.
-    fn tell_progress(&mut self) {
-        for line in &self.lines {
-            if let Line::Busy(_, Under { number, progress }) = line {
+    fn tell_progress(&mut self, now: Time) {
+        for line in &mut self.lines {
+            if let Line::Busy(_, Under { number, progress, chunks }) = line {
                 self.session.on_progress(*number, *progress.borrow());
+                while let Ok(chunk) = chunks.try_recv() {
+                    self.session.on_chunk(now, *number, &chunk);
+                }
             }
         }
     }
@@ -356,7 +368,7 @@ impl Player {
     fn close(mut self, failure: Option<String>) -> Result<Summary, PlayerError> {
         let now = self.now();
         self.flows.flows.close()?;
-        self.tell_progress();
+        self.tell_progress(now);
         self.session.advance(now);
         for request in self.session.in_flight() {
             self.recorder.unfinished(request)?;
@@ -386,10 +398,12 @@ async fn wait(
 ) -> Woken {
     let finished = std::future::poll_fn(|cx| {
         for (lane, line) in lines.iter_mut().enumerate() {
-            if let Line::Busy(running, _) = line
-                && let Poll::Ready(done) = running.as_mut().poll(cx)
-            {
-                return Poll::Ready((lane, Box::new(done)));
+            let Line::Busy(running, under) = line else { continue };
+            if let Poll::Ready(done) = running.as_mut().poll(cx) {
+                return Poll::Ready(Woken::Done(lane, Box::new(done)));
+            }
+            if !under.chunks.is_empty() {
+                return Poll::Ready(Woken::Chunk);
             }
         }
         Poll::Pending
@@ -397,7 +411,7 @@ async fn wait(
     tokio::select! {
         biased;
         () = stop => Woken::Stopped,
-        (lane, done) = finished => Woken::Done(lane, done),
+        woken = finished => woken,
         () = clock.sleep_until(due) => Woken::Due,
     }
 }

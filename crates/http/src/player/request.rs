@@ -1,14 +1,20 @@
 //! What passes between a session and those that fetch for it, as plain values: requests, how far they have come, what
 //! came of them; and what a viewer sees.
 
+use std::sync::Arc;
+
 use suiro_abr::State;
+use suiro_media::mp4::Init;
 use suiro_units::{BitRate, Duration, Time};
 
 use crate::presentation::{Resource, Segment, TrackKind};
 use crate::url::Url;
 
-/// Number of lanes: requests that may run at the same time.
-pub const LANES: usize = 3;
+/// Number of lanes: requests that may run at the same time. One for the manifest, one for the media of each track, and one
+/// for each track's playlist where the server holds the request for it.
+pub const LANES: usize = 5;
+/// The lane of the first track's playlist.
+pub(crate) const RELOADS: usize = 3;
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -29,6 +35,8 @@ pub struct Fetch {
     pub keep_body: bool,
     /// What it may be read by; `None`: at once.
     pub(crate) room: Option<Room>,
+    /// The initialisation segment by which the body is read chunk by chunk; `None`: as a whole.
+    pub(crate) chunks: Option<Arc<Init>>,
 }
 
 /// How far a request has come.

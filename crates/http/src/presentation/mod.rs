@@ -10,7 +10,7 @@ mod playlist;
 
 pub use frame_rate::FrameRate;
 pub use mpd::from_mpd;
-pub use playlist::{MediaPlaylist, Playlist, from_playlist};
+pub use playlist::{ListedPart, MediaPlaylist, Parts, Playlist, from_playlist};
 
 use suiro_units::{BitRate, Duration};
 
@@ -74,6 +74,17 @@ pub struct LiveStream {
     pub zero_unix_ns: Option<u64>,
     /// Latency at which its author wants it played.
     pub suggested_delay: Option<Duration>,
+    /// How its author wants it played near the live edge.
+    pub service: Service,
+}
+
+/// The service description of a low-latency stream (ISO/IEC 23009-1 annex K).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Service {
+    /// Target latency.
+    pub latency: Option<Duration>,
+    /// The most by which the playback speed may differ from 1, from 0 to 0.5.
+    pub speed_change: Option<f64>,
 }
 
 /// One kind of media, in rungs of rising bit rate.
@@ -173,6 +184,10 @@ pub struct Segments {
     /// True if the manifest lists segments as they become available; false if they follow from a
     /// rule, and the clock says which of them are there.
     pub(crate) listed: bool,
+    /// How long before its end a segment can be asked for.
+    pub(crate) early: Duration,
+    /// True if a segment that is asked for before its end comes as it is captured.
+    pub(crate) in_chunks: bool,
 }
 
 /// How a segment's number leads to its URL.
@@ -199,6 +214,28 @@ impl Segments {
     /// True if the manifest lists segments as they become available; false if the clock says.
     pub fn is_listed(&self) -> bool {
         self.listed
+    }
+
+    /// How long before its end a segment can be asked for: zero unless it comes in chunks.
+    pub fn early(&self) -> Duration {
+        self.early
+    }
+
+    /// True if a segment that is asked for before its end comes as it is captured.
+    pub fn in_chunks(&self) -> bool {
+        self.in_chunks
+    }
+
+    /// Media time of a decode time in ticks of the media, of which there are `timescale` in a second.
+    pub fn time_of(&self, decode_time: u64, timescale: u32) -> Option<Duration> {
+        let ns = |ticks: u64, scale: u64| {
+            Some(u128::from(ticks) * 1_000_000_000 / u128::from(Some(scale).filter(|s| *s > 0)?))
+        };
+        let zero = ns(self.zero_ticks, self.timescale)?;
+        let since = ns(decode_time, timescale.into())?.checked_sub(zero)?;
+        let time =
+            Duration::from_nanos(u64::try_from(since).ok()?.min(u64::MAX / 4)) + self.zero_at;
+        (time <= MEDIA_MAX).then_some(time)
     }
 
     /// Gives the first segment another number, and the others those after it; only where URLs are

@@ -12,7 +12,7 @@ use suiro_abr::playout::Motion;
 use suiro_endpoint::Absence;
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::presentation::{FrameRate, Rung, Segment};
+use crate::presentation::{FrameRate, Rung};
 
 /// Limit on the frames of a gap that are reported as missing: an hour at 24 frames a second.
 const MISSING_MAX: u64 = 100_000;
@@ -81,13 +81,13 @@ impl Frames {
         Ok(Self { source, steps, zero_ns: None, spans, next: None, told, absences })
     }
 
-    /// A segment has arrived, to be played.
-    pub fn on_segment(&mut self, now: Time, rate: BitRate, segment: &Segment) {
+    /// Media has arrived that is shown from `start` to `end`: a segment, or a piece of one.
+    pub fn on_arrival(&mut self, now: Time, rate: BitRate, start: Duration, end: Duration) {
         let step = self.steps.iter().find(|(known, _)| *known == rate).map_or(1, |(_, step)| *step);
         let on_step = |at: Duration| self.source.nearest(at).next_multiple_of(step);
         let known = self.spans.back().map_or(self.next.unwrap_or(0), |last| last.end);
-        let next = on_step(segment.start).max(known.next_multiple_of(step));
-        let end = on_step(segment.end());
+        let next = on_step(start).max(known.next_multiple_of(step));
+        let end = on_step(end);
         if next < end {
             self.spans.push_back(Span { next, end, step, rate, received: now });
         }

@@ -1,7 +1,7 @@
 //! What is shown when, against hand-computed cases.
 
 use super::*;
-use crate::presentation::{Resource, Source};
+use crate::presentation::Source;
 use crate::url::Url;
 
 fn url() -> Url {
@@ -29,14 +29,8 @@ fn frames() -> Frames {
     Frames::new(&[rung(100, "5"), rung(200, "10")]).expect("rates are told")
 }
 
-fn segment(start_ms: u64, end_ms: u64) -> Segment {
-    let media = Resource { url: url(), range: None };
-    let duration = ms(end_ms - start_ms);
-    Segment { number: 0, start: ms(start_ms), duration, media, init: None }
-}
-
 fn arrive(frames: &mut Frames, now_ms: u64, kbps: u64, start_ms: u64, end_ms: u64) {
-    frames.on_segment(at(now_ms), BitRate::from_kbps(kbps), &segment(start_ms, end_ms));
+    frames.on_arrival(at(now_ms), BitRate::from_kbps(kbps), ms(start_ms), ms(end_ms));
 }
 
 /// The playhead moves from `start` to `end`, between two times.

@@ -53,10 +53,14 @@ impl Config {
             }
             _ => None,
         };
-        let (bytes_max, keep_body) = match what {
+        let (bytes_max, keep_body) = match &what {
             What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
-            What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies),
+            What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies || track.is_low_latency()),
             What::Segment { .. } => (SEGMENT_BYTES_MAX, self.keep_bodies),
+        };
+        let chunks = match &what {
+            What::Segment { .. } => track.chunks(),
+            _ => None,
         };
         Fetch {
             number,
@@ -67,6 +71,7 @@ impl Config {
             bytes_max,
             keep_body,
             room,
+            chunks,
         }
     }
 }

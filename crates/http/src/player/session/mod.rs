@@ -7,9 +7,11 @@
 //! one request at a time, as a browser's player has for each kind of media.
 
 mod config;
+mod low_latency;
+mod prepare;
 
 use suiro_abr::playout::Totals;
-use suiro_abr::{Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State};
+use suiro_abr::{Controller, Playout, Sample, State};
 use suiro_endpoint::Absence;
 use suiro_scenario::Protocol;
 use suiro_units::{BitRate, Bytes, Duration, Time};
@@ -17,7 +19,8 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 pub use config::Config;
 
 use super::frames::{Frame, Frames};
-use super::live::{captured, join_at, zero_ns};
+use super::live::{captured, zero_ns};
+use super::request::RELOADS;
 pub use super::request::{Fetch, LANES, Progress, View, What};
 pub(crate) use super::request::{Fetched, Head, Piece, Underway};
 use super::retry;
@@ -28,12 +31,6 @@ use crate::presentation::{
 };
 use crate::url::Url;
 
-/// The most by which a live player changes its speed to keep its latency: too little to be heard.
-const SPEED_CHANGE: f64 = 0.05;
-/// How far the latency may be off before the speed changes.
-const LATENCY_TOLERANCE: Duration = Duration::from_millis(100);
-/// How far the latency may be off before the player jumps: dash.js's `maxDrift`.
-const LATENCY_DRIFT: Duration = Duration::from_secs(12);
 /// The shortest time between two fetches of a manifest, whatever it asks for.
 const REFRESH_LEAST: Duration = Duration::from_millis(250);
 
@@ -116,7 +113,12 @@ impl Session {
             if let Ok(frames) = &mut stream.frames {
                 frames.on_seek(now, playout.position());
             }
-            stream.tracks.iter_mut().for_each(|track| track.seek(position));
+            for track in &mut stream.tracks {
+                match track.is_low_latency() {
+                    true => track.seek_near(position),
+                    false => track.seek(position),
+                }
+            }
         }
     }
 
@@ -131,7 +133,7 @@ impl Session {
     /// How far a request under way has come. Said of one that is over or given up, it changes nothing.
     pub fn on_progress(&mut self, number: u64, progress: Progress) {
         let tracks = self.stream.iter_mut().flat_map(|s| &mut s.tracks);
-        let requests = tracks.filter_map(|track| track.in_flight.as_mut());
+        let requests = tracks.flat_map(|track| track.in_flight.iter_mut().chain(&mut track.reload));
         let mut requests = self.manifest.in_flight.iter_mut().chain(requests);
         if let Some(request) = requests.find(|request| request.fetch.number == number) {
             request.progress = progress;
@@ -162,6 +164,9 @@ impl Session {
     pub(crate) fn abandon(&mut self, now: Time) -> Option<Abandoned> {
         self.advance(now);
         let Stream { tracks, playout, .. } = self.stream.as_mut()?;
+        if let Some(passed) = tracks.iter_mut().find_map(TrackState::take_passed) {
+            return Some(passed);
+        }
         let playout = playout.as_ref().filter(|_| self.config.abandon)?;
         tracks.iter_mut().find_map(|track| track.abandon(now, playout))
     }
@@ -188,8 +193,11 @@ impl Session {
 
     /// The requests that are under way.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Underway> {
-        let tracks =
-            self.stream.iter().flat_map(|s| &s.tracks).filter_map(|t| t.in_flight.as_ref());
+        let tracks = self
+            .stream
+            .iter()
+            .flat_map(|s| &s.tracks)
+            .flat_map(|t| t.in_flight.iter().chain(&t.reload));
         self.manifest.in_flight.iter().chain(tracks)
     }
 
@@ -264,6 +272,11 @@ impl Session {
             return None;
         };
         let stream = self.stream.as_mut().expect("a track's request needs a stream");
+        if let Some(index) = fetch.lane.checked_sub(RELOADS) {
+            stream.tracks[index].reload = None;
+            self.on_reload(index, fetch, &fetched);
+            return None;
+        }
         stream.tracks[index].end_request();
         match fetched.body {
             Err(error) => {
@@ -277,7 +290,7 @@ impl Session {
                     None
                 }
                 What::Init { kind, .. } => {
-                    stream.tracks[index].on_init(&fetch.resource);
+                    stream.tracks[index].on_init(&fetch.resource, body);
                     Some(Piece::Init(*kind, body.clone()))
                 }
                 What::Segment { kind, rate, segment, generation } => {
@@ -312,6 +325,7 @@ impl Session {
             bytes_max: MANIFEST_BYTES_MAX as u64,
             keep_body: true,
             room: None,
+            chunks: None,
         };
         self.manifest.due = None;
         self.manifest.in_flight = Some(Underway::new(fetch.clone()));
@@ -344,6 +358,17 @@ impl Session {
                 Step::Fetch(request) => {
                     let (what, resource) = *request;
                     let fetch = self.config.fetch(self.asked + 1, track, what, resource);
+                    track.begin_request(now, &fetch);
+                    found = Some(fetch);
+                    break;
+                }
+            }
+            match track.next_reload().filter(|_| stream.playout.is_some()) {
+                None => {}
+                Some((at, ..)) if at > now => waits.push(at),
+                Some((_, what, resource)) => {
+                    let fetch = self.config.fetch(self.asked + 1, track, what, resource);
+                    let fetch = Fetch { lane: track.index + RELOADS, ..fetch };
                     track.begin_request(now, &fetch);
                     found = Some(fetch);
                     break;
@@ -458,53 +483,6 @@ impl Session {
         }
     }
 
-    /// Sets up playout and controllers, once the segments of the first video rung are known.
-    fn prepare(&mut self) {
-        let epoch = self.config.epoch_unix_ns;
-        let Some(stream) = &mut self.stream else { return };
-        if stream.playout.is_some() {
-            return;
-        }
-        let Some(segments) = stream.tracks[0].lowest_segments() else { return };
-        let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
-            // An empty live playlist: it will be fetched again.
-            return;
-        };
-        let segment = first.duration.max(last.duration);
-        let capacity = self.config.buffer.max(segment * 2);
-        let listed = segments.is_listed().then_some((&first, &last));
-        let plan = stream.live.as_ref().map(|live| {
-            let target = self.config.target_latency.or(live.suggested_delay);
-            let target = target.unwrap_or(segment * 3);
-            (target, join_at(live, epoch, self.now, target, listed))
-        });
-        let position = plan.map_or(first.start, |(_, position)| position);
-        let live = plan.zip(stream.live.as_ref()).and_then(|((target, _), live)| {
-            Some(Live {
-                zero_ns: zero_ns(live, epoch)?,
-                target,
-                tolerance: LATENCY_TOLERANCE,
-                speed_change: SPEED_CHANGE,
-                latest: target + LATENCY_DRIFT,
-            })
-        });
-        if let Ok(frames) = &mut stream.frames {
-            frames.zero_ns = live.map(|live| live.zero_ns);
-        }
-        let config = PlayoutConfig { startup: segment / 2, resume: segment / 2, capacity, live };
-        let buffer = plan.map_or(capacity, |(target, _)| capacity.min(target));
-        stream.capacity = capacity;
-        let tracks = stream.tracks.len();
-        stream.playout = Some(Playout::new(config, tracks, position, self.now));
-        for track in &mut stream.tracks {
-            track.begin(position);
-        }
-        let rates = stream.tracks[0].rates();
-        let ladder = Ladder::new(rates).expect("a manifest's ladder is not empty, rising, bounded");
-        let limits = Limits { segment, buffer };
-        stream.tracks[0].controller = Some(Controller::new(self.config.algorithm, ladder, limits));
-    }
-
     fn on_segment(
         &mut self,
         index: usize,
@@ -522,18 +500,25 @@ impl Session {
             done: fetched.finished - fetched.held,
         };
         let playout = stream.playout.as_mut().expect("segments are fetched to be played");
+        let in_chunks = track.chunks().is_some();
         let wanted = track.generation == generation;
-        if wanted && playout.extend(self.now, index, segment.end()).is_ok() {
+        let end = track.end_of(segment);
+        if wanted && playout.extend(self.now, index, end).is_ok() {
             let rung = track.on_segment(rate, segment);
-            if let Some(controller) = &mut track.controller {
-                controller.on_segment(&sample, rung, playout.buffer_of(index));
+            let buffer = playout.buffer_of(index);
+            match &mut track.controller {
+                Some(controller) if in_chunks => {
+                    controller.on_segment_in_chunks(&sample, rung, buffer);
+                }
+                Some(controller) => controller.on_segment(&sample, rung, buffer),
+                None => {}
             }
             if let (0, Ok(frames)) = (index, &mut stream.frames) {
-                frames.on_segment(fetched.finished, rate, segment);
+                frames.on_arrival(fetched.finished, rate, segment.start, end);
             }
             return true;
         }
-        if let Some(controller) = &mut track.controller {
+        if let Some(controller) = track.controller.as_mut().filter(|_| !in_chunks) {
             controller.on_download(&sample);
         }
         track.choice = None;

@@ -2,7 +2,8 @@
 //!
 //! What is understood: one period; `SegmentTemplate` with `SegmentTimeline` or `@duration`, at any
 //! level; `BaseURL`; live and on demand. What is refused with its name: several periods, other
-//! addressing, encryption, `xlink`. `UTCTiming` is passed over: a player goes by the clock of its own
+//! addressing, encryption, `xlink`. Of low latency: `availabilityTimeOffset`, `availabilityTimeComplete`, and the `Latency`
+//! and `PlaybackRate` of a `ServiceDescription`. `UTCTiming` is passed over: a player goes by the clock of its own
 //! host, which in a trial is the origin's too.
 
 use roxmltree::{Document, Node, ParsingOptions};
@@ -10,8 +11,8 @@ use suiro_units::{BitRate, Duration};
 
 use super::{
     FrameRate, LISTED_MAX, LiveStream, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names,
-    Presentation, ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind,
-    ladder,
+    Presentation, ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Service, Source, Track,
+    TrackKind, ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -126,7 +127,25 @@ fn live(mpd: Node, period_start: Duration) -> Result<LiveStream> {
     Ok(LiveStream {
         zero_unix_ns: Some(start.saturating_add(period_start.as_nanos())),
         suggested_delay: duration(mpd, "suggestedPresentationDelay")?,
+        service: service(mpd)?,
     })
+}
+
+/// Annex K: the first service description. A latency of more than a year, and speeds that are no numbers, say nothing.
+fn service(mpd: Node) -> Result<Service> {
+    let Some(description) = child(mpd, "ServiceDescription") else { return Ok(Service::default()) };
+    let target_ms = child(description, "Latency").map(|latency| number(latency, "target"));
+    let latency = target_ms.transpose()?.flatten().and_then(|ms| {
+        Some(Duration::from_nanos(ms.checked_mul(1_000_000)?)).filter(|span| *span <= MEDIA_MAX)
+    });
+    let speed = |name: &str| -> Option<f64> {
+        let text = child(description, "PlaybackRate")?.attribute(name)?;
+        text.trim().parse().ok().filter(|speed: &f64| (0.5..=1.5).contains(speed))
+    };
+    // The playout changes its speed by as much in either direction.
+    let most = [speed("min").map(|least| 1.0 - least), speed("max").map(|most| most - 1.0)];
+    let speed_change = most.into_iter().flatten().map(|change| change.max(0.0)).reduce(f64::min);
+    Ok(Service { latency, speed_change })
 }
 
 /// One track of each kind: the first adaptation set of it.
@@ -222,6 +241,22 @@ struct Addressing<'a> {
 }
 
 impl Addressing<'_> {
+    fn attribute(&self, name: &str) -> Option<&str> {
+        self.templates.iter().find_map(|template| template.attribute(name))
+    }
+
+    /// §5.3.9.2.2: how long before its end a segment can be asked for. `INF`, always, is not known here.
+    fn early(&self) -> Result<Duration> {
+        let Some(text) = self.attribute("availabilityTimeOffset") else {
+            return Ok(Duration::ZERO);
+        };
+        let ns = iso8601::decimal_ns(text.trim()).filter(|ns| *ns <= SEGMENT_MAX.as_nanos());
+        ns.map(Duration::from_nanos).ok_or_else(|| {
+            let problem = format!("@availabilityTimeOffset=\"{}\": expected seconds", show(text));
+            at(self.nearest, format!("{problem}, at most {SEGMENT_MAX}"))
+        })
+    }
+
     fn number(&self, name: &str) -> Result<Option<u64>> {
         let holder = self.templates.iter().find(|t| t.has_attribute(name));
         holder.map_or(Ok(None), |t| number(*t, name))
@@ -274,6 +309,8 @@ impl Addressing<'_> {
             zero_at: Duration::ZERO,
             names: Names::Template { media, init, base },
             listed: timeline.is_some(),
+            early: self.early()?,
+            in_chunks: self.attribute("availabilityTimeComplete").map(str::trim) == Some("false"),
         };
         if self.number("startNumber")?.is_none() && timeline.is_some() {
             segments.renumber(likely_number(&segments.runs, zero_ticks));

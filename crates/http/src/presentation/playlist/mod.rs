@@ -1,12 +1,14 @@
 //! HLS playlists (RFC 8216) to a [`Presentation`] or a [`MediaPlaylist`].
 //!
-//! Unknown tags are ignored, as §6.3.1 asks. Encryption is refused.
+//! Unknown tags are ignored, as §6.3.1 asks. Encryption is refused. Of low latency (draft-pantos-hls-rfc8216bis): parts,
+//! preload hints and server control; rendition reports are ignored, and updates without old segments are not asked for.
 
 use suiro_units::{BitRate, Duration};
 
 use super::{
     FrameRate, LISTED_MAX, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names, Presentation,
-    Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, URL_BYTES_MAX, ladder,
+    Resource, Run, Rung, SEGMENT_MAX, Segment, Segments, Source, Track, TrackKind, URL_BYTES_MAX,
+    ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -22,7 +24,7 @@ pub enum Playlist {
     /// It names the playlists of rungs.
     Multivariant(Presentation),
     /// It lists the segments of one rung.
-    Media(MediaPlaylist),
+    Media(Box<MediaPlaylist>),
 }
 
 /// A media playlist.
@@ -36,6 +38,49 @@ pub struct MediaPlaylist {
     pub date_unix_ns: Option<u64>,
     /// True if nothing will be added (`EXT-X-ENDLIST`).
     pub ended: bool,
+    /// Its parts, if it has any.
+    pub parts: Option<Parts>,
+}
+
+/// The parts of a low-latency playlist.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parts {
+    /// `PART-TARGET`: no part is longer.
+    pub target: Duration,
+    /// `PART-HOLD-BACK`: how far behind the live edge to play.
+    pub hold_back: Option<Duration>,
+    /// `CAN-BLOCK-RELOAD`: the server holds a request for the next version.
+    pub can_block: bool,
+    /// Parts in rising order.
+    pub listed: Vec<ListedPart>,
+    /// The part that comes next (`EXT-X-PRELOAD-HINT`), as long as the target.
+    pub hint: Option<ListedPart>,
+}
+
+/// A part of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedPart {
+    /// Number of the segment, start, duration and bytes.
+    pub segment: Segment,
+    /// Which part of that segment, from 0.
+    pub part: u64,
+    /// True if decoding can begin with it.
+    pub independent: bool,
+}
+
+impl Parts {
+    /// The same parts, if the playlist's first segment begins `start_ns` after media time zero.
+    pub fn placed_at(&self, start_ns: i64) -> Self {
+        let placed = |part: &ListedPart| {
+            let start = i64::try_from(part.segment.start.as_nanos()).unwrap_or(i64::MAX);
+            let start = u64::try_from(start.saturating_add(start_ns)).unwrap_or(0);
+            let start = Duration::from_nanos(start.min(MEDIA_MAX.as_nanos()));
+            let segment = Segment { start, ..part.segment.clone() };
+            ListedPart { segment, ..part.clone() }
+        };
+        let listed = self.listed.iter().map(placed).collect();
+        Self { listed, hint: self.hint.as_ref().map(placed), ..*self }
+    }
 }
 
 impl MediaPlaylist {
@@ -73,7 +118,7 @@ pub fn from_playlist(bytes: &[u8], url: &Url) -> Result<Playlist> {
     if variants {
         multivariant(lines, url).map(Playlist::Multivariant)
     } else {
-        Media::new(url).read(lines).map(Playlist::Media)
+        Media::new(url).read(lines).map(|playlist| Playlist::Media(Box::new(playlist)))
     }
 }
 
@@ -181,6 +226,9 @@ struct Media<'a> {
     range: Option<(u64, Option<u64>)>,
     range_end: u64,
     at_ns: u64,
+    parts: Parts,
+    /// Of the segment whose URI is still to come: parts so far, and where the next begins.
+    part: (u64, u64),
 }
 
 impl<'a> Media<'a> {
@@ -199,6 +247,14 @@ impl<'a> Media<'a> {
             range: None,
             range_end: 0,
             at_ns: 0,
+            parts: Parts {
+                target: Duration::ZERO,
+                hold_back: None,
+                can_block: false,
+                listed: Vec::new(),
+                hint: None,
+            },
+            part: (0, 0),
         }
     }
 
@@ -221,6 +277,10 @@ impl<'a> Media<'a> {
         for run in &mut self.runs {
             run.number += self.sequence;
         }
+        for part in self.parts.listed.iter_mut().chain(&mut self.parts.hint) {
+            part.segment.number += self.sequence;
+        }
+        let parts = Some(self.parts).filter(|parts| !parts.target.is_zero());
         let segments = Segments {
             runs: self.runs,
             timescale: TIMESCALE,
@@ -228,8 +288,10 @@ impl<'a> Media<'a> {
             zero_at: Duration::ZERO,
             names: Names::Listed(self.names),
             listed: true,
+            early: Duration::ZERO,
+            in_chunks: false,
         };
-        Ok(MediaPlaylist { segments, target, date_unix_ns: self.date, ended: self.ended })
+        Ok(MediaPlaylist { segments, target, date_unix_ns: self.date, ended: self.ended, parts })
     }
 
     fn tag(&mut self, line: u32, text: &str) -> Result<()> {
@@ -261,6 +323,21 @@ impl<'a> Media<'a> {
             if attribute(list, "METHOD") != Some("NONE") {
                 return Err(ManifestError::at(line, "encrypted media is not supported"));
             }
+        } else if let Some(list) = tag(text, "-X-PART") {
+            self.listed_part(line, list)?;
+        } else if let Some(list) = tag(text, "-X-PART-INF") {
+            let ns = attribute(list, "PART-TARGET").and_then(iso8601::decimal_ns);
+            let ns = ns.filter(|ns| (1..=SEGMENT_MAX.as_nanos()).contains(ns));
+            self.parts.target = Duration::from_nanos(ns.ok_or_else(|| wrong("no PART-TARGET"))?);
+        } else if let Some(list) = tag(text, "-X-SERVER-CONTROL") {
+            self.parts.can_block = attribute(list, "CAN-BLOCK-RELOAD") == Some("YES");
+            let hold_back = attribute(list, "PART-HOLD-BACK").and_then(iso8601::decimal_ns);
+            let hold_back = hold_back.filter(|ns| *ns <= MEDIA_MAX.as_nanos());
+            self.parts.hold_back = hold_back.map(Duration::from_nanos);
+        } else if let Some(list) = tag(text, "-X-PRELOAD-HINT") {
+            self.hint(line, list)?;
+        } else if tag(text, "-X-SKIP").is_some() {
+            return Err(wrong("an update without old segments, which was not asked for"));
         } else if text == "#EXT-X-ENDLIST" {
             self.ended = true;
         }
@@ -296,6 +373,7 @@ impl<'a> Media<'a> {
             (start, start + length - 1)
         });
         let number = self.names.len() as u64;
+        self.part = (0, 0);
         match self.runs.last_mut() {
             Some(run) if run.duration == duration => run.count += 1,
             _ => self.runs.push(Run { number, start: self.at_ns, duration, count: 1 }),
@@ -305,7 +383,68 @@ impl<'a> Media<'a> {
             return Err(ManifestError::at(line, "the playlist is longer than a year"));
         }
         let media = Resource { url: join(self.url, uri, line)?, range };
-        let urls = [Some(&media), self.init.as_ref()].into_iter().flatten();
+        self.count_urls(line, &media)?;
+        self.names.push((media, self.init.clone()));
+        Ok(())
+    }
+
+    /// rfc8216bis §4.4.4.9.
+    fn listed_part(&mut self, line: u32, list: &str) -> Result<()> {
+        let wrong = |what: &str| ManifestError::at(line, format!("EXT-X-PART: {what}"));
+        let ns = attribute(list, "DURATION").and_then(iso8601::decimal_ns);
+        let ns = ns.filter(|ns| (1..=SEGMENT_MAX.as_nanos()).contains(ns));
+        let duration = Duration::from_nanos(ns.ok_or_else(|| wrong("no DURATION"))?);
+        let uri = attribute(list, "URI").ok_or_else(|| wrong("no URI"))?;
+        if attribute(list, "BYTERANGE").is_some() {
+            return Err(wrong("a BYTERANGE is not supported"));
+        }
+        if self.parts.listed.len() >= LISTED_MAX {
+            return Err(wrong(&format!("more than {LISTED_MAX} parts")));
+        }
+        let independent = attribute(list, "INDEPENDENT") == Some("YES");
+        let gap = attribute(list, "GAP") == Some("YES");
+        let part = self.part_of(line, uri, duration, independent)?;
+        self.part = (self.part.0 + 1, self.part.1 + duration.as_nanos());
+        if !gap {
+            self.parts.listed.push(part);
+        }
+        Ok(())
+    }
+
+    /// rfc8216bis §4.4.5.3. Hints at other things than a whole part are ignored.
+    fn hint(&mut self, line: u32, list: &str) -> Result<()> {
+        let ranged = attribute(list, "BYTERANGE-START").is_some();
+        if attribute(list, "TYPE") == Some("PART") && !ranged && !self.parts.target.is_zero() {
+            let uri = attribute(list, "URI")
+                .ok_or_else(|| ManifestError::at(line, "EXT-X-PRELOAD-HINT needs a URI"))?;
+            let independent = self.part.0 == 0;
+            self.parts.hint = Some(self.part_of(line, uri, self.parts.target, independent)?);
+        }
+        Ok(())
+    }
+
+    /// The part after those of the segment whose URI is still to come.
+    fn part_of(
+        &mut self,
+        line: u32,
+        uri: &str,
+        duration: Duration,
+        independent: bool,
+    ) -> Result<ListedPart> {
+        let media = Resource { url: join(self.url, uri, line)?, range: None };
+        self.count_urls(line, &media)?;
+        let start_ns = self.at_ns + self.part.1;
+        if start_ns > MEDIA_MAX.as_nanos() {
+            return Err(ManifestError::at(line, "the playlist is longer than a year"));
+        }
+        let (number, init) = (self.names.len() as u64, self.init.clone());
+        let start = Duration::from_nanos(start_ns);
+        let segment = Segment { number, start, duration, media, init };
+        Ok(ListedPart { segment, part: self.part.0, independent })
+    }
+
+    fn count_urls(&mut self, line: u32, media: &Resource) -> Result<()> {
+        let urls = [Some(media), self.init.as_ref()].into_iter().flatten();
         self.url_bytes += urls.map(|resource| resource.url.target().len()).sum::<usize>();
         if self.url_bytes > URL_BYTES_MAX {
             return Err(ManifestError::at(
@@ -313,7 +452,6 @@ impl<'a> Media<'a> {
                 format!("URLs of more than {URL_BYTES_MAX} bytes"),
             ));
         }
-        self.names.push((media, self.init.clone()));
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ http://elsewhere/43.m4s?x=1
 
 fn media(text: &str) -> MediaPlaylist {
     match from_playlist(text.as_bytes(), &url()).unwrap() {
-        Playlist::Media(media) => media,
+        Playlist::Media(media) => *media,
         Playlist::Multivariant(_) => panic!("a media playlist"),
     }
 }

@@ -1,15 +1,22 @@
 //! One track of a session: which segment comes next, of which rung, and what is needed first.
 
+mod low_latency;
+
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use suiro_abr::{Controller, Playout};
+use suiro_media::mp4::{self, Init};
 use suiro_scenario::Download;
 use suiro_units::{BitRate, Duration, Time};
 
-use super::request::{Fetch, Underway, What};
+use super::parts::{Received, Reloads};
+use super::request::{Fetch, RELOADS, Underway, What};
 use super::retry;
 use super::watch::{Abandoned, Watch};
-use crate::presentation::{MediaPlaylist, Resource, Segment, Segments, Source, Track, TrackKind};
+use crate::presentation::{
+    MediaPlaylist, Parts, Resource, Segment, Segments, Source, Track, TrackKind,
+};
 use crate::url::Url;
 
 /// What a track may look at when it decides.
@@ -40,6 +47,8 @@ pub(crate) enum Step {
 struct RungState {
     rate: BitRate,
     segments: Option<Segments>,
+    /// The parts of a low-latency playlist.
+    parts: Option<Parts>,
     playlist: Option<PlaylistState>,
 }
 
@@ -65,8 +74,19 @@ pub(crate) struct TrackState {
     current: usize,
     /// Media time at which the next segment begins.
     next: Duration,
+    /// True if `next` need not be where a segment begins: after a start or a seek at low latency.
+    anywhere: bool,
     init: Option<Resource>,
+    /// What the initialisation segment says, where segments come in chunks.
+    parsed: Option<Arc<Init>>,
+    /// What of the segment under way has come.
+    received: Received,
     pub in_flight: Option<Underway>,
+    /// The request for the next version of the playlist, which the server holds.
+    pub reload: Option<Underway>,
+    reloads: Reloads,
+    /// A request of before a seek, to be cancelled.
+    passed: Option<Abandoned>,
     /// Of a track that chooses rungs: what has been seen of the request under way.
     pub watch: Watch,
     not_before: Time,
@@ -132,11 +152,12 @@ impl TrackState {
     pub(crate) fn new(index: usize, track: Track) -> Self {
         let rungs = track.rungs.into_iter().map(|rung| match rung.source {
             Source::Segments(segments) => {
-                RungState { rate: rung.rate, segments: Some(segments), playlist: None }
+                RungState { rate: rung.rate, segments: Some(segments), parts: None, playlist: None }
             }
             Source::Playlist(url) => RungState {
                 rate: rung.rate,
                 segments: None,
+                parts: None,
                 playlist: Some(PlaylistState { url, again: Time::ZERO, ended: false }),
             },
         });
@@ -148,8 +169,14 @@ impl TrackState {
             choice: None,
             current: 0,
             next: Duration::ZERO,
+            anywhere: false,
             init: None,
+            parsed: None,
+            received: Received::default(),
             in_flight: None,
+            reload: None,
+            reloads: Reloads::default(),
+            passed: None,
             watch: Watch::default(),
             not_before: Time::ZERO,
             failed: Failed::default(),
@@ -185,9 +212,16 @@ impl TrackState {
 
     pub(crate) fn begin(&mut self, position: Duration) {
         self.next = position;
+        self.anywhere = self.is_low_latency();
     }
 
     pub(crate) fn begin_request(&mut self, now: Time, fetch: &Fetch) {
+        if fetch.lane >= RELOADS {
+            self.reloads.begin(now);
+            self.reload = Some(Underway::new(fetch.clone()));
+            return;
+        }
+        self.received = Received::default();
         self.in_flight = Some(Underway::new(fetch.clone()));
         if self.controller.is_some() {
             self.watch.begin(now, &fetch.what);
@@ -197,6 +231,18 @@ impl TrackState {
     pub(crate) fn end_request(&mut self) {
         self.in_flight = None;
         self.watch.end();
+    }
+
+    /// Notes which rung begins where.
+    fn mark(&mut self, rate: BitRate, start: Duration) {
+        if self.marks.back().is_none_or(|(_, last)| *last != rate) {
+            self.marks.push_back((start, rate));
+        }
+    }
+
+    /// The request of before a seek, which is to be cancelled.
+    pub(crate) fn take_passed(&mut self) -> Option<Abandoned> {
+        self.passed.take()
     }
 
     /// Gives up the request under way if it is too slow: then the same segment of a lower rung
@@ -231,21 +277,29 @@ impl TrackState {
         *self.failed.at(what) + 1
     }
 
-    pub(crate) fn on_init(&mut self, resource: &Resource) {
+    pub(crate) fn on_init(&mut self, resource: &Resource, body: &[u8]) {
         self.init = Some(resource.clone());
         self.failed.init = 0;
+        // What cannot be read here is played as a whole: a player of ours does not decode.
+        self.parsed = mp4::init(body).ok().map(Arc::new).filter(|_| self.is_low_latency());
+    }
+
+    /// Where a segment ends that has come: by its chunks, else by the manifest.
+    pub(crate) fn end_of(&self, segment: &Segment) -> Duration {
+        self.received.end.unwrap_or(segment.end())
     }
 
     /// A segment has been appended; returns its rung.
     pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) -> usize {
         let current = self.choice.take().unwrap_or(self.current);
         self.current = current;
-        self.next = segment.end();
+        // A part that was hinted at has the length that its chunks tell; segments of DASH are counted by the manifest's.
+        let in_parts = self.rungs[current].parts.is_some();
+        self.next = if in_parts { self.end_of(segment) } else { segment.end() };
+        self.anywhere = false;
         self.failed = Failed::default();
         self.skipped = 0;
-        if self.marks.back().is_none_or(|(_, last)| *last != rate) {
-            self.marks.push_back((segment.start, rate));
-        }
+        self.mark(rate, segment.start);
         current
     }
 
@@ -257,7 +311,9 @@ impl TrackState {
         let tried = *failed;
         self.not_before = now + retry::delay(tried);
         let kind = self.kind.name();
-        self.choice = Some(0);
+        // Within a segment another rung cannot follow.
+        let in_parts = self.rungs[self.current].parts.is_some();
+        self.choice = (!in_parts).then_some(0);
         if let What::Playlist { .. } = what {
             let over = tried >= retry::MANIFEST_TRIES;
             return over.then(|| format!("a {kind} playlist: {reason}"));
@@ -311,13 +367,16 @@ impl TrackState {
             _ => self.place_by_number(rung, playlist),
         };
         let segments = playlist.segments_from(start_ns.unwrap_or(0));
+        let parts = playlist.parts.as_ref().map(|parts| parts.placed_at(start_ns.unwrap_or(0)));
+        self.reloads.done();
         let state = &mut self.rungs[rung];
         let numbers = |s: &Segments| s.last().map(|last| last.number);
         let changed = state.segments.as_ref().is_none_or(|old| numbers(old) != numbers(&segments));
-        state.segments = Some(segments);
+        let target = parts.as_ref().map_or(playlist.target, |parts| parts.target);
+        (state.segments, state.parts) = (Some(segments), parts);
         if let Some(known) = &mut state.playlist {
             // §6.3.4: after a target duration, or half of it if nothing was new.
-            let wait = if changed { playlist.target } else { playlist.target / 2 };
+            let wait = if changed { target } else { target / 2 };
             known.again = requested + wait;
             known.ended = playlist.ended;
         }
@@ -350,6 +409,7 @@ impl TrackState {
         // Twice at most: to choose a rung, and to look at that rung's list.
         for _ in 0..2 {
             let rung = self.choice.unwrap_or(self.current);
+            self.settle(rung);
             let segment = match self.next_of(rung, situation) {
                 Next::Unknown => return self.fetch_playlist(rung, situation.now),
                 Next::Later => return self.fetch_playlist(rung, situation.now),
@@ -362,6 +422,10 @@ impl TrackState {
             let Some(playout) = situation.playout else { return Step::Idle };
             if let Some(step) = self.obstacle(&segment, situation, playout) {
                 return step;
+            }
+            if self.choice.is_none() && self.is_inside(rung, &segment) {
+                // Only where decoding can begin may another rung follow.
+                self.choice = Some(self.current);
             }
             if self.choice.is_none() {
                 match self.choose(situation, playout) {
@@ -392,7 +456,15 @@ impl TrackState {
             Some(playlist) => !playlist.ended,
             None => situation.live && !self.ended,
         };
-        match segments.following(self.next) {
+        let whole = segments.following(self.next);
+        if let Some(parts) = &state.parts {
+            // One request for a whole segment where it is there, else for its parts.
+            let whole = whole.filter(|s| s.start.abs_diff(self.next) < s.duration / 4);
+            let part = || parts.at(self.next).map(|part| part.segment.clone());
+            let found = whole.or_else(part).map(Next::Found);
+            return found.unwrap_or(if more { Next::Later } else { Next::End });
+        }
+        match whole {
             Some(segment) => Next::Found(segment),
             None if more => Next::Later,
             None => Next::End,
@@ -409,9 +481,10 @@ impl TrackState {
     ) -> Option<Step> {
         let listed = self.lowest_segments().is_none_or(Segments::is_listed);
         if let Some(captured) = situation.captured.filter(|_| !listed)
-            && segment.end() > captured
+            && segment.end().saturating_sub(self.early()) > captured
         {
-            return Some(Step::Wait(situation.now + (segment.end() - captured)));
+            let there = segment.end().saturating_sub(self.early());
+            return Some(Step::Wait(situation.now + (there - captured)));
         }
         let end = playout.end_of(self.index);
         // Less than half a segment is rounding, or rungs that were not cut alike.
@@ -428,6 +501,11 @@ impl TrackState {
             Some(at) => Some(Step::Wait(at)),
             None => Some(Step::Idle),
         }
+    }
+
+    /// How long before its end a segment can be asked for.
+    fn early(&self) -> Duration {
+        self.lowest_segments().map_or(Duration::ZERO, Segments::early)
     }
 
     /// The rung of the next segment; `None` if the algorithm pauses.
@@ -456,6 +534,8 @@ impl TrackState {
     /// manifest.
     fn fetch_playlist(&self, rung: usize, now: Time) -> Step {
         match &self.rungs[rung].playlist {
+            // The next version of it is on its way.
+            Some(_) if self.is_reloading(rung) => Step::Idle,
             Some(playlist) if playlist.again > now => Step::Wait(playlist.again),
             Some(playlist) => {
                 let resource = Resource { url: playlist.url.clone(), range: None };

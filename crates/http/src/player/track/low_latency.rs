@@ -1,0 +1,121 @@
+//! What a track does at low latency: segments that come chunk by chunk, parts, playlists that the server holds.
+
+use std::sync::Arc;
+
+use suiro_media::mp4::Init;
+use suiro_units::{BitRate, Duration, Time};
+
+use super::super::chunked::Chunk;
+use super::super::request::What;
+use super::super::watch::Abandoned;
+use super::TrackState;
+use crate::presentation::{Resource, Segment, Segments};
+
+impl TrackState {
+    /// True if segments come in chunks, or in parts.
+    pub(crate) fn is_low_latency(&self) -> bool {
+        self.rungs.iter().any(|rung| {
+            let in_chunks = rung.segments.as_ref().is_some_and(Segments::in_chunks);
+            in_chunks || rung.parts.is_some()
+        })
+    }
+
+    /// `PART-HOLD-BACK`, and the end of what is there, of the first rung that has parts.
+    pub(crate) fn hold_back_and_edge(&self) -> Option<(Option<Duration>, Option<Duration>)> {
+        let parts = self.rungs.iter().find_map(|rung| rung.parts.as_ref())?;
+        Some((parts.hold_back, parts.edge()))
+    }
+
+    /// What the body of a segment is read by, where it comes in chunks.
+    pub(crate) fn chunks(&self) -> Option<Arc<Init>> {
+        self.parsed.clone().filter(|_| self.is_low_latency())
+    }
+
+    /// A chunk of the segment under way has come: its rung, and from when to when it is shown.
+    pub(crate) fn on_chunk(&mut self, chunk: &Chunk) -> Option<(BitRate, Duration, Duration)> {
+        let request = self.in_flight.as_ref()?;
+        let What::Segment { rate, segment, generation, .. } = &request.fetch.what else {
+            return None;
+        };
+        if *generation != self.generation {
+            return None;
+        }
+        let ns = u128::from(chunk.duration) * 1_000_000_000 / u128::from(chunk.timescale);
+        let length = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX / 4));
+        // The times of HLS are those of its playlist.
+        let list = self.rungs.iter().find_map(|rung| rung.segments.as_ref());
+        let list = list.filter(|segments| segments.in_chunks());
+        let start = list.and_then(|list| list.time_of(chunk.decode_time, chunk.timescale));
+        let end = self.received.add(segment, start, length.min(segment.duration * 2));
+        let (rate, start) = (*rate, segment.start);
+        self.mark(rate, start);
+        Some((rate, end.saturating_sub(length), end))
+    }
+
+    /// A seek at low latency: a segment under way that holds the position goes on, another is cancelled.
+    pub(crate) fn seek_near(&mut self, position: Duration) {
+        let segment = self.in_flight.as_ref().and_then(|request| match &request.fetch.what {
+            What::Segment { segment, .. } => Some(segment),
+            _ => None,
+        });
+        match segment {
+            Some(segment) if segment.end() > position => {
+                self.marks.clear();
+                return;
+            }
+            Some(_) => {
+                let reason = "what it holds was passed over".to_owned();
+                self.passed = self.in_flight.take().map(|request| Abandoned { request, reason });
+                self.watch.end();
+            }
+            None => {}
+        }
+        self.seek(position);
+        self.anywhere = true;
+    }
+
+    /// The request for the next version of the playlist has failed; says why if that goes on.
+    pub(crate) fn on_reload_failure(&mut self, now: Time, reason: &str) -> Option<String> {
+        let kind = self.kind.name();
+        self.reloads.fail(now).then(|| format!("a {kind} playlist: {reason}"))
+    }
+
+    /// After a start or a seek at low latency: goes back to where decoding can begin.
+    pub(super) fn settle(&mut self, rung: usize) {
+        let Some(segments) = self.rungs[rung].segments.as_ref().filter(|_| self.anywhere) else {
+            return;
+        };
+        let parts = self.rungs[rung].parts.as_ref();
+        let part = parts.and_then(|parts| parts.independent_before(self.next));
+        let segment = segments.at(self.next).map(|segment| segment.start);
+        if let Some(start) = part.max(segment.filter(|start| *start <= self.next)) {
+            self.next = start;
+            self.anywhere = false;
+        }
+    }
+
+    /// Whether this is a part of a segment that does not begin it.
+    pub(super) fn is_inside(&self, rung: usize, segment: &Segment) -> bool {
+        let parts = self.rungs[rung].parts.as_ref();
+        let part = parts.and_then(|parts| parts.at(segment.start));
+        part.is_some_and(|part| part.segment.media == segment.media && !part.independent)
+    }
+
+    /// The request for the next version of the playlist, which the server holds until it is there; and when it may be made.
+    pub(crate) fn next_reload(&self) -> Option<(Time, What, Resource)> {
+        if self.reload.is_some() || self.complete {
+            return None;
+        }
+        let rung = self.choice.unwrap_or(self.current);
+        let state = &self.rungs[rung];
+        let playlist = state.playlist.as_ref().filter(|playlist| !playlist.ended)?;
+        let resource = state.parts.as_ref()?.reload(&playlist.url)?;
+        Some((self.reloads.again, What::Playlist { rung }, resource))
+    }
+
+    /// Whether the next version of a rung's playlist is on its way.
+    pub(super) fn is_reloading(&self, rung: usize) -> bool {
+        let what = self.reload.as_ref().map(|reload| &reload.fetch.what);
+        what == Some(&What::Playlist { rung })
+    }
+}
