@@ -10,7 +10,7 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 use suiro_abr::Algorithm;
 use suiro_endpoint::{Failure, Pulse, Stop};
-use suiro_http::origin::{self, OriginJob};
+use suiro_http::origin::{self, ChunkSpec, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
@@ -50,6 +50,12 @@ pub struct ServeArgs {
     /// Live: how much of the past can be fetched.
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     window: Duration,
+    /// Live: low latency. Segments are sent while they are captured, in chunks of at most this length, and HLS lists parts.
+    #[arg(long, value_name = "TIME", requires = "live", value_parser = within(suiro_scenario::CHUNK))]
+    chunk: Option<Duration>,
+    /// With --chunk: the longest part of HLS [default: 500 ms].
+    #[arg(long, value_name = "TIME", requires = "chunk", value_parser = within(suiro_scenario::PART))]
+    part: Option<Duration>,
     /// On demand: how long the stream is; the source is repeated.
     #[arg(long, value_name = "TIME", default_value = "10 min")]
     duration: Duration,
@@ -180,6 +186,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         length: args.duration,
         hls_rungs: HlsRungs::All,
         top: None,
+        chunks: args.chunk.map(|chunk| ChunkSpec::new(chunk, args.part)),
         records: None,
         per_address: Some(PER_ADDRESS),
     };

@@ -3,8 +3,12 @@
 use suiro_scenario::{HlsRungs, Protocol};
 use suiro_units::{BitRate, Duration};
 
+use super::chunks::Chunks;
 use super::timeline::{Loop, Schedule};
 use crate::presentation::TrackKind;
+
+/// `PART-HOLD-BACK` in part targets: RFC 8216bis §4.4.3.8 requires two and advises three.
+pub const PART_HOLD_BACK: u64 = 3;
 
 /// Everything that manifests are made from.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +75,16 @@ pub struct RungEntry {
     pub frame_rate: Option<(u32, u32)>,
     /// Its segments in time.
     pub timeline: Loop,
+    /// The chunks of its segments, which are released as they are captured; `None` if segments are released whole.
+    pub chunks: Option<Chunks>,
+}
+
+impl RungEntry {
+    /// The length by which DASH counts its segments, in ticks: their mean. Each begins less than half of it from where it
+    /// would be counted.
+    pub fn nominal_segment(&self) -> u64 {
+        self.timeline.mean_ticks()
+    }
 }
 
 impl Catalogue {
@@ -136,6 +150,14 @@ impl Catalogue {
             let kept = track.rungs.iter().take_while(|rung| rung.rate <= top).count();
             track.rungs.truncate(kept.max(1));
         }
+    }
+
+    /// Live with chunks: the latency that manifests advise, three times the longest part target. RFC 8216bis §4.4.3.8
+    /// advises so for `PART-HOLD-BACK`; DASH gets the same, so that the protocols can be compared.
+    pub fn advised_latency(&self) -> Option<Duration> {
+        let rungs = self.tracks.iter().flat_map(|track| &track.rungs);
+        let targets = rungs.filter_map(|rung| Some(rung.chunks.as_ref()?.part_target()));
+        targets.max().map(|target| target * PART_HOLD_BACK)
     }
 
     /// The longest segment of any track.

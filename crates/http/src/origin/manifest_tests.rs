@@ -22,6 +22,7 @@ fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         size: video.then_some((1280, 720)),
         frame_rate: video.then_some((24, 1)),
         timeline,
+        chunks: None,
     }
 }
 

@@ -8,15 +8,23 @@
 //! | `/RUNG/init.mp4` | its initialisation segment |
 //! | `/RUNG/NUMBER.m4s`, `.ts` | its segments, by number |
 //! | `/RUNG/tTICKS.m4s` | the same, by where they begin in ticks of the MPD's timescale |
+//! | `/RUNG/NUMBER.PART.m4s` | live with chunks: the parts of a segment, from 0 |
 //! | `/time` | the clock that live availability goes by |
 //!
 //! A segment before its time is 404 (RFC 9110 §15.5.5: perhaps later), one that is too old 410
 //! (§15.5.11: never again). Status 425, which some servers send for the former, means something
 //! else (RFC 8470: a request that may be a replay).
+//!
+//! With [`ChunkSpec`], a segment is sent while it is captured, chunk by chunk as each has been captured, and HLS lists
+//! parts: RFC 8216bis (draft-pantos-hls-rfc8216bis) and the low-latency modes of DASH-IF. A request for what will begin
+//! within a segment's length waits.
 
 mod access;
+mod body;
 mod cache;
 pub mod catalogue;
+pub mod chunks;
+mod deliver;
 mod hls;
 #[cfg(test)]
 pub(crate) mod manifest;
@@ -24,6 +32,9 @@ pub(crate) mod manifest;
 mod manifest_tests;
 mod mpd;
 mod package;
+mod parts;
+#[cfg(test)]
+mod parts_tests;
 pub mod range;
 mod rungs;
 mod serve;
@@ -60,6 +71,8 @@ pub const MULTIVARIANT_PATH: &str = "/master.m3u8";
 pub const TIME_PATH: &str = "/time";
 /// The delay that the MPD suggests, in segments: the advice of RFC 8216 §6.3.3 for HLS.
 const SUGGESTED_DELAY_SEGMENTS: u64 = 3;
+/// The longest part of HLS if nothing else is asked for. Apple's authoring guide advises 1 s; half of it plays 1.5 s behind.
+pub const PART: Duration = Duration::from_millis(500);
 /// Segments held in memory.
 const CACHE_BYTES_MAX: usize = 256 << 20;
 
@@ -67,7 +80,7 @@ const CACHE_BYTES_MAX: usize = 256 << 20;
 pub trait Media: Send + Sync + 'static {
     /// The initialisation segment of a rung.
     fn init(&self, track: usize, rung: usize) -> io::Result<Bytes>;
-    /// Segment `number` of the endless stream, moved to its place in time.
+    /// Segment `number` of the endless stream, moved to its place in time; with as many chunks as the catalogue tells.
     fn segment(&self, track: usize, rung: usize, number: u64) -> io::Result<Bytes>;
 }
 
@@ -93,6 +106,22 @@ pub enum OriginError {
     },
 }
 
+/// How a live stream is cut, to be sent while it is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkSpec {
+    /// The longest chunk; one frame at least.
+    pub chunk: Duration,
+    /// The longest part of HLS; one chunk at least.
+    pub part: Duration,
+}
+
+impl ChunkSpec {
+    /// Chunks of this length, in parts of the length given, else of [`PART`].
+    pub fn new(chunk: Duration, part: Option<Duration>) -> Self {
+        Self { chunk, part: part.unwrap_or(PART) }
+    }
+}
+
 /// What an origin is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginJob {
@@ -113,6 +142,8 @@ pub struct OriginJob {
     pub hls_rungs: HlsRungs,
     /// Rungs of video above this bit rate are not offered; `None`: all are.
     pub top: Option<BitRate>,
+    /// Live: whether segments are released chunk by chunk while they are captured; `None`: whole, at their ends.
+    pub chunks: Option<ChunkSpec>,
     /// Where requests and connections are recorded; `None` to keep no record.
     pub records: Option<Records>,
     /// Connections of one address at the same time; `None`: as many as there are places.
@@ -132,6 +163,7 @@ impl OriginJob {
             length: origin.length.unwrap_or(job.duration),
             hls_rungs: origin.hls_rungs,
             top: origin.top,
+            chunks: origin.chunk.map(|chunk| ChunkSpec::new(chunk, origin.part)),
             // Many players of a trial may share a host.
             per_address: None,
             records: Some(Records::of(job)),
@@ -178,7 +210,8 @@ pub async fn run(
     ready: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()>,
 ) -> Result<Counts, OriginError> {
-    let (mut catalogue, shelf) = package::open(&job.package)?;
+    let (mut catalogue, shelf) =
+        package::open(&job.package, job.chunks.filter(|_| job.mode == Mode::Live))?;
     catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
     catalogue.hls_rungs = job.hls_rungs;
     if let Some(top) = job.top {

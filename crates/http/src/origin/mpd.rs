@@ -1,5 +1,8 @@
 //! Writes MPDs (ISO/IEC 23009-1), profile `isoff-live`, with a `SegmentTimeline`: durations are
 //! exact, also those of audio, whose segments are not all alike.
+//!
+//! A live stream in chunks follows DASH-IF's "Low-latency Modes for DASH" (2020) instead: segments are counted by
+//! `@duration`, so that a player asks for the one in progress without another MPD.
 
 use std::fmt::Write;
 
@@ -9,8 +12,15 @@ use suiro_units::Duration;
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use super::timeline::{Loop, Schedule};
 use super::{SUGGESTED_DELAY_SEGMENTS, TIME_PATH};
-use crate::iso8601::{format_date_time, format_duration};
+use crate::iso8601::{decimal, format_date_time, format_duration};
 use crate::presentation::TrackKind;
+
+/// `PlaybackRate`: how much slower and faster a player may play to keep its latency: too little to be heard.
+const PLAYBACK_RATE: (&str, &str) = ("0.95", "1.05");
+/// Sets of a period: one for each kind of track. Identifiers of rungs count on from theirs.
+const PERIOD_SETS_MAX: usize = 8;
+/// How often players of a stream in chunks fetch the MPD again; nothing in it changes.
+const UPDATE_IN_CHUNKS: Duration = Duration::from_secs(60);
 
 /// The MPD at a moment of the wall clock; `None` if a track has no DASH form. `host` is what
 /// clients call this origin, for the address of its clock.
@@ -19,17 +29,21 @@ pub(crate) fn write(catalogue: &Catalogue, unix_ns: u64, host: Option<&str>) -> 
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let infallible = "writing to a string does not fail";
     root(&mut out, catalogue, unix_ns).expect(infallible);
-    out.push_str(" <Period id=\"0\" start=\"PT0S\">\n");
-    for (index, track) in catalogue.tracks_in(Some(container)).enumerate() {
-        adaptation_set(&mut out, index, track, &catalogue.schedule, unix_ns).expect(infallible);
-    }
-    out.push_str(" </Period>\n");
-    if let (Schedule::Live { .. }, Some(host)) = (catalogue.schedule, host) {
-        // §5.8.4.11: the clock of availability times.
+    service(&mut out, catalogue).expect(infallible);
+    // §5.8.4.11: the clock of availability times.
+    let clock = host.filter(|_| matches!(catalogue.schedule, Schedule::Live { .. })).map(|host| {
         let scheme = "urn:mpeg:dash:utc:http-xsdate:2014";
         let value = escape(&format!("http://{host}{TIME_PATH}"));
-        writeln!(out, " <UTCTiming schemeIdUri=\"{scheme}\" value=\"{value}\"/>")
-            .expect(infallible);
+        format!("<UTCTiming schemeIdUri=\"{scheme}\" value=\"{value}\"/>")
+    });
+    let writer = Writer { schedule: &catalogue.schedule, unix_ns, clock: clock.as_deref() };
+    out.push_str(" <Period id=\"0\" start=\"PT0S\">\n");
+    for (index, track) in catalogue.tracks_in(Some(container)).enumerate() {
+        writer.adaptation_set(&mut out, index, track).expect(infallible);
+    }
+    out.push_str(" </Period>\n");
+    if let Some(clock) = &clock {
+        writeln!(out, " {clock}").expect(infallible);
     }
     out.push_str("</MPD>\n");
     Some(out)
@@ -38,8 +52,12 @@ pub(crate) fn write(catalogue: &Catalogue, unix_ns: u64, host: Option<&str>) -> 
 fn root(out: &mut String, catalogue: &Catalogue, unix_ns: u64) -> std::fmt::Result {
     let longest = catalogue.longest_segment();
     out.push_str("<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"");
-    out.push_str(" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\"");
-    write!(out, " minBufferTime=\"{}\"", format_duration(longest))?;
+    out.push_str(" profiles=\"urn:mpeg:dash:profile:isoff-live:2011");
+    let advised = catalogue.advised_latency();
+    if advised.is_some() {
+        out.push_str(",http://www.dashif.org/guidelines/low-latency-live-v5");
+    }
+    write!(out, "\" minBufferTime=\"{}\"", format_duration(longest))?;
     write!(out, " maxSegmentDuration=\"{}\"", format_duration(longest))?;
     match catalogue.schedule {
         Schedule::Vod { .. } => {
@@ -50,9 +68,10 @@ fn root(out: &mut String, catalogue: &Catalogue, unix_ns: u64) -> std::fmt::Resu
             write!(out, "\n type=\"dynamic\"")?;
             write!(out, " availabilityStartTime=\"{}\"", format_date_time(zero_unix_ns))?;
             write!(out, " publishTime=\"{}\"", format_date_time(unix_ns))?;
-            write!(out, "\n minimumUpdatePeriod=\"{}\"", format_duration(longest))?;
+            let update = advised.map_or(longest, |_| UPDATE_IN_CHUNKS);
+            write!(out, "\n minimumUpdatePeriod=\"{}\"", format_duration(update))?;
             write!(out, " timeShiftBufferDepth=\"{}\"", format_duration(window))?;
-            let delay = longest * SUGGESTED_DELAY_SEGMENTS;
+            let delay = advised.unwrap_or(longest * SUGGESTED_DELAY_SEGMENTS);
             writeln!(out, " suggestedPresentationDelay=\"{}\">", format_duration(delay))
         }
     }
@@ -67,48 +86,96 @@ fn total(catalogue: &Catalogue, unix_ns: u64) -> Duration {
     timeline.time(timeline.place(end).start)
 }
 
-fn adaptation_set(
-    out: &mut String,
-    index: usize,
-    track: &TrackEntry,
-    schedule: &Schedule,
-    unix_ns: u64,
-) -> std::fmt::Result {
-    let kind = track.kind.name();
-    write!(out, "  <AdaptationSet id=\"{index}\" contentType=\"{kind}\" mimeType=\"{kind}/mp4\"")?;
-    writeln!(out, " segmentAlignment=\"true\" startWithSAP=\"1\">")?;
-    // Rungs of one frame rate are cut alike, and said to be so once.
-    let alike = track.rungs.windows(2).all(|pair| pair[0].timeline == pair[1].timeline);
-    if let Some(rung) = track.rungs.first().filter(|_| alike) {
-        segments(out, &rung.timeline, schedule, unix_ns)?;
-    }
-    for rung in &track.rungs {
-        representation(out, rung, track.kind)?;
-        if alike {
-            writeln!(out, "/>")?;
-        } else {
-            writeln!(out, ">")?;
-            segments(out, &rung.timeline, schedule, unix_ns)?;
-            writeln!(out, "   </Representation>")?;
-        }
-    }
-    writeln!(out, "  </AdaptationSet>")
+/// Annex K: the latency at which to play a stream in chunks.
+fn service(out: &mut String, catalogue: &Catalogue) -> std::fmt::Result {
+    let Some(latency) = catalogue.advised_latency() else { return Ok(()) };
+    let (least, most) = PLAYBACK_RATE;
+    writeln!(out, " <ServiceDescription id=\"0\">")?;
+    let target_ms = latency.as_nanos() / 1_000_000;
+    writeln!(out, "  <Latency referenceId=\"0\" target=\"{target_ms}\"/>")?;
+    writeln!(out, "  <PlaybackRate min=\"{least}\" max=\"{most}\"/>")?;
+    writeln!(out, " </ServiceDescription>")
 }
 
-fn segments(
-    out: &mut String,
-    timeline: &Loop,
-    schedule: &Schedule,
+/// Writes the adaptation sets of a period.
+struct Writer<'a> {
+    schedule: &'a Schedule,
     unix_ns: u64,
-) -> std::fmt::Result {
-    let listed = schedule.listed(timeline, unix_ns);
-    write!(out, "   <SegmentTemplate timescale=\"{}\"", timeline.timescale())?;
-    // By time, not number: a number means something else in each window unless the client keeps
-    // count from @startNumber, and ffmpeg's does not.
-    write!(out, " media=\"$RepresentationID$/t$Time$.{}\"", Container::Fmp4.extension())?;
-    writeln!(out, " initialization=\"$RepresentationID$/init.mp4\">\n    <SegmentTimeline>")?;
-    rows(out, timeline, listed)?;
-    writeln!(out, "    </SegmentTimeline>\n   </SegmentTemplate>")
+    /// The element that names the clock, if there is one to name.
+    clock: Option<&'a str>,
+}
+
+impl Writer<'_> {
+    fn adaptation_set(
+        &self,
+        out: &mut String,
+        index: usize,
+        track: &TrackEntry,
+    ) -> std::fmt::Result {
+        let kind = track.kind.name();
+        write!(out, "  <AdaptationSet id=\"{index}\" contentType=\"{kind}\"")?;
+        write!(out, " mimeType=\"{kind}/mp4\"")?;
+        writeln!(out, " segmentAlignment=\"true\" startWithSAP=\"1\">")?;
+        // Rungs of one frame rate are cut alike, and said to be so once.
+        let alike = track
+            .rungs
+            .windows(2)
+            .all(|pair| pair[0].timeline == pair[1].timeline && pair[0].chunks == pair[1].chunks);
+        if let Some(rung) = track.rungs.first().filter(|_| alike) {
+            self.reference(out, rung, index)?;
+            self.segments(out, rung)?;
+        }
+        for (number, rung) in track.rungs.iter().enumerate() {
+            representation(out, rung, track.kind)?;
+            if alike {
+                writeln!(out, "/>")?;
+            } else {
+                writeln!(out, ">")?;
+                self.reference(out, rung, index + number * PERIOD_SETS_MAX)?;
+                self.segments(out, rung)?;
+                writeln!(out, "   </Representation>")?;
+            }
+        }
+        writeln!(out, "  </AdaptationSet>")
+    }
+
+    /// §5.12: when media time zero was captured; §5.3.13: where in a segment there are chunks.
+    fn reference(&self, out: &mut String, rung: &RungEntry, id: usize) -> std::fmt::Result {
+        let (Some(chunks), Schedule::Live { zero_unix_ns, .. }) = (&rung.chunks, self.schedule)
+        else {
+            return Ok(());
+        };
+        let zero = format_date_time(*zero_unix_ns);
+        write!(out, "   <ProducerReferenceTime id=\"{id}\" type=\"encoder\"")?;
+        write!(out, " wallClockTime=\"{zero}\" presentationTime=\"0\">")?;
+        // Without it, some players read the time as seconds since 1900.
+        writeln!(out, "{}</ProducerReferenceTime>", self.clock.unwrap_or_default())?;
+        let scale = u128::from(rung.timeline.timescale());
+        let ticks = (u128::from(chunks.longest().as_nanos()) * scale).div_euclid(1_000_000_000);
+        writeln!(out, "   <Resync type=\"0\" dT=\"{ticks}\"/>")
+    }
+
+    fn segments(&self, out: &mut String, rung: &RungEntry) -> std::fmt::Result {
+        let (timeline, extension) = (&rung.timeline, Container::Fmp4.extension());
+        write!(out, "   <SegmentTemplate timescale=\"{}\"", timeline.timescale())?;
+        if let Some(chunks) = &rung.chunks {
+            let nominal = rung.nominal_segment();
+            write!(out, " duration=\"{nominal}\" startNumber=\"0\"")?;
+            // A segment can be asked for as soon as its first chunk has been captured.
+            let early = timeline.time(nominal).saturating_sub(chunks.longest());
+            write!(out, " availabilityTimeOffset=\"{}\"", decimal(early.as_nanos()))?;
+            write!(out, " availabilityTimeComplete=\"false\"")?;
+            write!(out, " media=\"$RepresentationID$/$Number$.{extension}\"")?;
+            return writeln!(out, " initialization=\"$RepresentationID$/init.mp4\"/>");
+        }
+        let listed = self.schedule.listed(timeline, self.unix_ns);
+        // By time, not number: a number means something else in each window unless the client keeps
+        // count from @startNumber, and ffmpeg's does not.
+        write!(out, " media=\"$RepresentationID$/t$Time$.{extension}\"")?;
+        writeln!(out, " initialization=\"$RepresentationID$/init.mp4\">\n    <SegmentTimeline>")?;
+        rows(out, timeline, listed)?;
+        writeln!(out, "    </SegmentTimeline>\n   </SegmentTemplate>")
+    }
 }
 
 /// §5.3.9.6: a row for each change of duration.

@@ -7,8 +7,11 @@ use bytes::Bytes;
 use suiro_media::package::{Content, Rendition, Track};
 use suiro_media::{Container as Wrapping, Package};
 use suiro_scenario::HlsRungs;
+use suiro_units::{BitRate, Duration};
 
+use super::ChunkSpec;
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
+use super::chunks::{Chunk, Chunks};
 use super::timeline::{Loop, Schedule};
 use super::{Media, OriginError};
 use crate::presentation::TrackKind;
@@ -18,12 +21,22 @@ pub(super) struct Shelf {
     package: Package,
     /// For each track and rung of the catalogue: which track of the package.
     rungs: Vec<(Wrapping, Vec<usize>)>,
+    /// The longest chunk, if segments are cut into chunks.
+    chunk: Option<Duration>,
 }
 
 /// Opens a package, and says what it offers; the schedule, and which rungs HLS
-/// lists, are still to be set.
-pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
+/// lists, are still to be set. In chunks, it offers fragmented MP4 alone.
+pub(super) fn open(
+    folder: &Path,
+    chunk: Option<ChunkSpec>,
+) -> Result<(Catalogue, Shelf), OriginError> {
     let package = Package::load(folder)?;
+    let refused =
+        |problem: &str| OriginError::Package { path: folder.into(), problem: problem.into() };
+    if chunk.is_some() && package.spec.b_frames > 0 {
+        return Err(refused("with B-frames, a chunk is not captured before later ones"));
+    }
     let sound = package.audio.as_ref().map(|audio| audio.codec.clone());
     let mut tracks = Vec::new();
     let mut rungs = Vec::new();
@@ -36,6 +49,7 @@ pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
             .tracks()
             .enumerate()
             .filter(|(_, track)| kind_of(track) == kind)
+            .filter(|_| wrapping == Wrapping::Fmp4 || chunk.is_none())
             .filter_map(|(at, track)| Some((at, track, track.rendition(wrapping)?)))
             .collect();
         if found.is_empty() {
@@ -45,10 +59,12 @@ pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
             .iter()
             .map(|(_, track, rendition)| entry(track, rendition, wrapping, sound.as_deref()))
             .collect::<Option<Vec<_>>>();
-        let entries = entries.ok_or_else(|| OriginError::Package {
-            path: folder.into(),
-            problem: "a track without segments".into(),
-        })?;
+        let mut entries = entries.ok_or_else(|| refused("a track without segments"))?;
+        if let Some(spec) = chunk {
+            for (entry, (_, track, _)) in entries.iter_mut().zip(&found) {
+                cut(entry, &package, track, spec)?;
+            }
+        }
         tracks.push(TrackEntry { kind, container: container(wrapping), rungs: entries });
         rungs.push((wrapping, found.iter().map(|(at, ..)| *at).collect()));
     }
@@ -56,7 +72,44 @@ pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
     let version = name.unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).collect();
     let schedule = Schedule::Vod { length: package.loop_duration };
     let hls_rungs = HlsRungs::default();
-    Ok((Catalogue { tracks, schedule, hls_rungs, version }, Shelf { package, rungs }))
+    if tracks.is_empty() {
+        return Err(refused("only MPEG-TS, which is not cut into chunks"));
+    }
+    let chunk = chunk.map(|spec| spec.chunk);
+    Ok((Catalogue { tracks, schedule, hls_rungs, version }, Shelf { package, rungs, chunk }))
+}
+
+/// Cuts the segments of a rung into chunks, whose headers add to its bit rate.
+fn cut(
+    entry: &mut RungEntry,
+    package: &Package,
+    track: &Track,
+    spec: ChunkSpec,
+) -> Result<(), OriginError> {
+    let count = track.fmp4.as_ref().map_or(0, |fmp4| fmp4.segments.len() as u64);
+    let (mut segments, mut bits, mut ticks, mut peak) = (Vec::new(), 0u128, 0u128, 0u128);
+    for number in 0..count {
+        let Some(segment) = package.read_chunked(track, number, spec.chunk)? else { continue };
+        let own_ticks: u64 = segment.chunks.iter().map(|chunk| chunk.duration).sum();
+        let own_bits = segment.bytes.len() as u128 * 8 * u128::from(track.timescale);
+        peak = peak.max(own_bits.div_ceil(u128::from(own_ticks.max(1))));
+        (bits, ticks) = (bits + own_bits, ticks + u128::from(own_ticks));
+        let chunk = |chunk: &suiro_media::mp4::Chunk| Chunk {
+            duration: chunk.duration,
+            independent: chunk.independent,
+        };
+        segments.push(segment.chunks.iter().map(chunk).collect::<Vec<_>>());
+    }
+    let rate = |bps: u128| BitRate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
+    (entry.rate, entry.mean_rate) = (rate(peak), rate(bits / ticks.max(1)));
+    entry.chunks = Chunks::new(u64::from(track.timescale), &segments, spec.part);
+    match entry.chunks {
+        Some(_) => Ok(()),
+        None => Err(OriginError::Package {
+            path: package.folder.clone(),
+            problem: format!("{}: a segment without frames", track.id),
+        }),
+    }
 }
 
 fn kind_of(track: &Track) -> TrackKind {
@@ -100,6 +153,7 @@ fn entry(
         size,
         frame_rate,
         timeline: Loop::new(u64::from(track.timescale), &durations)?,
+        chunks: None,
     })
 }
 
@@ -125,7 +179,13 @@ impl Media for Shelf {
 
     fn segment(&self, track: usize, rung: usize, number: u64) -> io::Result<Bytes> {
         let (wrapping, track) = self.track(track, rung)?;
-        body(self.package.read(track, wrapping, number))
+        body(match self.chunk {
+            None => self.package.read(track, wrapping, number),
+            Some(longest) => {
+                let chunked = self.package.read_chunked(track, number, longest);
+                chunked.map(|chunked| chunked.map(|chunked| chunked.bytes))
+            }
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
@@ -15,10 +14,13 @@ use suiro_scenario::Protocol;
 use suiro_units::{Time, fnv1a, to_i64};
 
 use super::access::AccessLog;
+use super::body::Body;
 use super::cache::Cache;
 use super::catalogue::{Catalogue, Container};
-use super::range::{Part, part};
-use super::timeline::{Availability, Schedule};
+use super::chunks::Part;
+use super::deliver::{Content, NOTHING, Refusal, Source, caching, deliver, preflight};
+use super::parts::{Directives, Held, LiveRung};
+use super::timeline::{Availability, Loop, Schedule};
 use super::{MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
 use crate::Clock;
 use crate::iso8601::format_date_time;
@@ -48,27 +50,6 @@ pub(super) struct Service {
     refused: AtomicU64,
     body_bytes: AtomicU64,
     log: Option<AccessLog>,
-}
-
-/// A response before the request's conditions and ranges are applied.
-struct Content {
-    body: Bytes,
-    kind: &'static str,
-    caching: &'static str,
-    /// Quoted; `None` for what changes all the time.
-    tag: Option<String>,
-}
-
-/// How long caches may keep what (RFC 9111 §5.2.2, RFC 8246).
-mod caching {
-    /// What never changes.
-    pub const FOR_EVER: &str = "public, max-age=31536000, immutable";
-    /// Manifests of what is on demand.
-    pub const SHORT: &str = "public, max-age=60";
-    /// Live manifests: half a second would do, but the unit is a second.
-    pub const LEAST: &str = "public, max-age=1";
-    /// The clock, and what is not there yet.
-    pub const NONE: &str = "no-store";
 }
 
 impl Service {
@@ -106,19 +87,17 @@ impl Service {
 
     /// Answers one request.
     pub(super) async fn respond<B>(
-        &self,
+        self: Arc<Self>,
         peer: SocketAddr,
         request: Request<B>,
-    ) -> Response<Full<Bytes>> {
+    ) -> Response<Body> {
         let asked = self.clock.now();
         let (head, _) = request.into_parts();
         let mut response = match head.method {
-            Method::GET | Method::HEAD => {
-                match self.content(head.uri.path(), &head.headers).await {
-                    Ok(content) => deliver(content, &head.headers),
-                    Err(refusal) => refusal.response(),
-                }
-            }
+            Method::GET | Method::HEAD => match self.content(&head).await {
+                Ok(content) => deliver(content, &head.headers, self.clock),
+                Err(refusal) => refusal.response(),
+            },
             Method::OPTIONS => preflight(),
             _ => Refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET, HEAD and OPTIONS").response(),
         };
@@ -128,25 +107,22 @@ impl Service {
         headers.insert("timing-allow-origin", any);
         let exposed = HeaderValue::from_static("content-length, content-range, date, etag");
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-        self.record(asked, peer, &head, &response);
+        self.record(asked, peer, &head, &mut response);
         response
     }
 
+    /// Counts and records an answer: at once, or when all of it has been sent.
     fn record(
-        &self,
+        self: Arc<Self>,
         asked: Time,
         peer: SocketAddr,
         head: &Parts,
-        response: &Response<Full<Bytes>>,
+        response: &mut Response<Body>,
     ) {
         let length = hyper::body::Body::size_hint(response.body()).exact().unwrap_or(0);
         let length = if head.method == Method::HEAD { 0 } else { length };
         let status = response.status().as_u16();
-        self.requests.fetch_add(1, Relaxed);
-        self.body_bytes.fetch_add(length, Relaxed);
-        self.refused.fetch_add(u64::from(status >= 400), Relaxed);
-        let Some(log) = &self.log else { return };
-        log.push(AccessRow {
+        let row = self.log.as_ref().map(|log| AccessRow {
             t_ns: asked.as_nanos_i64(),
             endpoint: log.endpoint(),
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
@@ -156,9 +132,31 @@ impl Service {
             body_bytes: to_i64(length),
             answered_ns: self.clock.now().as_nanos_i64(),
         });
+        match response.body_mut() {
+            Body::Whole(_) => self.count(status, length, row),
+            Body::Live(live) => live.when_over(move |sent| {
+                let row = row.map(|row| AccessRow { body_bytes: to_i64(sent), ..row });
+                self.count(status, sent, row);
+            }),
+        }
     }
 
-    async fn content(&self, path: &str, headers: &HeaderMap) -> Result<Content, Refusal> {
+    fn count(&self, status: u16, body_bytes: u64, row: Option<AccessRow>) {
+        self.requests.fetch_add(1, Relaxed);
+        self.body_bytes.fetch_add(body_bytes, Relaxed);
+        self.refused.fetch_add(u64::from(status >= 400), Relaxed);
+        if let (Some(log), Some(row)) = (&self.log, row) {
+            log.push(row);
+        }
+    }
+
+    /// The time of the endpoint's clock at a time of the wall clock; zero for one before the epoch.
+    fn time_of(&self, unix_ns: u64) -> Time {
+        Time::from_nanos(unix_ns.saturating_sub(self.clock.epoch_unix_ns()))
+    }
+
+    async fn content(&self, head: &Parts) -> Result<Content, Refusal> {
+        let (path, headers) = (head.uri.path(), &head.headers);
         let unix_ns = self.clock.unix_ns(self.clock.now());
         match path {
             MPD_PATH => self.manifest(headers, unix_ns),
@@ -166,14 +164,14 @@ impl Service {
                 Ok(self.playlist(hls::multivariant(&self.catalogue), caching::SHORT))
             }
             TIME_PATH => Ok(Content {
-                body: format_date_time(unix_ns).into(),
+                body: Source::Whole(format_date_time(unix_ns).into()),
                 kind: "text/plain; charset=utf-8",
                 caching: caching::NONE,
                 tag: None,
             }),
             _ => match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
                 Some((rung, file)) => self.file(rung, file, unix_ns).await,
-                None => self.rung_playlist(path, unix_ns),
+                None => self.rung_playlist(path, head.uri.query(), unix_ns).await,
             },
         }
     }
@@ -185,7 +183,7 @@ impl Service {
             "this package is MPEG-TS only, which DASH does not carry: play /master.m3u8",
         ))?;
         let (kind, caching) = ("application/dash+xml", self.manifest_caching());
-        Ok(Content { body: text.into(), kind, caching, tag: None })
+        Ok(Content { body: Source::Whole(text.into()), kind, caching, tag: None })
     }
 
     fn manifest_caching(&self) -> &'static str {
@@ -199,16 +197,35 @@ impl Service {
         // RFC 8216 §4.
         let kind = "application/vnd.apple.mpegurl";
         let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
-        Content { body: text.into(), kind, caching, tag }
+        Content { body: Source::Whole(text.into()), kind, caching, tag }
     }
 
-    fn rung_playlist(&self, path: &str, unix_ns: u64) -> Result<Content, Refusal> {
+    async fn rung_playlist(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        unix_ns: u64,
+    ) -> Result<Content, Refusal> {
         let id = path.strip_prefix('/').and_then(|path| path.strip_suffix(".m3u8"));
         let (id, container) = id.zip(self.catalogue.container(Protocol::Hls)).ok_or(NOTHING)?;
         let (track, rung) = self.catalogue.find(id, container).ok_or(NOTHING)?;
         let rung = &self.catalogue.tracks[track].rungs[rung];
-        let text = hls::media(container, rung, &self.catalogue.schedule, unix_ns);
-        Ok(self.playlist(text, self.manifest_caching()))
+        let Some(live) = LiveRung::new(&self.catalogue, rung, unix_ns) else {
+            let text = hls::media(container, rung, &self.catalogue.schedule, unix_ns);
+            return Ok(self.playlist(text, self.manifest_caching()));
+        };
+        let bad = |reason| Refusal(StatusCode::BAD_REQUEST, reason);
+        let directives = Directives::parse(query).map_err(bad)?;
+        let held = live.held(&directives).map_err(bad)?;
+        let (Held::Until(until) | Held::InVain(until)) = held;
+        self.clock.sleep_until(self.time_of(until)).await;
+        if let Held::InVain(_) = held {
+            let reason = "what was asked for has not come in time";
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, reason));
+        }
+        let live = LiveRung { unix_ns: unix_ns.max(until), ..live };
+        // §6.2.5.2 of RFC 8216bis: what directives ask for is one version of the playlist, so caches may keep it.
+        Ok(self.playlist(live.playlist(directives.skip), self.manifest_caching()))
     }
 
     async fn file(&self, id: &str, file: &str, unix_ns: u64) -> Result<Content, Refusal> {
@@ -216,21 +233,18 @@ impl Service {
         let (track, rung) = self.catalogue.find(id, container).ok_or(NOTHING)?;
         let entry = &self.catalogue.tracks[track];
         let timeline = &entry.rungs[rung].timeline;
-        let number = match which {
-            Which::Init => None,
-            Which::Number(number) => Some(number),
-            Which::Start(ticks) => Some(timeline.number_at(ticks).ok_or(NOTHING)?),
+        let live = LiveRung::new(&self.catalogue, &entry.rungs[rung], unix_ns);
+        let (number, part) = match which {
+            Which::Init => (None, None),
+            Which::Number(number) => (Some(number), None),
+            Which::Start(ticks) => (Some(timeline.number_at(ticks).ok_or(NOTHING)?), None),
+            Which::Part(number, part) => {
+                let chunks = entry.rungs[rung].chunks.as_ref().ok_or(NOTHING)?;
+                (Some(number), Some(chunks.part(number, part).ok_or(NOTHING)?))
+            }
         };
         if let Some(number) = number {
-            match self.catalogue.schedule.availability(timeline, number, unix_ns) {
-                Availability::There => {}
-                Availability::NotYet => {
-                    return Err(Refusal(StatusCode::NOT_FOUND, "this segment is not there yet"));
-                }
-                Availability::Gone => {
-                    return Err(Refusal(StatusCode::GONE, "this segment has left the window"));
-                }
-            }
+            self.check_there(number, part.as_ref(), live.as_ref(), timeline, unix_ns)?;
         }
         let kind = match (container, entry.kind) {
             (Container::MpegTs, _) => "video/mp2t",
@@ -238,10 +252,85 @@ impl Service {
             (Container::Fmp4, TrackKind::Audio) => "audio/mp4",
         };
         let body = self.body((track, rung, number)).await?;
-        let name = number.map_or("init".into(), |number| number.to_string());
+        let body = match (live, number) {
+            (Some(live), Some(number)) => self.pieces(&live, number, part.as_ref(), &body)?,
+            _ => Source::Whole(body),
+        };
+        let name = match (number, &part) {
+            (None, _) => "init".to_owned(),
+            (Some(number), None) => number.to_string(),
+            (Some(number), Some(part)) => format!("{number}.{}", part.part),
+        };
         let version = &self.catalogue.version;
         let tag = Some(format!("\"{version}-{id}-{name}-{}\"", container.extension()));
         Ok(Content { body, kind, caching: caching::FOR_EVER, tag })
+    }
+
+    /// Refuses what is not there. In chunks, what begins within a segment's length from now can be waited for.
+    fn check_there(
+        &self,
+        number: u64,
+        part: Option<&Part>,
+        live: Option<&LiveRung<'_>>,
+        timeline: &Loop,
+        unix_ns: u64,
+    ) -> Result<(), Refusal> {
+        let soon = live.is_some_and(|live| {
+            let begins = match part {
+                Some(part) => live.unix_ns_of(part).saturating_sub(part.duration.as_nanos()),
+                None => live.zero_unix_ns + timeline.time(timeline.place(number).start).as_nanos(),
+            };
+            begins <= unix_ns + timeline.longest().as_nanos()
+        });
+        match self.catalogue.schedule.availability(timeline, number, unix_ns) {
+            Availability::NotYet if !soon => {
+                Err(Refusal(StatusCode::NOT_FOUND, "this segment is not there yet"))
+            }
+            Availability::There | Availability::NotYet => Ok(()),
+            Availability::Gone => {
+                Err(Refusal(StatusCode::GONE, "this segment has left the window"))
+            }
+        }
+    }
+
+    /// A segment, or a part of it, as far as it has been captured, and the rest as it will be. Bytes of a part are sent
+    /// when all of it is there, at the full speed of the link, so that clients can measure that (RFC 8216bis §6.2.6).
+    fn pieces(
+        &self,
+        live: &LiveRung<'_>,
+        number: u64,
+        part: Option<&Part>,
+        body: &Bytes,
+    ) -> Result<Source, Refusal> {
+        let damaged = Refusal(StatusCode::INTERNAL_SERVER_ERROR, "the package cannot be read");
+        let ends = suiro_media::mp4::ends(body).map_err(|_| damaged)?;
+        let all = live.chunks.of(number);
+        if ends.len() as u64 != all.end - all.start {
+            return Err(damaged);
+        }
+        let end_of = |chunk: u64| usize::try_from(chunk - all.start).ok().map(|at| ends[at]);
+        let start_of = |chunk: u64| if chunk == all.start { Some(0) } else { end_of(chunk - 1) };
+        let at = |chunk: u64| {
+            self.time_of(live.zero_unix_ns + live.chunks.captured_at(chunk).as_nanos())
+        };
+        let slice = |first: u64, last: u64| {
+            let bounds = start_of(first).zip(end_of(last)).ok_or(damaged)?;
+            Ok::<_, Refusal>(body.slice(bounds.0..bounds.1))
+        };
+        let (last, pieces) = match part {
+            Some(part) => {
+                let (first, last) = (part.chunks.start, part.chunks.end - 1);
+                (last, vec![(at(last), slice(first, last)?)])
+            }
+            None => {
+                let pieces = all.clone().map(|chunk| Ok((at(chunk), slice(chunk, chunk)?)));
+                (all.end - 1, pieces.collect::<Result<_, Refusal>>()?)
+            }
+        };
+        if at(last) > self.clock.now() {
+            return Ok(Source::Live(pieces));
+        }
+        slice(part.map_or(all.start, |part| part.chunks.start), last).map(Source::Whole)
     }
 
     async fn body(&self, key: Key) -> Result<Bytes, Refusal> {
@@ -272,110 +361,30 @@ enum Which {
     Number(u64),
     /// The segment that begins at that tick.
     Start(u64),
+    /// A part of the segment of that number.
+    Part(u64, u64),
 }
 
-/// What a file's name says: `init.mp4`, `NUMBER.m4s`, `NUMBER.ts` or `tTICKS.m4s`.
+/// What a file's name says: `init.mp4`, `NUMBER.m4s`, `NUMBER.PART.m4s`, `NUMBER.ts` or `tTICKS.m4s`.
 fn parse_file(file: &str) -> Option<(Container, Which)> {
     if file == "init.mp4" {
         return Some((Container::Fmp4, Which::Init));
     }
-    let (name, extension) = file.split_once('.')?;
-    let (which, number): (fn(u64) -> Which, _) = match name.strip_prefix('t') {
-        Some(ticks) => (Which::Start, ticks),
-        None => (Which::Number, name),
-    };
+    let (name, extension) = file.rsplit_once('.')?;
     let container = [Container::Fmp4, Container::MpegTs].into_iter();
     let container = container.into_iter().find(|c| c.extension() == extension)?;
-    let digits = number.len() <= 19 && number.bytes().all(|b| b.is_ascii_digit());
-    Some((container, which(number.parse().ok().filter(|_| digits)?)))
-}
-
-/// A request that gets no content, and why.
-#[derive(Debug, Clone, Copy)]
-struct Refusal(StatusCode, &'static str);
-
-const NOTHING: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing at this path");
-
-impl Refusal {
-    fn response(self) -> Response<Full<Bytes>> {
-        let Self(status, reason) = self;
-        let mut response = Response::new(Full::new(Bytes::from(format!("{reason}\n"))));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        let text = HeaderValue::from_static("text/plain; charset=utf-8");
-        headers.insert(header::CONTENT_TYPE, text);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching::NONE));
-        if status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+    let which = match (name.strip_prefix('t'), name.split_once('.')) {
+        (Some(ticks), _) => Which::Start(number(ticks)?),
+        (None, Some((segment, part))) if container == Container::Fmp4 => {
+            Which::Part(number(segment)?, number(part)?)
         }
-        response
-    }
-}
-
-/// The answer to a browser that asks whether it may (Fetch standard, CORS preflight).
-fn preflight() -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"),
-        (
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "range, if-none-match, cmcd-request, cmcd-object, cmcd-status, cmcd-session",
-        ),
-        (header::ACCESS_CONTROL_MAX_AGE, "86400"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-/// Applies conditions and ranges in the order of RFC 9110 §13.2.2.
-fn deliver(content: Content, request: &HeaderMap) -> Response<Full<Bytes>> {
-    let text = |name| request.get(name).and_then(|value| value.to_str().ok());
-    let length = content.body.len() as u64;
-    let tag = content.tag.as_deref();
-    let mut response = Response::new(Full::default());
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(content.caching));
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(tag).ok()) {
-        headers.insert(header::ETAG, tag);
-    }
-    if text(header::IF_NONE_MATCH).is_some_and(|wanted| matches_tag(wanted, tag)) {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        return response;
-    }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content.kind));
-    // §13.1.5: a range of another version is no use; the whole is.
-    let range = match text(header::IF_RANGE) {
-        Some(wanted) if Some(wanted) != tag => None,
-        _ => text(header::RANGE),
+        (None, _) => Which::Number(number(name)?),
     };
-    let (status, body, range) = match part(range, length) {
-        Part::Whole => (StatusCode::OK, content.body, None),
-        Part::Range(first, last) => {
-            let bounds = usize::try_from(first).ok().zip(usize::try_from(last).ok());
-            let (from, to) = bounds.expect("a range lies within the body");
-            let body = content.body.slice(from..=to);
-            (StatusCode::PARTIAL_CONTENT, body, Some(format!("bytes {first}-{last}/{length}")))
-        }
-        Part::Unsatisfiable => {
-            let range = Some(format!("bytes */{length}"));
-            (StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new(), range)
-        }
-    };
-    if let Some(range) = range.and_then(|range| HeaderValue::from_str(&range).ok()) {
-        headers.insert(header::CONTENT_RANGE, range);
-    }
-    *response.status_mut() = status;
-    *response.body_mut() = Full::new(body);
-    response
+    Some((container, which))
 }
 
-/// §13.1.2: whether one of the listed tags is ours, compared weakly.
-fn matches_tag(wanted: &str, tag: Option<&str>) -> bool {
-    let Some(tag) = tag else { return false };
-    let strip = |t: &str| t.trim().trim_start_matches("W/").to_owned();
-    wanted.trim() == "*" || wanted.split(',').any(|one| strip(one) == tag)
+/// A whole number of at most 19 digits.
+fn number(text: &str) -> Option<u64> {
+    let digits = text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
 }

@@ -49,6 +49,11 @@ impl Loop {
         self.timescale
     }
 
+    /// The mean length of a segment in ticks, rounded down.
+    pub fn mean_ticks(&self) -> u64 {
+        self.period / self.starts.len() as u64
+    }
+
     /// Segment `number` of the stream.
     pub fn place(&self, number: u64) -> Place {
         let start = self.start(number);

@@ -5,15 +5,22 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration as StdDuration;
+use suiro_record::Reader;
+use suiro_record::tables::FrameRow;
 use suiro_record::words::{RequestKind, Track};
 
-use crate::common::{job, play, requests};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use hyper_util::rt::TokioIo;
+
+use crate::common::{job, play, requests, states};
 use suiro_http::Clock;
-use suiro_http::origin::{self, OriginJob};
+use suiro_http::origin::{self, ChunkSpec, OriginJob};
 use suiro_media::spec::{Format, Rung, Source};
 use suiro_media::{Ffmpeg, MediaSpec, Package};
 use suiro_scenario::{HlsRungs, Mode, Protocol};
-use suiro_units::{BitRate, Duration};
+use suiro_units::{BitRate, Duration, Time};
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
@@ -55,6 +62,16 @@ struct Served {
 
 impl Served {
     async fn start(package: &Package, mode: Mode, seconds: u64, clock: Clock) -> Self {
+        Self::start_with(package, mode, seconds, clock, None).await
+    }
+
+    async fn start_with(
+        package: &Package,
+        mode: Mode,
+        seconds: u64,
+        clock: Clock,
+        chunks: Option<ChunkSpec>,
+    ) -> Self {
         let job = OriginJob {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             congestion: None,
@@ -64,6 +81,7 @@ impl Served {
             length: Duration::from_secs(seconds),
             hls_rungs: HlsRungs::All,
             top: None,
+            chunks,
             per_address: None,
             records: None,
         };
@@ -188,4 +206,125 @@ async fn another_client_plays_it_live() {
         assert_eq!(decode(&ffmpeg, &["-t", "5"], &url).await, 5 * FPS, "{url}");
         served.stop().await;
     }
+}
+
+/// What an origin sends of one path: each piece and when it came.
+async fn pieces(address: SocketAddr, clock: Clock, path: &str) -> (u16, Vec<(Time, Bytes)>) {
+    let host = address.ip().to_string();
+    let stream = suiro_http::net::connect(&host, address.port(), None).await.unwrap();
+    let (mut sender, driver) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(driver);
+    let request = Request::get(path).header("host", "origin").body(Empty::<Bytes>::new()).unwrap();
+    let (head, mut body) = sender.send_request(request).await.unwrap().into_parts();
+    let mut found = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.unwrap().into_data() {
+            found.push((clock.now(), data));
+        }
+    }
+    (head.status.as_u16(), found)
+}
+
+fn whole(pieces: &[(Time, Bytes)]) -> Vec<u8> {
+    pieces.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+}
+
+/// A segment in progress comes chunk by chunk, none before its last frame has been captured; parts are the same bytes.
+#[tokio::test]
+async fn a_segment_is_sent_while_it_is_captured() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let clock = Clock::from_now();
+    let spec = ChunkSpec::new(Duration::from_millis(100), Some(Duration::from_millis(200)));
+    let package = package(Format::Both, HALF);
+    let served = Served::start_with(&package, Mode::Live, 0, clock, Some(spec)).await;
+    // The stream began 8 s before the epoch, in whole milliseconds: segment 17 lasts from 0.5 s to 1 s.
+    let fetch = |path: &'static str| pieces(served.address, clock, path);
+    let (segment, first, last, init) = tokio::join!(
+        fetch("/v0/17.m4s"),
+        fetch("/v0/17.0.m4s"),
+        fetch("/v0/17.2.m4s"),
+        fetch("/v0/init.mp4"),
+    );
+    assert_eq!((segment.0, first.0, last.0), (200, 200, 200));
+    let ends = suiro_media::mp4::ends(&whole(&segment.1)).unwrap();
+    // 15 frames of 1∕30 s, three in a chunk; parts of two chunks.
+    assert_eq!(ends.len(), 5);
+    let mut read = 0;
+    for (at, bytes) in &segment.1 {
+        read += bytes.len();
+        let there = ends.iter().filter(|end| **end <= read).count() as u64;
+        // The epoch is cut to a millisecond.
+        let captured = Time::from_millis(499 + 100 * there);
+        assert!(*at >= captured, "{there} chunks at {at:?}");
+    }
+    let bytes = whole(&segment.1);
+    assert_eq!(whole(&first.1), bytes[..ends[1]]);
+    assert_eq!(whole(&last.1), bytes[ends[3]..]);
+    assert!(first.1[0].0 >= Time::from_millis(699) && last.1[0].0 >= Time::from_millis(999));
+    // Again, now that all of it is there, and decoded.
+    let again = fetch("/v0/17.m4s").await;
+    assert_eq!(whole(&again.1), bytes);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("segment.mp4");
+    std::fs::write(&file, [whole(&init.1), bytes].concat()).unwrap();
+    assert_eq!(decode(&ffmpeg, &[], file.to_str().unwrap()).await, FPS / 2);
+    served.stop().await;
+}
+
+/// ffmpeg knows no chunks, and plays them all the same.
+#[tokio::test]
+async fn another_client_plays_it_live_in_chunks() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let package = package(Format::Fmp4, Duration::from_secs(1));
+    let spec = ChunkSpec::new(Duration::from_millis(100), None);
+    let served = Served::start_with(&package, Mode::Live, 0, Clock::from_now(), Some(spec)).await;
+    let url = format!("http://{}{}", served.address, origin::MPD_PATH);
+    assert_eq!(decode(&ffmpeg, &["-t", "3"], &url).await, 3 * FPS, "{url}");
+    drop(served.stop);
+    served.task.await.expect("no panic").expect("it served");
+}
+
+/// Our own player follows a segment in progress, or its parts, and keeps its target.
+async fn is_played_near_the_edge(protocol: Protocol, target_ms: u64) {
+    let Some(_) = ffmpeg() else { return };
+    let clock = Clock::from_now();
+    let package = package(Format::Fmp4, Duration::from_secs(1));
+    let spec = ChunkSpec::new(Duration::from_millis(100), Some(Duration::from_millis(200)));
+    let served = Served::start_with(&package, Mode::Live, 0, clock, Some(spec)).await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut job = job(served.address, protocol, dir.path());
+    job.target_latency = Some(Duration::from_millis(target_ms));
+    let summary = play(&job, clock, StdDuration::from_secs(5)).await.unwrap();
+    assert_eq!(summary.failure, None);
+    let totals = summary.totals.unwrap();
+    assert_eq!(totals.stalls, 0, "{totals:?}");
+    assert!(totals.playing > Duration::from_secs(4), "{totals:?}");
+    let rows = requests(dir.path());
+    assert!(rows.iter().all(|r| r.status.is_none_or(|status| status == 200)), "{rows:?}");
+    let last = states(dir.path()).pop().unwrap();
+    let off_ms = last.latency_ms.unwrap() - target_ms as f64;
+    assert!(off_ms.abs() <= 100.0, "{last:?}");
+    let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
+    // Frames are received within a chunk or a part of their capture, and shown in order.
+    let ages = frames
+        .iter()
+        .filter(|frame| frame.displayed_ns.is_some())
+        .map(|frame| (frame.received_ns.unwrap() - frame.captured_ns.unwrap()) / 1_000_000);
+    let ages: Vec<i64> = ages.skip(60).collect();
+    let unit_ms = if protocol == Protocol::Dash { 100 } else { 200 };
+    let late = ages.iter().filter(|age| **age > unit_ms + 100).count();
+    assert!(ages.len() > 30 && late * 10 <= ages.len(), "{ages:?}");
+    drop(served.stop);
+    served.task.await.expect("no panic").expect("it served");
+}
+
+#[tokio::test]
+async fn dash_is_played_near_the_edge() {
+    is_played_near_the_edge(Protocol::Dash, 500).await;
+}
+
+#[tokio::test]
+async fn hls_is_played_near_the_edge() {
+    is_played_near_the_edge(Protocol::Hls, 700).await;
 }

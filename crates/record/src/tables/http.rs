@@ -22,11 +22,12 @@ table! {
         /// Bit rate that the manifest gives for the requested rung, its peak (table `rungs` has the others); null for a
         /// manifest.
         rung_bps: Option<i64>,
-        /// Number of the segment; null for others.
+        /// Number of the segment, or of the one that the part of low-latency HLS belongs to; null for others.
         segment: Option<i64>,
         /// Media time at which the segment begins; null for others.
         media_ms: Option<i64>,
-        /// Media duration of the segment; null for others.
+        /// Media duration of the segment or part, as the manifest gives it; of a part that it only announces, the part target.
+        /// Null for others.
         duration_ms: Option<i64>,
         /// Bytes of body received; for VLC, as announced; 0 for GStreamer, which does not report
         /// it.
@@ -150,9 +151,9 @@ table! {
         path: Text,
         /// HTTP status of the answer.
         status: i64,
-        /// Bytes of its body; 0 for `HEAD`.
+        /// Bytes of its body; 0 for `HEAD`. Of a segment that was sent while it was captured, what the client took of it.
         body_bytes: i64,
-        /// When the answer was ready to be sent.
+        /// When the answer was ready to be sent; of a segment that was sent while it was captured, its head.
         answered_ns: i64,
     }
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use suiro_media::spec::Codec;
+use suiro_media::spec::{Codec, Format};
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Duration};
 
@@ -11,11 +11,19 @@ use crate::check::Check;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
+/// Bounds of a chunk: from one frame, which is what anything shorter means, to half a second.
+pub const CHUNK: Bounds<Duration> =
+    Bounds::new(Duration::from_millis(1), Duration::from_millis(500));
+/// Bounds of a part of HLS.
+pub const PART: Bounds<Duration> = Bounds::new(Duration::from_millis(10), Duration::from_secs(5));
+
 bounds! {
     Origin {
         port: PORT,
         window: Bounds::above(Duration::ZERO, DAY),
         length: Bounds::new(Duration::from_secs(1), DAY),
+        chunk: CHUNK,
+        part: PART,
     }
 }
 
@@ -52,6 +60,15 @@ pub struct Origin {
     /// offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<BitRate>,
+    /// Live only: low latency. Segments are sent while they are captured, in chunks of at most this length and at least one
+    /// frame, and HLS lists parts. The package must be fragmented MP4 without B-frames. Default: each segment is sent whole
+    /// when its last frame has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<Duration>,
+    /// With `chunk`: the longest part of HLS (`EXT-X-PART`), rounded down to whole chunks. A player requests each part by
+    /// itself, so shorter parts mean more requests. Default: 500 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Duration>,
 }
 
 /// Which rungs HLS offers.
@@ -87,6 +104,41 @@ impl Kind for Origin {
         if self.length.is_some() && self.mode == Mode::Live {
             let refusal = check.refusal("length", "a live stream has no length");
             check.push(refusal.hint("remove `length`, or set mode = \"vod\""));
+        }
+        self.check_chunks(check);
+    }
+}
+
+impl Origin {
+    fn check_chunks(&self, check: &mut Check<'_>) {
+        let Some(chunk) = self.chunk else {
+            if self.part.is_some() {
+                let refusal = check.refusal("part", "parts are made of chunks, and there are none");
+                check.push(refusal.hint("add chunk = \"100 ms\", or remove `part`"));
+            }
+            return;
+        };
+        if self.mode == Mode::Vod {
+            let refusal = check.refusal("chunk", "the origin is not live: nothing is captured");
+            check.push(refusal.hint("remove `chunk`, or set mode = \"live\""));
+        }
+        let Some(medium) = check.medium(&self.media) else { return };
+        if medium.format == Format::Ts {
+            let message = format!("the medium `{}` is packaged only as `ts`", self.media);
+            let hint = "give the medium format = \"fmp4\" or \"both\"";
+            check.push(check.refusal("chunk", message).hint(hint));
+        }
+        if medium.b_frames > 0 {
+            let message = format!("the medium `{}` has B-frames", self.media);
+            let hint = "remove b_frames: a frame must be sent before the next is captured";
+            check.push(check.refusal("chunk", message).hint(hint));
+        }
+        let longest = self.part.unwrap_or(chunk);
+        if longest < chunk || longest > medium.segment {
+            let refusal = check.refusal("part", format!("a part of {longest}"));
+            let segment = medium.segment;
+            let expected = format!("from one chunk, {chunk}, to one segment, {segment}");
+            check.push(refusal.expected(expected));
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct Player {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
     /// Live only: how far behind the live edge it plays; `vlc` and `gstreamer` decide that
-    /// themselves. Default: three segments, as RFC 8216 §6.3.3 advises.
+    /// themselves. Default: three segments, as RFC 8216 §6.3.3 advises; if the origin sends chunks, three parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
     /// Whether suiro's player abandons a segment that would arrive after the buffer is empty and
@@ -201,12 +201,17 @@ fn check_latency(check: &mut Check<'_>, latency: Duration, origin: &Origin) {
         check.push(refusal.hint("remove target_latency, or give the origin mode = \"live\""));
         return;
     }
-    // A segment can be fetched when its last frame has passed: its first is one segment old.
-    let least = check.medium(&origin.media).map_or(Duration::ZERO, |medium| medium.segment);
+    // A segment, or a chunk, can be fetched when its last frame has passed: its first is then as old.
+    let segment = check.medium(&origin.media).map_or(Duration::ZERO, |medium| medium.segment);
+    let (least, unit) = match origin.chunk {
+        Some(chunk) => (chunk, "chunk"),
+        None => (segment, "segment"),
+    };
     if !(least..=origin.window).contains(&latency) {
         let refusal = check.refusal("target_latency", format!("a target latency of {latency}"));
         let window = origin.window;
-        check.push(refusal.expected(format!("from one segment, {least}, to the window, {window}")));
+        let expected = format!("from one {unit}, {least}, to the window, {window}");
+        check.push(refusal.expected(expected));
     }
 }
 

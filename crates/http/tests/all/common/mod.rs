@@ -55,6 +55,7 @@ fn rung(id: &str, rate: u64, timeline: Loop) -> RungEntry {
         mean_rate: BitRate::from_bps(rate),
         nominal: BitRate::from_bps(rate),
         timeline,
+        chunks: None,
     }
 }
 

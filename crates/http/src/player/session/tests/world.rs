@@ -24,6 +24,7 @@ pub(super) fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         size: None,
         frame_rate: Some((24, 1)),
         timeline,
+        chunks: None,
     }
 }
 
