@@ -240,13 +240,15 @@ async fn a_segment_is_sent_while_it_is_captured() {
     let served = Served::start_with(&package, Mode::Live, 0, clock, Some(spec)).await;
     // The stream began 8 s before the epoch, in whole milliseconds: segment 17 lasts from 0.5 s to 1 s.
     let fetch = |path: &'static str| pieces(served.address, clock, path);
-    let (segment, first, last, init) = tokio::join!(
-        fetch("/v0/17.m4s"),
-        fetch("/v0/17.0.m4s"),
-        fetch("/v0/17.2.m4s"),
-        fetch("/v0/init.mp4"),
-    );
-    assert_eq!((segment.0, first.0, last.0), (200, 200, 200));
+    // A part is waited for while the one before it is captured, and not longer.
+    let parts = async {
+        let first = fetch("/v0/17.0.m4s").await;
+        let middle = fetch("/v0/17.1.m4s").await;
+        [first, middle, fetch("/v0/17.2.m4s").await]
+    };
+    let (segment, [first, middle, last], init) =
+        tokio::join!(fetch("/v0/17.m4s"), parts, fetch("/v0/init.mp4"));
+    assert_eq!([segment.0, first.0, middle.0, last.0], [200; 4]);
     let ends = suiro_media::mp4::ends(&whole(&segment.1)).unwrap();
     // 15 frames of 1∕30 s, three in a chunk; parts of two chunks.
     assert_eq!(ends.len(), 5);
@@ -260,6 +262,7 @@ async fn a_segment_is_sent_while_it_is_captured() {
     }
     let bytes = whole(&segment.1);
     assert_eq!(whole(&first.1), bytes[..ends[1]]);
+    assert_eq!(whole(&middle.1), bytes[ends[1]..ends[3]]);
     assert_eq!(whole(&last.1), bytes[ends[3]..]);
     assert!(first.1[0].0 >= Time::from_millis(699) && last.1[0].0 >= Time::from_millis(999));
     // Again, now that all of it is there, and decoded.
