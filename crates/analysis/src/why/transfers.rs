@@ -9,11 +9,11 @@ use suiro_record::words::{Cause, RequestKind};
 use super::asked::{Asked, Request, pending};
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
-use super::links::{Carried, Links};
+use super::links::{Carried, Links, Load};
 use super::path::{Drops, QUEUED_NS, SLOW_NS, Seen, slowness};
 use super::slices::Slices;
 use super::sockets::{Account, Sender};
-use super::{FLOWS_MAX, Limit, Subject};
+use super::{FLOWS_MAX, Limit, SLICE_NS, Subject};
 use crate::player::Player;
 use crate::view::View;
 
@@ -30,6 +30,8 @@ const BEFORE: usize = 4;
 /// Slices after a loss in which the congestion window may still be small because of it: two seconds, in which Reno and
 /// CUBIC regain what a loss of 20 packets of window cost.
 const REGAINED: usize = 40;
+/// Slices of a retransmission timer that was not backed off: a second (RFC 6298 §2.1 and §2.4).
+const TIMER: usize = 20;
 /// Slices that a wait is followed back over: ten seconds.
 const BACK: usize = 200;
 /// A buffer that holds this share of what it holds at most is full.
@@ -215,11 +217,23 @@ impl Judge<'_, '_> {
 
     /// What kept packets of some slices from their receiver; `None` if nothing did.
     fn dropped(&self, ways: &[Carried], slices: Range<usize>) -> Option<Cause> {
-        let loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
-        let mut drops = Drops::default();
-        loads.for_each(|load| drops.add(&load.drops));
-        let how = drops.most()?;
-        Some(how.cause().unwrap_or_else(|| self.link(slices.end - 1)))
+        let of = |slices: Range<usize>| {
+            let loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
+            let mut drops = Drops::default();
+            loads.for_each(|load| drops.add(&load.drops));
+            drops
+        };
+        let how = of(slices.clone()).most()?;
+        // A full queue is judged by the link as it was then.
+        let last = || slices.clone().rev().find(|at| of(*at..at + 1).most() == Some(how));
+        how.cause().or_else(|| Some(self.link(last()?)))
+    }
+
+    /// Whether a timeout has lasted for longer than what packets met in a queue explains: it has been backed off.
+    fn is_backed_off(&self, index: usize) -> bool {
+        let busy = |load: &Load| load.drops.count_all() > 0 || load.queued_ns > SLICE_NS / 2;
+        let recent = index.saturating_sub(TIMER)..index + 1;
+        !self.own.iter().any(|way| way.own.get(recent.clone()).unwrap_or_default().iter().any(busy))
     }
 
     /// What packets and their acknowledgements met on the links from one slice to another, the worst first.
@@ -243,7 +257,7 @@ impl Judge<'_, '_> {
         let back = Seen::of(self.acks, from, to);
         // At a low rate, the service of a few packets takes as long as a queue.
         if there.passed_ns > QUEUED_NS && !back.outweighs(&there) {
-            return Some(self.link(last));
+            return Some(self.link(there.waited.map_or(last, |(_, row)| self.slices.at(row.t_ns))));
         }
         let delayed = back.waited_ns() > QUEUED_NS || back.slow_ns() > SLOW_NS;
         (out(self.acks) || back.drops.most().is_some() || delayed).then_some(Cause::AckPath)
@@ -287,7 +301,9 @@ impl Judge<'_, '_> {
         }
         if account.timeout >= MOST {
             let since = self.since(index, |account| account.timeout >= MOST);
-            return self.met_since(since, index).unwrap_or(Cause::Timeout);
+            let met = self.met_since(since, index).unwrap_or(Cause::Timeout);
+            let by_queue = matches!(met, Cause::LinkRate | Cause::RateStep | Cause::Competing);
+            return if by_queue && self.is_backed_off(index) { Cause::Timeout } else { met };
         }
         if account.busy < MOST {
             return self.idle(index);

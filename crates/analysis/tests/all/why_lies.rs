@@ -445,6 +445,17 @@ fn what_is_in_flight_has_met_what_happened_when_it_was_sent() {
 }
 
 #[test]
+fn a_timer_that_was_backed_off_is_to_blame_once_the_queue_is_empty() {
+    // The queue drops five of ten packets and is empty after half a second; the sender sends again after 4.8 s.
+    let link = ten_packets("rate = '120 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '4p' }");
+    let left = |at: i64| if at < 7900 { 7360 } else { 0 };
+    let why = waits_for_its_last_packets(left, |at| i64::from(at >= 7800), link);
+    let of = |cause| share(&why, &[Effect::Stall], cause);
+    assert!(of(Cause::Timeout) >= 0.6, "{}", sentences(&why));
+    assert!(of(Cause::LinkRate) >= 0.2, "{}", sentences(&why));
+}
+
+#[test]
 fn a_timeout_is_premature_while_the_link_has_the_packets() {
     // Ten packets take 4.8 s at this rate; the sender's timer expires after 0.3 s.
     let link = ten_packets("rate = '25 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '10 s' }");
