@@ -1,5 +1,6 @@
 //! Flows over a link in virtual time: what drives a controller in tests and benches.
 
+pub mod cases;
 pub mod flow;
 pub mod reno;
 
