@@ -235,19 +235,7 @@ impl Trial {
     /// How it went, without links, endpoints and what else only the trial's own page shows.
     pub fn short(&self) -> Self {
         Self {
-            cell: self.cell.clone(),
-            repetition: self.repetition,
-            seed: self.seed,
-            valid: self.valid,
-            invalid_because: self.invalid_because.clone(),
-            only_late: self.only_late,
             attempts: Vec::new(),
-            skipped: self.skipped,
-            machine: self.machine.clone(),
-            virtual_time: self.virtual_time.clone(),
-            started: self.started.clone(),
-            duration_s: self.duration_s,
-            epoch_monotonic_ns: self.epoch_monotonic_ns,
             self_checks: Vec::new(),
             links: Vec::new(),
             standstills: None,
@@ -257,6 +245,7 @@ impl Trial {
             captures: Vec::new(),
             endpoints: Vec::new(),
             versions: BTreeMap::new(),
+            ..self.clone()
         }
     }
 }
