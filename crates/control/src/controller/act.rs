@@ -91,7 +91,7 @@ impl Control {
             }
         }
         let stuck: Vec<u32> = step.stuck.iter().map(|(stream, _)| *stream).collect();
-        // What is stuck because there is no standby stays so while its node is faulty.
+        // A stream without a standby stays stuck while its node is faulty.
         let (desired, faulty) = (&self.desired, &self.faulty);
         self.stuck.retain(|stream, _| {
             let own = desired.stream(*stream);
@@ -181,7 +181,7 @@ impl Control {
         match command.spawn() {
             Ok(mut child) => {
                 self.note("hook", None, Some(node), &format!("{} runs", program.display()));
-                // What it makes is noticed when it answers.
+                // A node that the hook starts is noticed when it answers.
                 tokio::spawn(async move { drop(child.wait().await) });
             }
             Err(error) => {

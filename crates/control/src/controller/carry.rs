@@ -58,7 +58,7 @@ async fn one(change: &Change, at: Tai, nodes: &Nodes) -> Result<(), String> {
     if let Some(node) = &change.on {
         let mut body = activation(true, at);
         body["transport_params"] = legs(change);
-        // It tells the others to stop: this command does all of it, or nothing.
+        // This node commands the others to stop, so that the whole change happens, or none of it.
         let after =
             change.off.iter().map(|off| nodes.staged(off, what)).collect::<Result<Vec<_>, _>>()?;
         let after = Some(after.join(" ")).filter(|after| !after.is_empty());

@@ -99,7 +99,7 @@ impl Leadership {
         self.nodes.insert(node.to_owned(), View { asked, answers: true, obeys });
     }
 
-    /// A node's connection is closed: it obeys nobody.
+    /// The connection to a node is closed: the node obeys no controller that is known.
     pub fn closed(&mut self, node: &str, asked: Time) {
         self.nodes.insert(node.to_owned(), View { asked, answers: false, obeys: None });
     }

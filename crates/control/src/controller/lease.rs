@@ -158,7 +158,10 @@ mod tests {
             two.take("two", at(5801), date(9000)).unwrap(),
             "one lease after the last touch was seen"
         );
-        assert!(!one.take("one", at(5802), date(9001)).unwrap(), "the first one is told");
+        assert!(
+            !one.take("one", at(5802), date(9001)).unwrap(),
+            "the first one sees that it lost it"
+        );
         assert_eq!(one.holder(), "two");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
     }
