@@ -1,12 +1,13 @@
 //! Whether every endpoint ran while it should have, and what it means for the trial if one did not: the table
 //! `lateness`, of the heartbeats of our own endpoints and of what the scheduler says about programs of others.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use suiro_record::tables::LatenessRow;
+use suiro_record::tables::{FrameRow, LatenessRow};
 use suiro_record::words::LatenessSource;
-use suiro_record::{EndpointLateness, Reader, Writer};
+use suiro_record::{EndpointLateness, Reader, RecordError, Writer};
 use suiro_scenario::{Absence, Endpoint};
 use suiro_units::{Duration, Time};
 
@@ -60,13 +61,65 @@ pub struct Fault {
     pub waited: bool,
 }
 
+/// When each viewer showed a frame, by its name.
+#[derive(Debug, Default)]
+pub struct Shown(BTreeMap<String, Vec<Time>>);
+
+impl Shown {
+    /// What table `frames` of the trial in this folder says; nothing if no program waited long enough for it to matter.
+    pub fn read(dir: &Path, rows: &[LatenessRow]) -> Result<Self, RecordError> {
+        let mut shown: BTreeMap<String, Vec<Time>> = BTreeMap::new();
+        if !rows.iter().any(|row| waited(row) && row.worst_ns > BOUND) {
+            return Ok(Self(shown));
+        }
+        let frames: Vec<FrameRow> = Reader::read_all(dir)?;
+        for frame in &frames {
+            let Some(at) = frame.displayed_ns.and_then(|at| u64::try_from(at).ok()) else {
+                continue;
+            };
+            match shown.get_mut(&*frame.endpoint) {
+                Some(times) => times.push(Time::from_nanos(at)),
+                None => drop(shown.insert(frame.endpoint.to_string(), vec![Time::from_nanos(at)])),
+            }
+        }
+        shown.values_mut().for_each(|times| times.sort_unstable());
+        Ok(Self(shown))
+    }
+
+    /// Whether the viewer of this name showed a frame at least every [`BOUND`], from before `from` until after `to`.
+    fn went_on(&self, viewer: &str, from: Time, to: Time) -> bool {
+        let Some(times) = self.0.get(viewer) else { return false };
+        let first = times.partition_point(|at| *at <= from);
+        let Some(before) = first.checked_sub(1) else { return false };
+        let pairs = times[before..].windows(2).take_while(|pair| pair[0] <= to);
+        let steady = |pair: &[Time]| pair[1].saturating_since(pair[0]) <= BOUND;
+        pairs.into_iter().all(steady) && times.last().is_some_and(|last| *last > to)
+    }
+}
+
+/// Whether the row is about a thread that waited for a CPU.
+fn waited(row: &LatenessRow) -> bool {
+    row.source == LatenessSource::Scheduler && !row.stopped
+}
+
 /// Why the rows make a trial invalid that measured until `ended`: a fault for each endpoint that did not run for
 /// longer than [`BOUND`], unless the scenario expects that.
-pub fn faults(rows: &[LatenessRow], endpoints: &[Endpoint], ended: Time) -> Vec<Fault> {
+///
+/// A thread of somebody else's program may wait without any effect: a browser has a hundred threads, and most do nothing
+/// for the video. So such a wait does not count while the program's screen went on (`shown`).
+pub fn faults(
+    rows: &[LatenessRow],
+    endpoints: &[Endpoint],
+    ended: Time,
+    shown: &Shown,
+) -> Vec<Fault> {
     let expected = |endpoint: &&Endpoint| endpoint.absence == Absence::Fails;
     let fault = |endpoint: &Endpoint| {
         let own = rows.iter().filter(|row| *row.endpoint == endpoint.name);
-        let over: Vec<Gap> = own.map(|row| Gap::of(row, ended)).filter(Gap::counts).collect();
+        let gaps = own.map(|row| Gap::of(row, ended)).filter(Gap::counts);
+        let over: Vec<Gap> = gaps
+            .filter(|gap| !(gap.waited && shown.went_on(&endpoint.name, gap.from, gap.to)))
+            .collect();
         let worst = over.iter().max_by_key(|gap| gap.duration())?;
         let others = match over.len() {
             1 => String::new(),
@@ -91,7 +144,7 @@ impl Gap {
     fn of(row: &LatenessRow, ended: Time) -> Self {
         let from = row.worst_from_ns.min(ended);
         let to = (row.worst_from_ns + row.worst_ns).min(ended);
-        Self { from, to, waited: row.source == LatenessSource::Scheduler && !row.stopped }
+        Self { from, to, waited: waited(row) }
     }
 
     fn duration(&self) -> Duration {
@@ -162,9 +215,68 @@ mod tests {
         ];
         let expected = expected.map(|(why, waited)| Fault { because: why.into(), waited });
         // The last 50 ms of the trial are within the bound, and what is after it does not count.
-        assert_eq!(faults(&rows, &endpoints, Time::from_secs(10)), expected);
+        let shown = Shown::default();
+        assert_eq!(faults(&rows, &endpoints, Time::from_secs(10), &shown), expected);
         let origin = summary(&rows, "origin").unwrap();
         assert_eq!((origin.worst_s, origin.worst_from_s, origin.times_over), (3.0, 4.0, 2));
         assert_eq!(summary(&rows, "nobody"), None);
+    }
+
+    /// 30 frames a second from 1 s to 9 s, without those of this time.
+    fn shown_but(from_ms: u64, to_ms: u64) -> Shown {
+        let times = (30..270).map(|n| Time::from_nanos(n * 1_000_000_000 / 30));
+        let missing = Time::from_millis(from_ms)..Time::from_millis(to_ms);
+        Shown([("browser".to_owned(), times.filter(|at| !missing.contains(at)).collect())].into())
+    }
+
+    #[test]
+    fn a_wait_counts_only_if_the_screen_stood_too() {
+        let endpoints = ["browser", "other"].map(|name| endpoint(name, Absence::Fails));
+        let judge = |row: LatenessRow, shown: &Shown| {
+            faults(&[row], &endpoints, Time::from_secs(10), shown).len()
+        };
+        let wait = |name: &str, from_ms| row(name, LatenessSource::Scheduler, from_ms, 400);
+        let all = shown_but(0, 0);
+        assert_eq!(judge(wait("browser", 4000), &all), 0, "a frame every 33 ms");
+        assert_eq!(judge(wait("browser", 4000), &shown_but(4100, 4190)), 0, "a freeze of 133 ms");
+        assert_eq!(judge(wait("browser", 4000), &shown_but(4100, 4300)), 1, "it froze meanwhile");
+        assert_eq!(judge(wait("browser", 4000), &shown_but(4390, 4600)), 1, "it froze at its end");
+        assert_eq!(judge(wait("browser", 4000), &shown_but(3800, 4050)), 1, "it froze as it began");
+        assert_eq!(judge(wait("browser", 4000), &shown_but(5000, 5400)), 0, "that is another time");
+        assert_eq!(judge(wait("browser", 700), &all), 1, "nothing was shown yet");
+        assert_eq!(judge(wait("browser", 8800), &all), 1, "nothing was shown any more");
+        assert_eq!(judge(wait("other", 4000), &all), 1, "it has no screen");
+        let stopped = LatenessRow { stopped: true, ..wait("browser", 4000) };
+        assert_eq!(judge(stopped, &all), 1, "who is stopped shows nothing");
+    }
+
+    #[test]
+    fn what_was_shown_is_read_when_a_program_waited() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut table = Writer::create_of(dir.path(), "browser").unwrap();
+        for (frame, displayed_ns) in [(0, Some(66_000_000)), (1, None), (2, Some(33_000_000))] {
+            let row = FrameRow {
+                t_ns: frame,
+                endpoint: "browser".into(),
+                frame,
+                captured_ns: None,
+                rung_bps: None,
+                encoded_bytes: None,
+                sent_ns: None,
+                received_ns: None,
+                decodable: true,
+                damaged: false,
+                displayed_ns,
+            };
+            table.push(row).unwrap();
+        }
+        table.close().unwrap();
+        let read = |from: LatenessSource| {
+            let rows = [row("browser", from, 1000, 151)];
+            Shown::read(dir.path(), &rows).unwrap().0
+        };
+        let times = vec![Time::from_millis(33), Time::from_millis(66)];
+        assert_eq!(read(LatenessSource::Scheduler), [("browser".to_owned(), times)].into());
+        assert!(read(LatenessSource::Heartbeat).is_empty());
     }
 }

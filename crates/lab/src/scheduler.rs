@@ -13,6 +13,8 @@ use suiro_record::tables::LatenessRow;
 use suiro_record::words::LatenessSource;
 use suiro_units::{Duration, Time};
 
+use crate::lateness::BOUND;
+
 /// From one look to the next.
 pub const EVERY: Duration = Duration::from_millis(100);
 /// The same in virtual time: no thread waits for a CPU there, so a look finds only programs that were stopped.
@@ -187,7 +189,8 @@ impl Member {
             }
             (false, None) => {}
         }
-        let over = period.looks >= LOOKS;
+        // A wait that counts ends the row, so that no row has two of them.
+        let over = period.looks >= LOOKS || period.worst > BOUND;
         if over { self.close(now) } else { None }
     }
 
@@ -338,16 +341,15 @@ mod tests {
         let mut member = member();
         assert_eq!(member.note(ms(0), look(1000, 50, false)), None, "from here on");
         member.note(ms(100), look(1002, 52, false));
-        member.note(ms(500), look(1302, 53, false));
-        let row = member.close(ms(500)).unwrap();
+        // A wait of over 150 ms ends the row.
+        let row = member.note(ms(500), look(1302, 53, false)).unwrap();
         assert_eq!((row.worst_ns, row.stopped), (Duration::from_millis(300), false));
         assert_eq!((row.worst_from_ns, row.looks), (ms(200), 2));
 
         for at in [600, 700, 800, 900] {
             member.note(ms(at), look(1302, 53, true));
         }
-        member.note(ms(1000), look(1302, 54, false));
-        let row = member.close(ms(1000)).unwrap();
+        let row = member.note(ms(1000), look(1302, 54, false)).unwrap();
         assert_eq!((row.worst_from_ns, row.worst_ns), (ms(600), Duration::from_millis(300)));
         assert!(row.stopped);
     }

@@ -165,7 +165,16 @@ fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<lateness::
     for outcome in &mut supervised.outcomes {
         outcome.lateness = lateness::summary(&rows, &outcome.name);
     }
-    Ok(lateness::faults(&rows, &order.setup.endpoints, supervised.ended))
+    let because = |error| format!("reading the table frames: {error}");
+    let (shown, mut faults) = match lateness::Shown::read(&order.dir, &rows) {
+        Ok(shown) => (shown, Vec::new()),
+        Err(error) => {
+            let fault = lateness::Fault { because: because(error), waited: false };
+            (lateness::Shown::default(), vec![fault])
+        }
+    };
+    faults.extend(lateness::faults(&rows, &order.setup.endpoints, supervised.ended, &shown));
+    Ok(faults)
 }
 
 /// Completes the endpoints' outcomes with what their WebRTC connections agreed on; why it cannot, if so: an endpoint that

@@ -10,7 +10,7 @@ table! {
     /// Whether an endpoint ran while it should have, in about one second. An endpoint of suiro reads its clock every 10 ms,
     /// on the thread that does its work; a row ends early with a gap of 50 ms or more between two readings. For
     /// other people's programs, and for the programs that a player starts, the lab reads the kernel's scheduler
-    /// statistics of their threads every 100 ms.
+    /// statistics of their threads every 100 ms; a row ends early with a wait of more than 150 ms.
     LatenessRow = "lateness" {
         /// When the period ended.
         t_ns: Time,
