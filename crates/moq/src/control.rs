@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use moq_noq::congestion::{
-    Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
-    PacketId,
+    Bbr3Config, Controller, ControllerFactory, ControllerMetrics, NewRenoConfig, PacketId,
 };
 use moq_noq::{Connection, PathId};
 use moq_noq_proto::RttEstimator;
 use suiro_rate::copa::Copa;
+use suiro_rate::cubic::{Acked, Cubic};
 use suiro_scenario::QuicCongestion;
 use suiro_units::{BitRate, Bytes, Time};
 
@@ -38,7 +38,12 @@ impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
         let inner = match self.congestion {
             QuicCongestion::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
-            QuicCongestion::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
+            // noq's has no end of slow start but a loss: in a queue of a thousand packets the window doubles until as many are
+            // lost.
+            QuicCongestion::Cubic => {
+                let cubic = Cubic::new(Bytes::new(mtu.into()));
+                Box::new(ByLoss { begun: now, initial: cubic.window(), cubic })
+            }
             QuicCongestion::Bbr => Arc::new(Bbr3Config::default()).build(now, mtu),
             QuicCongestion::Copa => {
                 let copa = Copa::new(Bytes::new(mtu.into()), self.delta);
@@ -315,6 +320,86 @@ impl Controller for ByDelay {
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = self.window();
         metrics.pacing_rate = self.copa.pacing().map(|rate| rate.as_bps() / 8);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial.get()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// CUBIC behind noq's trait.
+#[derive(Debug, Clone)]
+struct ByLoss {
+    cubic: Cubic,
+    begun: Instant,
+    initial: Bytes,
+}
+
+impl ByLoss {
+    fn time(&self, at: Instant) -> Time {
+        Time::ZERO + at.saturating_duration_since(self.begun).into()
+    }
+}
+
+impl Controller for ByLoss {
+    fn on_packet_space_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        _: PacketId,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        let acked = Acked {
+            sent: self.time(sent),
+            size: Bytes::new(bytes),
+            smoothed: rtt.get().into(),
+            limited: app_limited,
+        };
+        self.cubic.on_ack(self.time(now), acked);
+    }
+
+    fn on_congestion_event_space(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent: bool,
+        _: bool,
+        _: u64,
+        _: PacketId,
+    ) {
+        self.cubic.on_congestion(self.time(now), self.time(sent));
+        if is_persistent {
+            self.cubic.on_persistent_congestion();
+        }
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        self.cubic.on_spurious();
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.cubic.set_packet(Bytes::new(mtu.into()));
+    }
+
+    fn window(&self) -> u64 {
+        self.cubic.window().get()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window();
+        metrics.ssthresh = self.cubic.threshold().map(Bytes::get);
         metrics
     }
 

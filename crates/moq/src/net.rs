@@ -25,6 +25,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Bytes that a connection accepts from streams before they are acknowledged. Large, so that only congestion control delays
 /// a frame.
 const SEND_WINDOW: u64 = 64_000_000;
+/// Packets become larger in one step, from the 1200 bytes that every path carries to the 1452 that Ethernet carries, or not at
+/// all: a difference below this is not searched for. Each probe of a search takes 40 ms of a link of 300 kbit/s, just when
+/// the first frame is waited for.
+const MTU_STEP: u16 = 200;
 /// Bidirectional streams, which carry control messages, that a peer may have open.
 const REQUESTS: u32 = 256;
 
@@ -76,6 +80,8 @@ pub struct Behaviour {
 impl Behaviour {
     fn transport(&self) -> Result<Arc<TransportConfig>, NetError> {
         let mut config = TransportConfig::default();
+        let mut mtu = MtuDiscoveryConfig::default();
+        mtu.minimum_change(MTU_STEP);
         config
             .congestion_controller_factory(Factory::new(self.congestion, self.delta))
             .max_concurrent_uni_streams(VarInt::from_u32(self.streams))
@@ -87,7 +93,7 @@ impl Behaviour {
             .send_fairness(false)
             // Every packet crosses on its own, when pacing lets it.
             .enable_segmentation_offload(false)
-            .mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+            .mtu_discovery_config(Some(mtu));
         if let Some((folder, prefix)) = &self.qlog {
             // noq writes nothing, and says nothing, where there is no folder.
             let failed = |cause| NetError::Qlog { folder: folder.clone(), cause };

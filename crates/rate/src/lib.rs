@@ -6,7 +6,8 @@
 //! of it.
 //!
 //! Controllers, each in a module of its own, with its source: [`fixed`], [`tfrcp`],
-//! [`tfrc`], [`nada`], [`scream`]; what a TCP would send: [`equation`]. [`copa`] is no such controller: it counts a window, for QUIC.
+//! [`tfrc`], [`nada`], [`scream`]; what a TCP would send: [`equation`]. [`copa`] and [`cubic`] are no such controllers: they count a
+//! window, for QUIC.
 //!
 //! Rates and sizes count IP packets, headers included, as links and records do. Where a
 //! specification counts the payload alone, the ratio to a TCP whose packets are as large is the
@@ -14,6 +15,7 @@
 
 mod base;
 pub mod copa;
+pub mod cubic;
 pub mod equation;
 mod feedback;
 pub mod fixed;
