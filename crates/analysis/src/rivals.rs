@@ -1,5 +1,8 @@
 //! Real-time video and TCP that share a path: how the flows divide it between them.
 //!
+//! Video is RTP under a rate control, WebRTC or Media over QUIC. Video over the latter two competes if it shares a link
+//! with another flow: a relay's two sides need not.
+//!
 //! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
 //! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 frames at
 //! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on.
@@ -7,8 +10,8 @@
 //! At a hub both ways of a flow are among what stations sent. The way that delivered more bytes is the flow; the other
 //! one, acknowledgements or reports, is no rival and no video.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::flows;
 use suiro_record::tables::{FlowRow, LinkRow, RateRow};
@@ -47,9 +50,38 @@ pub(crate) enum Kind {
     Tcp,
 }
 
+/// What carries a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Over {
+    /// RTP under a rate control.
+    Rtp,
+    Webrtc,
+    /// Media over QUIC.
+    Moq,
+    Tcp,
+}
+
+impl Over {
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Tcp => Kind::Tcp,
+            Self::Rtp | Self::Webrtc | Self::Moq => Kind::Video,
+        }
+    }
+}
+
+/// What the endpoints of a trial reported about their flows.
+struct Told<'a> {
+    flows: &'a [FlowRow],
+    webrtc: BTreeSet<&'a str>,
+    moq: BTreeSet<&'a str>,
+}
+
 /// One flow.
 struct Flow {
-    kind: Kind,
+    over: Over,
+    /// The links that its packets met, by their place in the list.
+    links: BTreeSet<usize>,
     /// When each packet was delivered, and its bits.
     delivered: Vec<(i64, f64)>,
     /// Packets that the link dropped.
@@ -59,6 +91,10 @@ struct Flow {
 }
 
 impl Flow {
+    fn kind(&self) -> Kind {
+        self.over.kind()
+    }
+
     /// From its first packet to its last.
     fn lasted_ns(&self) -> i64 {
         let ends = self.delivered.first().zip(self.delivered.last());
@@ -78,20 +114,28 @@ pub(crate) struct Rivals<'a> {
 }
 
 impl<'a> Rivals<'a> {
-    /// `None` if no video was sent under a rate control.
+    /// `None` if no video was sent under a rate control, nor any over WebRTC or Media over QUIC that shares a link.
     pub fn of(view: &View<'a>) -> Option<Self> {
         let duration_ns = view.duration_ns;
         let within = view.within(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
-        if senders.is_empty() {
+        let told = Told {
+            flows: &view.records.flows,
+            webrtc: view.records.webrtc_sessions.iter().map(|row| &*row.endpoint).collect(),
+            moq: view.records.moq_sessions.iter().map(|row| &*row.endpoint).collect(),
+        };
+        if senders.is_empty() && told.webrtc.is_empty() && told.moq.is_empty() {
             return None;
         }
-        let mut flows = rivals(view.links(), &view.records.flows);
-        let firsts = flows.iter().filter(|flow| flow.kind == Kind::Video);
+        let mut flows = rivals(view.links(), &told);
+        if senders.is_empty() && flows.iter().all(|flow| flow.kind() == Kind::Tcp) {
+            return None;
+        }
+        let firsts = flows.iter().filter(|flow| flow.kind() == Kind::Video);
         let begin_ns = firsts.filter_map(|flow| Some(flow.delivered.first()?.0)).min();
         let begin_ns = begin_ns.unwrap_or(0);
         let least_ns = LEAST_TIME * duration_ns.saturating_sub(begin_ns) as f64;
-        flows.retain(|flow| flow.kind == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
+        flows.retain(|flow| flow.kind() == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
         for flow in &mut flows {
             flow.rates = rates(&flow.delivered, begin_ns, duration_ns);
         }
@@ -99,7 +143,7 @@ impl<'a> Rivals<'a> {
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow> {
-        self.flows.iter().filter(move |flow| flow.kind == kind)
+        self.flows.iter().filter(move |flow| flow.kind() == kind)
     }
 
     /// How many flows there are.
@@ -115,6 +159,26 @@ impl<'a> Rivals<'a> {
     /// Video over TCP.
     pub fn friendliness(&self) -> Option<f64> {
         Some(self.mean_bps(Kind::Video)? / self.mean_bps(Kind::Tcp)?)
+    }
+
+    /// The rate of all flows over this, as a share of that of all flows together; `None` without such a flow, or if it
+    /// is alone.
+    pub fn share_ratio(&self, over: Over) -> Option<f64> {
+        let rate = |flow: &Flow| mean(flow.rates.iter().copied());
+        let all: f64 = self.flows.iter().filter_map(rate).sum();
+        let own = self.flows.iter().filter(|flow| flow.over == over).filter_map(rate);
+        let own = own.reduce(|sum, rate| sum + rate)?;
+        (self.flows.len() > 1 && all > 0.0).then(|| own / all)
+    }
+
+    /// The least and the greatest mean rate of a flow, over that of an equal share; `None` of one flow.
+    pub fn extremes(&self) -> Option<(f64, f64)> {
+        let rates: Vec<f64> =
+            self.flows.iter().filter_map(|flow| mean(flow.rates.iter().copied())).collect();
+        let equal = mean(rates.iter().copied()).filter(|equal| *equal > 0.0)?;
+        let least = rates.iter().copied().reduce(f64::min)?;
+        let most = rates.iter().copied().reduce(f64::max)?;
+        (rates.len() > 1).then(|| (least / equal, most / equal))
     }
 
     /// Jain's index of the mean rates of all flows.
@@ -222,48 +286,69 @@ impl<'a> Rivals<'a> {
 }
 
 /// What sets a flow apart, and the host that sends.
-type Way = (Kind, String, String);
+type Way = (Over, String, String);
 
 /// The flows that compete.
-fn rivals(links: &[Direction], told: &[FlowRow]) -> Vec<Flow> {
+fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
     let mut found: BTreeMap<Way, Flow> = BTreeMap::new();
-    for link in links.iter().filter(|link| link.is_towards_viewers()) {
+    for (place, link) in links.iter().enumerate().filter(|(_, link)| link.is_towards_viewers()) {
         let mut here: BTreeMap<Way, Flow> = BTreeMap::new();
         let mut keys: BTreeMap<&str, Option<Way>> = BTreeMap::new();
         for row in &link.rows {
             let key = keys.entry(&row.flow).or_insert_with(|| way(told, &row.flow));
             if let Some(key) = key.clone() {
-                let kind = key.0;
-                let new = || Flow { kind, delivered: vec![], dropped: 0, rates: vec![] };
+                let (over, links) = (key.0, [place].into());
+                let new = || Flow { over, links, delivered: vec![], dropped: 0, rates: vec![] };
                 add(here.entry(key).or_insert_with(new), row, link.duration_ns);
             }
         }
         for (key, flow) in here {
             let fewer = found.get(&key).is_none_or(|other| bits(&flow) < bits(other));
-            let dropped = flow.dropped + found.get(&key).map_or(0, |other| other.dropped);
+            let before = found.get(&key);
+            let dropped = flow.dropped + before.map_or(0, |other| other.dropped);
+            let mut links = before.map(|other| other.links.clone()).unwrap_or_default();
+            links.extend(&flow.links);
             if fewer {
                 found.insert(key.clone(), flow);
             }
-            found.entry(key).and_modify(|flow| flow.dropped = dropped);
+            found.entry(key).and_modify(|flow| (flow.dropped, flow.links) = (dropped, links));
         }
     }
     let found = busier(found);
-    let most = |kind| found.iter().filter(|flow| flow.kind == kind).map(bits).fold(0.0, f64::max);
+    let most = |kind| found.iter().filter(|flow| flow.kind() == kind).map(bits).fold(0.0, f64::max);
     let (video, tcp) = (most(Kind::Video), most(Kind::Tcp));
     let least = |kind| LEAST_SHARE * if kind == Kind::Video { video } else { tcp };
-    let mut flows: Vec<Flow> =
-        found.into_iter().filter(|flow| bits(flow) > least(flow.kind)).collect();
+    let flows: Vec<Flow> =
+        found.into_iter().filter(|flow| bits(flow) > least(flow.kind())).collect();
+    let mut flows = competing(flows, |place| links[place].at_hub);
     for flow in &mut flows {
         flow.delivered.sort_unstable_by_key(|(t_ns, _)| *t_ns);
     }
     flows
 }
 
+/// Those of the flows that compete: video over WebRTC or Media over QUIC only if another flow is on one of its links.
+/// All stations of a hub share its medium.
+fn competing(flows: Vec<Flow>, is_at_hub: impl Fn(usize) -> bool) -> Vec<Flow> {
+    let shares = |at: usize, flow: &Flow| {
+        let others = flows.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut links = others.flat_map(|(_, other)| &other.links);
+        links.any(|place| flow.links.contains(place))
+            || flows.len() > 1 && flow.links.iter().any(|place| is_at_hub(*place))
+    };
+    let competes = |(at, flow): (usize, &Flow)| match flow.over {
+        Over::Rtp | Over::Tcp => true,
+        Over::Webrtc | Over::Moq => shares(at, flow),
+    };
+    let kept: Vec<bool> = flows.iter().enumerate().map(competes).collect();
+    flows.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(flow, _)| flow).collect()
+}
+
 /// Of the ways of each flow, the one that delivered the most.
 fn busier(ways: BTreeMap<Way, Flow>) -> Vec<Flow> {
-    let mut flows: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
-    for ((kind, name, _), flow) in ways {
-        match flows.entry((kind, name)) {
+    let mut flows: BTreeMap<(Over, String), Flow> = BTreeMap::new();
+    for ((over, name, _), flow) in ways {
+        match flows.entry((over, name)) {
             Entry::Vacant(entry) => drop(entry.insert(flow)),
             Entry::Occupied(mut entry) if bits(entry.get()) < bits(&flow) => {
                 drop(entry.insert(flow));
@@ -289,29 +374,36 @@ fn bits(flow: &Flow) -> f64 {
 }
 
 /// What a packet's flow is, what sets it apart, and which host sent the packet.
-fn way(told: &[FlowRow], flow: &str) -> Option<Way> {
-    let (kind, name) = key(told, flow)?;
+fn way(told: &Told<'_>, flow: &str) -> Option<Way> {
+    let (over, name) = key(told, flow)?;
     let (from, _) = guess::ends(flow)?;
     let host = from.rsplit_once(':').map_or(from, |(host, _)| host);
-    Some((kind, name, host.to_owned()))
+    Some((over, name, host.to_owned()))
 }
 
 /// What a flow is, and what sets it apart: video and the reports about it, as one endpoint reported them,
-/// are one flow; each TCP connection is one, with its acknowledgements. What no endpoint reported does not compete, nor
-/// do pages of the web.
-fn key(told: &[FlowRow], flow: &str) -> Option<(Kind, String)> {
-    if told.is_empty() {
+/// are one flow; each connection of TCP, of WebRTC and of QUIC is one, with what comes back. What no endpoint reported
+/// does not compete, nor do pages of the web.
+fn key(told: &Told<'_>, flow: &str) -> Option<(Over, String)> {
+    if told.flows.is_empty() {
         let (protocol, key) = guess::rival(flow)?;
-        let kind = if protocol == Transport::Tcp { Kind::Tcp } else { Kind::Video };
-        return Some((kind, key));
+        let over = if protocol == Transport::Tcp { Over::Tcp } else { Over::Rtp };
+        return Some((over, key));
     }
-    let row = flows::find_named(told, flow)?;
+    let row = flows::find_named(told.flows, flow)?;
+    let connection = |over| Some((over, guess::connection(guess::ends(flow)?)));
     match (row.protocol, row.carries) {
+        (Transport::Udp, Carries::Video) if told.webrtc.contains(&*row.endpoint) => {
+            connection(Over::Webrtc)
+        }
+        (Transport::Udp, Carries::Video) if told.moq.contains(&*row.endpoint) => {
+            connection(Over::Moq)
+        }
         (Transport::Udp, Carries::Video | Carries::Feedback) => {
-            Some((Kind::Video, row.endpoint.to_string()))
+            Some((Over::Rtp, row.endpoint.to_string()))
         }
         (Transport::Udp, _) | (Transport::Tcp, Carries::Web | Carries::Control) => None,
-        (Transport::Tcp, _) => Some((Kind::Tcp, guess::connection(guess::ends(flow)?))),
+        (Transport::Tcp, _) => connection(Over::Tcp),
     }
 }
 
@@ -385,6 +477,8 @@ mod tests {
         };
         let (udp, tcp) = (Transport::Udp, Transport::Tcp);
         let told = [
+            row("call", 6000, udp, Carries::Video),
+            row("phone", 6001, udp, Carries::Video),
             row("film", 5004, udp, Carries::Video),
             row("film", 5005, udp, Carries::Feedback),
             row("other", 5007, udp, Carries::Video),
@@ -392,13 +486,16 @@ mod tests {
             row("load", 4000, tcp, Carries::Load),
             row("web", 4001, tcp, Carries::Web),
         ];
+        let told = Told { flows: &told, webrtc: ["call"].into(), moq: ["phone"].into() };
         let of = |port: u16| key(&told, &format!("udp 10.0.0.1:{port}>10.0.0.2:{port}"));
-        assert_eq!(of(5004), Some((Kind::Video, "film".into())));
+        assert_eq!(of(5004), Some((Over::Rtp, "film".into())));
         assert_eq!(of(5005), of(5004));
-        assert_eq!(of(5007), Some((Kind::Video, "other".into())));
+        assert_eq!(of(5007), Some((Over::Rtp, "other".into())));
         assert_eq!((of(5006), of(9)), (None, None));
+        assert_eq!(of(6000), Some((Over::Webrtc, "10.0.0.1:6000>10.0.0.2:6000".into())));
+        assert_eq!(of(6001), Some((Over::Moq, "10.0.0.1:6001>10.0.0.2:6001".into())));
         let of = |port: u16| key(&told, &format!("tcp 10.0.0.1:{port}>10.0.0.2:{port}"));
-        assert_eq!(of(4000), Some((Kind::Tcp, "10.0.0.1:4000>10.0.0.2:4000".into())));
+        assert_eq!(of(4000), Some((Over::Tcp, "10.0.0.1:4000>10.0.0.2:4000".into())));
         assert_eq!(key(&told, "tcp 10.0.0.2:4000>10.0.0.1:4000"), of(4000), "its acknowledgements");
         assert_eq!((of(4001), of(4002)), (None, None));
         assert_eq!(key(&told, "icmp 10.0.0.1>10.0.0.2"), None);

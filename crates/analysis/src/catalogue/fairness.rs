@@ -5,7 +5,7 @@ use suiro_record::tables::RateRow;
 use crate::bins::Bins;
 use crate::family::{Curve, Family, Measure, Subject};
 use crate::instance::Instance;
-use crate::rivals::{Kind, Rivals};
+use crate::rivals::{Kind, Over, Rivals};
 use crate::view::View;
 
 /// All flows that share a path.
@@ -23,9 +23,10 @@ pub(super) static FAMILY: Family<Sharing> = Family { metrics: METRICS, series: S
 
 static METRICS: &[Measure<Sharing>] = metrics! {
     #[main] fairness.video_mean_bps ["bit/s", Higher, 3] "Video flow",
-        "Rate of IP packets delivered for a video flow (RTP and its RTCP), over whole GoP times \
-        of 1.001 s from the first video packet on, mean over the video flows. A flow's packets \
-         count at the link that delivered the fewest of its bytes.",
+        "Rate of IP packets delivered for a video flow (RTP and its RTCP; a connection of WebRTC or of Media over QUIC), \
+         over whole GoP times of 1.001 s from the first video packet on, mean over the video flows. A flow's packets \
+         count at the link that delivered the fewest of its bytes. A connection of WebRTC or of Media over QUIC counts \
+         if another flow is on one of its links; without RTP and without such a connection there are no such metrics.",
         |r| r.mean_bps(Kind::Video);
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
         "The same for TCP flows. A flow counts if it carries no pages of the web, as table `flows` says, has \
@@ -38,6 +39,21 @@ static METRICS: &[Measure<Sharing>] = metrics! {
     #[main] fairness.jain_ratio ["ratio", Higher, 3] "Jain's index",
         "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP (Jain, Chiu and Hawe, 1984).",
         |r| r.jain();
+    fairness.share_min_ratio ["ratio", Higher, 3] "Least share",
+        "The least mean rate of a flow, video or TCP, over that of an equal share; null of a single flow.",
+        |r| Some(r.extremes()?.0);
+    fairness.share_max_ratio ["ratio", Lower, 3] "Greatest share",
+        "The greatest mean rate of a flow, video or TCP, over that of an equal share; null of a single flow.",
+        |r| Some(r.extremes()?.1);
+    fairness.webrtc_share_ratio ["ratio", Neither, 3] "Share of WebRTC",
+        "Rate of all connections of WebRTC, as a share of that of all flows; null of a single flow, and without WebRTC.",
+        |r| r.share_ratio(Over::Webrtc);
+    fairness.moq_share_ratio ["ratio", Neither, 3] "Share of MoQ",
+        "Rate of all connections of Media over QUIC, as a share of that of all flows; null of a single flow, and without it.",
+        |r| r.share_ratio(Over::Moq);
+    fairness.tcp_share_ratio ["ratio", Neither, 3] "Share of TCP",
+        "Rate of all TCP flows, as a share of that of all flows; null of a single flow, and without TCP.",
+        |r| r.share_ratio(Over::Tcp);
     fairness.jain_short_ratio ["ratio", Higher, 3] "Jain's index, short term",
         "Jain's index of rates averaged over five GoP times, mean over the trial.",
         |r| r.jain_short();

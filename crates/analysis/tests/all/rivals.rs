@@ -5,6 +5,7 @@ use suiro_analysis::{Panel, Records, summarise, timeline};
 use suiro_record::tables::{FlowRow, LinkRow, RateRow};
 use suiro_record::words::{Carries, Direction, FlowRole, LinkCause, Transport};
 use suiro_record::{LinkTotals, Trial};
+use suiro_units::Time;
 
 const MS: i64 = 1_000_000;
 const GOP: i64 = 1001 * MS;
@@ -236,6 +237,78 @@ fn without_a_rate_control_nobody_competes() {
     let records = Records { rate: Vec::new(), ..records() };
     let metrics = summarise(&common::trial(10.0), &records);
     assert!(!metrics.keys().any(|name| name.starts_with("fairness.")));
+}
+
+/// Two viewers of one WebRTC camera and one of a relay, on one link; each packet of a flow has this size.
+fn real_time(sizes: [(&str, i64); 3]) -> Records {
+    let row = |endpoint: &str, role, local: &str, remote: &str| FlowRow {
+        t_ns: Time::ZERO,
+        endpoint: endpoint.into(),
+        role,
+        protocol: Transport::Udp,
+        local: local.into(),
+        remote: remote.into(),
+        carries: Carries::Video,
+        flows: 1,
+        closed_ns: None,
+        peer: None,
+    };
+    let mut link = Vec::new();
+    for gop in 1..31 {
+        for (n, (flow, size)) in (0..).zip(sizes) {
+            link.push(packet(GOP * gop + n * MS, flow, size, "delivered"));
+        }
+    }
+    let flows = vec![
+        row("camera", FlowRole::Sender, "10.0.0.1:6000", "10.0.0.3:7000"),
+        row("camera", FlowRole::Sender, "10.0.0.1:6000", "10.0.0.4:7000"),
+        row("player", FlowRole::Receiver, "10.0.0.5:8000", "10.0.0.2:4443"),
+    ];
+    let webrtc_sessions = vec![common::webrtc_session("camera")];
+    let moq_sessions = vec![common::moq_session("player")];
+    Records { link, flows, webrtc_sessions, moq_sessions, ..Records::default() }
+}
+
+const CALLS: [&str; 2] = ["udp 10.0.0.1:6000>10.0.0.3:7000", "udp 10.0.0.1:6000>10.0.0.4:7000"];
+const QUIC: &str = "udp 10.0.0.2:4443>10.0.0.5:8000";
+
+#[test]
+fn connections_of_webrtc_and_of_quic_share_a_link() {
+    let records = real_time([(CALLS[0], 300), (CALLS[1], 100), (QUIC, 800)]);
+    // Rates are as 3 to 1 to 8; an equal share is 4.
+    common::assert_metrics(
+        &common::trial(31.5 * 1.001),
+        &records,
+        &[
+            ("fairness.video_flows", Some(3.0)),
+            ("fairness.tcp_flows", Some(0.0)),
+            ("fairness.jain_ratio", Some(144.0 / (3.0 * 74.0))),
+            ("fairness.share_min_ratio", Some(0.25)),
+            ("fairness.share_max_ratio", Some(2.0)),
+            ("fairness.webrtc_share_ratio", Some(1.0 / 3.0)),
+            ("fairness.moq_share_ratio", Some(2.0 / 3.0)),
+            ("fairness.tcp_share_ratio", None),
+            ("fairness.target_variation", None),
+        ],
+    );
+}
+
+#[test]
+fn a_connection_alone_on_its_link_does_not_compete() {
+    let mut records = real_time([(CALLS[0], 300), (CALLS[1], 100), (QUIC, 800)]);
+    for row in records.link.iter_mut().filter(|row| &*row.flow == QUIC) {
+        row.link = "other".into();
+    }
+    let trial = common::trial(31.5 * 1.001);
+    let of_two = [
+        ("fairness.video_flows", Some(2.0)),
+        ("fairness.share_max_ratio", Some(1.5)),
+        ("fairness.moq_share_ratio", None),
+    ];
+    common::assert_metrics(&trial, &records, &of_two);
+    records.link.retain(|row| &*row.flow != CALLS[1]);
+    let metrics = summarise(&trial, &records);
+    assert!(!metrics.keys().any(|name| name.starts_with("fairness.")), "each is alone");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use suiro_analysis::{Records, summarise};
 use suiro_record::Trial;
-use suiro_record::tables::LinkRow;
-use suiro_record::words::{Direction, Verdict};
-use suiro_units::Seed;
+use suiro_record::tables::{LinkRow, MoqSessionRow, WebrtcSessionRow};
+use suiro_record::words::{Direction, FlowRole, Signalling, Verdict};
+use suiro_units::{Seed, Time};
 
 /// A valid trial of which nothing else is known.
 pub fn trial(duration_s: f64) -> Trial {
@@ -53,6 +53,48 @@ pub fn packet(direction: Direction) -> LinkRow {
         scheduled_ns: None,
         departed_ns: None,
         attempts: None,
+    }
+}
+
+/// A WebRTC connection of a sender, of which nothing else is known.
+pub fn webrtc_session(endpoint: &str) -> WebrtcSessionRow {
+    WebrtcSessionRow {
+        t_ns: Time::ZERO,
+        endpoint: endpoint.into(),
+        session: 1,
+        role: FlowRole::Sender,
+        signalling: Signalling::Whep,
+        answered_ns: None,
+        connected_ns: None,
+        first_packet_ns: None,
+        ended_ns: None,
+        ended: None,
+        candidates: "".into(),
+        pair: None,
+        codec: None,
+        payload_types: None,
+        feedback: None,
+        extensions: None,
+    }
+}
+
+/// A session of Media over QUIC at its client, of which nothing else is known.
+pub fn moq_session(endpoint: &str) -> MoqSessionRow {
+    MoqSessionRow {
+        t_ns: Time::ZERO,
+        endpoint: endpoint.into(),
+        session: 1,
+        role: FlowRole::Client,
+        addresses: "*>*".into(),
+        congestion: "cubic".into(),
+        version: None,
+        connected_ns: None,
+        set_up_ns: None,
+        ended_ns: None,
+        ended: None,
+        streams: 0,
+        datagrams: None,
+        switches: None,
     }
 }
 
