@@ -15,6 +15,15 @@ const ENTRIES_MAX = 2000;
 /** Time and size before each object; `crates/players/src/moq/report.rs` reads it: big endian. */
 const HEADER_BYTES = 8 + 4;
 
+/** What an encoder or a decoder has done so far. */
+interface Coder {
+  readonly coded: number;
+  readonly key_frames: number;
+  /** The time that it took. */
+  readonly coding_ms: number;
+  readonly missed?: number;
+}
+
 interface State {
   readonly job: Job;
   readonly now: () => number;
@@ -28,7 +37,7 @@ interface State {
   /** How often the decoder fell behind, and the frames that were given up then. */
   behind: number;
   given_up: number;
-  end: { readonly coded: number; readonly missed?: number } | null;
+  end: Coder | null;
   failure: string | null;
   left_out: number;
 }
@@ -116,7 +125,7 @@ async function viewer(state: State): Promise<() => Promise<void>> {
 /** Starts the worker that decodes and shows, and waits until it is ready. */
 async function play(state: State): Promise<Worker> {
   const worker = new Worker("/player.js");
-  const end = { coded: 0 };
+  const end = { coded: 0, key_frames: 0, coding_ms: 0 };
   state.end = end;
   await new Promise<void>((resolve, reject) => {
     worker.addEventListener("error", ({ message }) => reject(new Error(message)));
@@ -125,7 +134,7 @@ async function play(state: State): Promise<Worker> {
         case "ready":
           return resolve();
         case "shown":
-          end.coded = data.coded;
+          Object.assign(end, data.coder);
           return push(state, state.shown, data.report);
         case "malformed":
           state.malformed += 1;
@@ -219,6 +228,10 @@ async function look(state: State): Promise<void> {
     send_bps: known("estimatedSendRate"),
     given_bytes: session.given_bytes,
     taken_bytes: session.taken_bytes,
+    coded: state.end?.coded ?? 0,
+    key_frames: state.end?.key_frames ?? 0,
+    coding_ms: state.end?.coding_ms ?? 0,
+    given_up: state.job.camera === null ? state.given_up : null,
   });
 }
 

@@ -56,9 +56,16 @@ export class Order {
   }
 }
 
+/** A frame in a decoder: when it came, and when the decoder was given it. */
+interface Entered {
+  readonly key: boolean;
+  readonly at_ms: number;
+  readonly given_ms: number;
+}
+
 /** The frames in a decoder. */
 export class Decoding {
-  private readonly came = new Map<number, number>();
+  private readonly came = new Map<number, Entered>();
   private late_since: number | null = null;
   private begun = false;
 
@@ -67,17 +74,23 @@ export class Decoding {
   }
 
   /** A frame goes in, which came at `at_ms`. Whether the decoder has fallen behind. */
-  enters(time_us: number, at_ms: number, now_ms: number): boolean {
-    this.came.set(time_us, at_ms);
+  enters(frame: { time_us: number; key: boolean; at_ms: number }, now_ms: number): boolean {
+    const { time_us, key, at_ms } = frame;
+    this.came.set(time_us, { key, at_ms, given_ms: now_ms });
     const [oldest] = this.came.values();
     // The first one also waits until the decoder is made.
-    if (!this.begun || now_ms - (oldest ?? at_ms) <= LATE_MS) return false;
+    if (!this.begun || now_ms - (oldest?.at_ms ?? at_ms) <= LATE_MS) return false;
     return this.late(now_ms);
+  }
+
+  /** What is known of a frame that went in; null if it did not, or has come out. */
+  entered(time_us: number): Entered | null {
+    return this.came.get(time_us) ?? null;
   }
 
   /** A frame comes out, and with it what was before it. Whether the decoder has fallen behind. */
   leaves(time_us: number, now_ms: number): boolean {
-    const at_ms = this.came.get(time_us);
+    const at_ms = this.came.get(time_us)?.at_ms;
     for (const other of this.came.keys()) {
       this.came.delete(other);
       if (other === time_us) break;

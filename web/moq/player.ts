@@ -17,11 +17,18 @@ export type Asked =
   | { readonly ask: "take"; readonly object: Uint8Array; readonly at_ms: number };
 export type Told =
   | { readonly told: "ready" }
-  | { readonly told: "shown"; readonly report: ShownReport; readonly coded: number }
+  | { readonly told: "shown"; readonly report: ShownReport; readonly coder: Coder }
   | { readonly told: "malformed" }
   /** The decoder fell behind: so many frames in it were given up. */
   | { readonly told: "behind"; readonly frames: number }
   | { readonly told: "failed"; readonly reason: string };
+
+/** What the decoder has done so far. */
+interface Coder {
+  readonly coded: number;
+  readonly key_frames: number;
+  readonly coding_ms: number;
+}
 
 const tell = (told: Told): void => self.postMessage(told);
 const fail = (error: unknown): void => tell({ told: "failed", reason: String(error) });
@@ -33,7 +40,7 @@ class Player {
   private readonly decoder: VideoDecoder;
   private readonly config: VideoDecoderConfig;
   private newest: VideoFrame | null = null;
-  private coded = 0;
+  private readonly coder = { coded: 0, key_frames: 0, coding_ms: 0 };
 
   constructor(
     codec: string,
@@ -45,8 +52,14 @@ class Player {
       output: (frame) => {
         this.newest?.close();
         this.newest = frame;
-        this.coded += 1;
-        if (this.decoding.leaves(frame.timestamp, this.now())) this.skip();
+        const now = this.now();
+        const entered = this.decoding.entered(frame.timestamp);
+        this.coder.coded += 1;
+        if (entered !== null) {
+          this.coder.key_frames += Number(entered.key);
+          this.coder.coding_ms += now - entered.given_ms;
+        }
+        if (this.decoding.leaves(frame.timestamp, now)) this.skip();
       },
       error: fail,
     });
@@ -77,7 +90,7 @@ class Player {
       const given = this.order.give(at_ms);
       if (given === null || this.decoder.state !== "configured") return;
       const { time_us, key, data } = given.picture;
-      const behind = this.decoding.enters(time_us, given.at_ms, this.now());
+      const behind = this.decoding.enters({ time_us, key, at_ms: given.at_ms }, this.now());
       const type = key ? "key" : "delta";
       this.decoder.decode(new EncodedVideoChunk({ type, timestamp: time_us, data }));
       if (behind) this.skip();
@@ -109,7 +122,7 @@ class Player {
       frame: stamp?.frame ?? null,
       captured_unix_ms: stamp?.capturedMs ?? null,
     };
-    tell({ told: "shown", report, coded: this.coded });
+    tell({ told: "shown", report, coder: { ...this.coder } });
   }
 }
 

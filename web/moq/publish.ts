@@ -35,6 +35,8 @@ interface Encoding {
   readonly number: number;
   /** By the trial's clock. */
   readonly captured_ms: number;
+  /** When the encoder was given it. */
+  readonly given_ms: number;
 }
 
 /** Who has asked for the video: the name of the track in their groups, and the group that is being sent. */
@@ -56,6 +58,8 @@ export class Publisher {
   private last = 0;
   missed = 0;
   coded = 0;
+  key_frames = 0;
+  coding_ms = 0;
 
   constructor(
     private readonly job: CameraJob,
@@ -136,7 +140,7 @@ export class Publisher {
       if (done) return;
       const due_ms = frame.timestamp / 1e3;
       const number = Math.round(((due_ms - start_ms) * this.job.footage.fps) / 1e3);
-      this.encode(frame, { number, captured_ms: due_ms + offset_ms });
+      this.encode(frame, { number, captured_ms: due_ms + offset_ms, given_ms: this.now() });
       frame.close();
     }
   }
@@ -170,6 +174,8 @@ export class Publisher {
       waited_ms: this.now() - frame.captured_ms,
     };
     [this.last, this.coded] = [frame.number, this.coded + 1];
+    this.key_frames += Number(key);
+    this.coding_ms += this.now() - frame.given_ms;
     const time_us = Math.round((this.epoch_unix_ms + frame.captured_ms) * 1e3);
     const object = container.write(time_us, mark, data);
     for (const subscriber of this.subscribers) this.send(subscriber, object, key);

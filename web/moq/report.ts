@@ -10,6 +10,8 @@ export interface Job {
   /** SHA-256 of its certificate, byte by byte. */
   readonly certificate: readonly number[];
   readonly broadcast: string;
+  /** What the browser is asked to optimise its sending rate for. */
+  readonly congestion: "default" | "throughput" | "low-latency";
   /** The protocol that is offered, such as `moqt-18`. */
   readonly protocol: string;
   /** Of a publisher. */
@@ -63,6 +65,12 @@ export interface StatisticsReport {
   /** Bytes that streams were given, and of these those that they have taken. */
   readonly given_bytes: number;
   readonly taken_bytes: number;
+  /** Frames that were encoded or decoded so far, of these the key frames, and the time that it took. */
+  readonly coded: number;
+  readonly key_frames: number;
+  readonly coding_ms: number;
+  /** Of a viewer: frames that its decoder gave up. */
+  readonly given_up: number | null;
 }
 
 /** A picture that was shown. */

@@ -65,6 +65,7 @@ export class Session {
     this.transport = new WebTransport(job.url, {
       serverCertificateHashes: [{ algorithm: "sha-256", value }],
       protocols: [job.protocol],
+      congestionControl: job.congestion,
     });
     this.transport.closed.then(
       ({ reason = "", closeCode = 0 }) => this.end(`closed by peer: ${reason} (code ${closeCode})`),

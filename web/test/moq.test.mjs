@@ -116,24 +116,26 @@ test("frames are decoded in order, and a lost one is given up after two seconds"
 
 test("a decoder falls behind when all frames of half a second are late", () => {
   const decoding = new Decoding();
+  const enters = (time_us, at_ms, now_ms) =>
+    decoding.enters({ time_us, at_ms, key: false }, now_ms);
   // The first one waits for the decoder.
-  assert.equal(decoding.enters(0, 0, 0), false);
-  assert.equal(decoding.enters(33, 33, 700), false);
+  assert.equal(enters(0, 0, 0), false);
+  assert.equal(enters(33, 33, 700), false);
   assert.equal(decoding.leaves(0, 800), false);
   assert.equal(decoding.leaves(33, 801), false);
   // Late once, and in time again.
-  decoding.enters(1000, 1000, 1000);
+  enters(1000, 1000, 1000);
   assert.equal(decoding.leaves(1000, 1050), false);
   const late = (at_ms) => {
-    decoding.enters(at_ms, at_ms, at_ms);
+    enters(at_ms, at_ms, at_ms);
     return decoding.leaves(at_ms, at_ms + 101);
   };
   assert.deepEqual([2000, 2200, 2400, 2500].map(late), [false, false, false, true]);
   // One that does not come out at all.
   decoding.clear();
-  decoding.enters(5000, 5000, 5000);
-  assert.equal(decoding.enters(5101, 5101, 5101), false);
-  assert.equal(decoding.enters(5601, 5601, 5601), true);
+  enters(5000, 5000, 5000);
+  assert.equal(enters(5101, 5101, 5101), false);
+  assert.equal(enters(5601, 5601, 5601), true);
   assert.equal(decoding.size, 3);
   decoding.clear();
   assert.equal(decoding.size, 0);

@@ -35,7 +35,7 @@ interface End {
   expect(session: Session): void;
   answer(session: Session): Promise<void>;
   /** Media can flow. */
-  connected(): void;
+  connected(session: Session): void;
 }
 
 async function main(job: Job): Promise<void> {
@@ -57,7 +57,8 @@ async function main(job: Job): Promise<void> {
   setInterval(() => send(state), SEND_EVERY_MS);
   setInterval(() => look(state).catch(fail), LOOK_EVERY_MS);
   try {
-    const end = job.role === "publisher" ? await publisher(state) : await viewer(state, offset);
+    const end =
+      job.role === "publisher" ? await publisher(state, fail) : await viewer(state, offset);
     await fetch("/ready", { method: "POST" });
     await obey(state, end, fail);
   } catch (error) {
@@ -80,10 +81,10 @@ async function viewer(state: State, offset: number): Promise<End> {
   };
 }
 
-async function publisher(state: State): Promise<End> {
-  const { footage, epoch_unix_ms, max_bps } = state.job;
+async function publisher(state: State, fail: (error: unknown) => void): Promise<End> {
+  const { footage, epoch_unix_ms, max_bps, key_every_ms } = state.job;
   if (footage === null) throw new Error("a publisher needs footage");
-  const source = new Publisher(max_bps);
+  const source = new Publisher(max_bps, key_every_ms);
   const { writable } = source;
   const job = { footage, epoch_unix_ms };
   const worker = await start(state, { ask: "camera", job, writable }, [writable]);
@@ -92,7 +93,8 @@ async function publisher(state: State): Promise<End> {
     offer: (session) => source.offer(session),
     expect: () => {},
     answer: (session) => source.answer(session),
-    connected: () => {
+    connected: (session) => {
+      source.connected(session, fail);
       if (!runs) worker.postMessage({ ask: "start" } satisfies Asked);
       runs = true;
     },
@@ -136,7 +138,7 @@ async function obey(state: State, end: End, fail: (error: unknown) => void): Pro
 function open(state: State, end: End, number: number): Session {
   const session = new Session(number, state.now, () => {
     state.changed = true;
-    if (session.isConnected) end.connected();
+    if (session.isConnected) end.connected(session);
   });
   state.sessions.set(number, session);
   return session;

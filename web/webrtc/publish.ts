@@ -5,16 +5,44 @@ import { prefer, type Session } from "./session";
 interface TrackGenerator extends MediaStreamTrack {
   readonly writable: WritableStream<VideoFrame>;
 }
+/** What the types of the DOM do not have (W3C, WebRTC Extensions, `RTCEncodingOptions`). */
+interface KeySender extends RTCRtpSender {
+  setParameters(
+    parameters: RTCRtpSendParameters,
+    options?: { encodingOptions: { keyFrame: boolean }[] },
+  ): Promise<void>;
+}
 declare const MediaStreamTrackGenerator: new (init: { kind: "video" }) => TrackGenerator;
 
 export class Publisher {
   private readonly track = new MediaStreamTrackGenerator({ kind: "video" });
 
-  constructor(private readonly max_bps: number) {}
+  /** Sessions that key frames are asked for in. */
+  private readonly timed = new Set<Session>();
+
+  constructor(
+    private readonly max_bps: number,
+    private readonly key_every_ms: number | null,
+  ) {}
 
   /** Where the camera writes its frames. */
   get writable(): WritableStream<VideoFrame> {
     return this.track.writable;
+  }
+
+  /** Asks the encoder of a session for a key frame now and then, while it lasts. */
+  connected(session: Session, fail: (error: unknown) => void): void {
+    if (this.key_every_ms === null || this.timed.has(session)) return;
+    this.timed.add(session);
+    const timer = setInterval(() => {
+      if (!session.isConnected) return clearInterval(timer);
+      for (const sender of session.connection.getSenders() as KeySender[]) {
+        if (sender.track === null) continue;
+        const parameters = sender.getParameters();
+        const encodingOptions = parameters.encodings.map(() => ({ keyFrame: true }));
+        sender.setParameters(parameters, { encodingOptions }).catch(fail);
+      }
+    }, this.key_every_ms);
   }
 
   /** Prepares a session that offers the video. */

@@ -8,6 +8,8 @@ export interface Job {
   readonly offers_to: Resource | null;
   /** Most bits per second that a publisher sends. */
   readonly max_bps: number;
+  /** From one key frame of a publisher to the next at most; null: the browser decides. */
+  readonly key_every_ms: number | null;
   /** What a publisher's camera sees. */
   readonly footage: Footage | null;
   /** The trial's epoch in milliseconds since 1970. */
@@ -84,6 +86,19 @@ export interface StatisticsReport {
   /** Time that frames took to be encoded or decoded so far, and how many. */
   readonly coding_ms: number;
   readonly coded: number;
+  readonly key_frames: number | null;
+  /** Quantiser parameters of these frames so far, added up. */
+  readonly qp_sum: number | null;
+  /** Of a receiver: frames that came and were not shown, and freezes, so far. */
+  readonly dropped: number | null;
+  readonly freezes: number | null;
+  readonly freezes_ms: number | null;
+  /** Frames that left the jitter buffer so far; the time that they were in it and were to be in it, added up. */
+  readonly jitter_buffer_frames: number | null;
+  readonly jitter_buffer_ms: number | null;
+  readonly jitter_buffer_target_ms: number | null;
+  /** What limits the encoder of a sender now. */
+  readonly limitation: string | null;
 }
 
 /** A picture that was shown. */

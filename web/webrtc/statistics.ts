@@ -55,7 +55,26 @@ export async function statistics(
     height: known(video.frameHeight),
     coding_ms: coding * 1e3,
     coded: known(sent?.framesEncoded) ?? known(received?.framesDecoded) ?? 0,
+    key_frames: known(sent?.keyFramesEncoded) ?? known(received?.keyFramesDecoded),
+    qp_sum: known(video.qpSum),
+    dropped: known(received?.framesDropped),
+    freezes: known(received?.freezeCount),
+    freezes_ms: milliseconds(received?.totalFreezesDuration),
+    jitter_buffer_frames: known(received?.jitterBufferEmittedCount),
+    jitter_buffer_ms: milliseconds(received?.jitterBufferDelay),
+    jitter_buffer_target_ms: milliseconds(received?.jitterBufferTargetDelay),
+    limitation: word(sent?.qualityLimitationReason),
   };
+}
+
+/** Seconds as milliseconds, or null. */
+function milliseconds(seconds: unknown): number | null {
+  const value = known(seconds);
+  return value === null ? null : value * 1e3;
+}
+
+function word(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 /** A number that is not negative, or null. */

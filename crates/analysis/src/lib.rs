@@ -20,6 +20,7 @@
 mod accounts;
 mod analyse;
 mod bins;
+mod browser;
 mod catalogue;
 mod compare;
 mod conference;

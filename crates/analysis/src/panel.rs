@@ -77,6 +77,12 @@ panels! {
     PictureSize = Look { title: "Height of the encoded frames", ..LOW };
     /// How many frames the encoder makes.
     FrameRate = Look { title: "Frames encoded per second", ..LOW };
+    /// How coarsely a browser quantises.
+    Quantiser = Look { title: "Quantiser parameter, as the browser counts it", ..LOW };
+    /// How long a browser takes to encode or decode a frame.
+    Coding = Look { title: "Coding time of a frame, as the browser counts it", ..LOW };
+    /// For how long frames are in a browser's jitter buffer.
+    JitterBuffer = Look { title: "Jitter buffer, as the browser counts it", ..LOW };
     /// What a rate control allows, and the video that is sent.
     Target = Look { title: "Rate control target and video sent", ..TALL };
     /// Loss as senders of video see it.

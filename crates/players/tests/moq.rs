@@ -16,8 +16,8 @@ use suiro_moq::view::{self, ViewerJob};
 use suiro_moq::{Common, publish, relay};
 use suiro_players::moq::{Camera, MoqJob, Role};
 use suiro_record::Reader;
-use suiro_record::tables::{FrameRow, MoqSessionRow, QuicRow};
-use suiro_scenario::{MoqStreams, QuicCongestion};
+use suiro_record::tables::{BrowserRow, FrameRow, MoqSessionRow, QuicRow};
+use suiro_scenario::{BrowserCongestion, MoqStreams, QuicCongestion};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -87,6 +87,7 @@ fn browser(name: &str, role: Role, dir: &Path, port: u16, token: &str) -> MoqJob
         broadcast: "yard/camera".to_owned(),
         token: Some(token.to_owned()),
         draft: 18,
+        congestion: BrowserCongestion::Throughput,
         dir: dir.to_owned(),
         start: Time::ZERO,
     }
@@ -118,11 +119,17 @@ fn check(dir: &Path, viewer: &str, browser: &str) {
         assert_eq!(session.version.as_deref(), Some("moq-transport-18"), "{session:?}");
     }
     let session = sessions.iter().find(|row| &*row.endpoint == browser).unwrap();
-    assert_eq!(&*session.congestion, "default (Chromium)");
+    assert_eq!(&*session.congestion, "throughput (Chromium)");
     let quic: Vec<QuicRow> = Reader::read_all(dir).unwrap();
     let rows: Vec<&QuicRow> = quic.iter().filter(|row| &*row.endpoint == browser).collect();
     let last = rows.last().expect("Chromium has statistics of WebTransport");
     assert!(last.min_rtt_ns.is_some() && last.cwnd_bytes.is_none(), "{last:?}");
+    let counted: Vec<BrowserRow> = Reader::read_all(dir).unwrap();
+    assert!(counted.iter().all(|row| &*row.endpoint == browser), "{counted:?}");
+    let coded: u64 = counted.iter().map(|row| row.frames).sum();
+    let keys: u64 = counted.iter().filter_map(|row| row.key_frames).sum();
+    assert!(coded >= 20 && (1..=coded).contains(&keys), "{keys} of {coded}");
+    assert!(counted.iter().any(|row| row.coding_ns > Duration::ZERO), "{counted:?}");
     assert!(dir.join(format!("received.{viewer}.h264")).metadata().unwrap().len() > 1000);
 }
 

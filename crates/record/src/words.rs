@@ -297,6 +297,20 @@ words! {
 }
 
 words! {
+    /// What limits a browser's encoder.
+    pub enum Limitation {
+        /// Nothing.
+        None = "none",
+        /// The CPU.
+        Cpu = "cpu",
+        /// The bit rate that congestion control allows.
+        Bandwidth = "bandwidth",
+        /// Something else.
+        Other = "other",
+    }
+}
+
+words! {
     /// What a flow carries.
     pub enum Carries {
         /// Video, in packets of its own.

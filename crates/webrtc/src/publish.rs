@@ -27,6 +27,8 @@ pub struct PublisherJob {
     pub camera: FootageSpec,
     /// The estimate to begin with, and the most that is sent.
     pub rates: (BitRate, BitRate),
+    /// From one key frame to the next at most; `None`: only the first frame is one, and those that viewers ask for.
+    pub key_every: Option<Duration>,
 }
 
 impl PublisherJob {
@@ -39,7 +41,8 @@ impl PublisherJob {
         let door = (spec.port, &spec.token, Signalling::Whip);
         let Some(common) = Common::of(job, spec.to.as_ref(), door)? else { return Ok(None) };
         let rates = (spec.start_rate, spec.max_rate);
-        Ok(Some(Self { common, camera: spec.camera.clone(), rates }))
+        let (camera, key_every) = (spec.camera.clone(), spec.key_every);
+        Ok(Some(Self { common, camera, rates, key_every }))
     }
 }
 
@@ -77,7 +80,8 @@ pub async fn run(
     let size = (job.camera.width, job.camera.height);
     let random = job.common.seed.random();
     let pictures = (size, job.camera.fps);
-    let sending = Sending::new(pictures, job.rates, random, clock.epoch_unix_ns());
+    let sending = Sending::new(pictures, job.rates, random, clock.epoch_unix_ns())
+        .with_key_every(job.key_every);
     let feed = Source::Waits(camera);
     Publisher { endpoint, sending, feed, followed: clock.now() }.run(stop).await
 }

@@ -38,6 +38,11 @@ pub struct Sending {
     /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
     epoch_unix_ns: u64,
     key_frame: bool,
+    /// From one key frame to the next, at most, and when the newest was captured.
+    key_every: Option<Duration>,
+    keyed: Option<Time>,
+    /// From one frame of the camera to the next.
+    period: Duration,
 }
 
 impl Sending {
@@ -54,7 +59,34 @@ impl Sending {
         let target = Target { rate, rung: ladder.rung() };
         let sequences = BTreeMap::new();
         let fill = Fill::default();
-        Self { ladder, target, fill, max, sequences, random, epoch_unix_ns, key_frame: false }
+        Self {
+            ladder,
+            target,
+            fill,
+            max,
+            sequences,
+            random,
+            epoch_unix_ns,
+            key_frame: false,
+            key_every: None,
+            keyed: None,
+            period: Duration::from_secs(1) / u64::from(fps.max(1)),
+        }
+    }
+
+    /// The same with key frames that are at most so far apart, besides those that somebody asks for.
+    #[must_use]
+    pub fn with_key_every(self, key_every: Option<Duration>) -> Self {
+        Self { key_every, ..self }
+    }
+
+    /// Asks for a key frame if the frame after the one captured then would come too late for one.
+    fn keep_keys(&mut self, captured: Time, key: bool) {
+        let keyed = if key { captured } else { self.keyed.unwrap_or(captured) };
+        self.keyed = Some(keyed);
+        let since = captured.saturating_since(keyed);
+        let due = |every: Duration| since + self.period + self.period / 2 > every;
+        self.key_frame |= self.key_every.is_some_and(due);
     }
 
     /// What the encoder is to make now.
@@ -88,6 +120,7 @@ impl Sending {
         sessions: &mut Sessions,
     ) -> Result<(), PayloadError> {
         self.fill.on_frame(Bytes::new(frame.data.len() as u64));
+        self.keep_keys(frame.captured, frame.key);
         let payloads = Codec::H264.packetise(&frame.data, PAYLOAD_MAX, PAYLOAD_MAX)?;
         let last = payloads.len() - 1;
         // 90 kHz (RFC 6184 §8.2.1).
@@ -151,6 +184,30 @@ fn encoder_rates(estimate: BitRate, max: BitRate, waits: Bytes) -> [BitRate; 2] 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers of the key frames among 120 of 30 a second.
+    fn keys(key_every: Option<Duration>) -> Vec<u64> {
+        let rates = (BitRate::from_kbps(300), BitRate::from_mbps(2));
+        let random = suiro_units::Seed(1).random();
+        let mut sending =
+            Sending::new(((640, 360), 30), rates, random, 0).with_key_every(key_every);
+        let mut next = true;
+        let is_key = |n: &u64| {
+            let key = std::mem::take(&mut next);
+            sending.keep_keys(Time::from_nanos(n * 1_000_000_000 / 30), key);
+            // What is asked for after a frame is the next one.
+            next = sending.take_key_frame_request();
+            key
+        };
+        (0..120).filter(is_key).collect()
+    }
+
+    #[test]
+    fn a_key_frame_is_asked_for_when_the_next_frame_is_to_be_one() {
+        assert_eq!(keys(Some(Duration::from_secs(1))), [0, 30, 60, 90]);
+        assert_eq!(keys(Some(Duration::from_millis(100))).len(), 40);
+        assert_eq!(keys(None), [0]);
+    }
 
     #[test]
     fn an_estimate_beyond_the_most_changes_nothing() {

@@ -66,7 +66,7 @@ fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
     let length = Duration::from_secs(1);
     let camera = FootageSpec { width: 320, height: 240, fps: 20, length, ..source };
     let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
-    PublisherJob { common: common("camera", dir, meeting), camera, rates }
+    PublisherJob { common: common("camera", dir, meeting), camera, rates, key_every: None }
 }
 
 fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {

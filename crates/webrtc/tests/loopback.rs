@@ -40,7 +40,7 @@ fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
     let source = FootageSpec::new(Source::Synthetic);
     let camera = FootageSpec { width: 320, height: 240, fps: FPS, length, ..source };
     let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
-    PublisherJob { common: common("camera", dir, meeting), camera, rates }
+    PublisherJob { common: common("camera", dir, meeting), camera, rates, key_every: None }
 }
 
 fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {

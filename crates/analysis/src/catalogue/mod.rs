@@ -42,6 +42,7 @@ macro_rules! series {
     };
 }
 
+mod browser;
 mod capture;
 mod conference;
 mod control;
@@ -83,6 +84,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &fairness::FAMILY,
     &webrtc::SENDERS,
     &webrtc::RECEIVERS,
+    &browser::FAMILY,
     &quic::SENDING,
     &quic::VIEWING,
     &web::FAMILY,

@@ -18,7 +18,7 @@ use suiro_media::live::{Footage, FootageSpec};
 use suiro_moq::catalog::{Catalog, VIDEO};
 use suiro_moq::{relay, tls};
 use suiro_record::words::FlowRole;
-use suiro_scenario::{Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
+use suiro_scenario::{BrowserCongestion, Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc::Sender;
 
@@ -81,6 +81,8 @@ pub struct MoqJob {
     pub token: Option<String>,
     /// The draft of moq-transport that is offered.
     pub draft: u8,
+    /// What its congestion control is asked to optimise for.
+    pub congestion: BrowserCongestion,
     /// Folder for records, where the relay's certificate is.
     pub dir: PathBuf,
     /// When to begin.
@@ -93,6 +95,7 @@ impl MoqJob {
         role: Role,
         relay: &str,
         (broadcast, token, draft): (&str, &Option<String>, u8),
+        congestion: BrowserCongestion,
     ) -> Option<Self> {
         let peer = job.peers.get(relay)?;
         Some(Self {
@@ -102,6 +105,7 @@ impl MoqJob {
             broadcast: broadcast.to_owned(),
             token: token.clone(),
             draft,
+            congestion,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
         })
@@ -135,6 +139,7 @@ impl MoqJob {
             "url": format!("https://{host}:{port}/{query}"),
             "certificate": hash,
             "broadcast": self.broadcast,
+            "congestion": self.congestion.name(),
             "protocol": format!("moqt-{}", self.draft),
             "camera": camera,
             "epoch_unix_ms": clock.epoch_unix_ns() as f64 / 1e6,
@@ -209,7 +214,7 @@ pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summ
             let (key_every, streams) = (spec.key_every, spec.streams);
             let role = Role::Publisher(Camera { footage, rate, key_every, streams });
             let offered = (spec.broadcast.as_str(), &spec.token, spec.draft);
-            let work = MoqJob::of(job, role, &spec.to, offered);
+            let work = MoqJob::of(job, role, &spec.to, offered, spec.browser_congestion);
             run_job(&work.ok_or("a publisher's job names its relay")?, context)
         }
         _ => suiro_moq::publish::run_job(job, context),
@@ -224,7 +229,8 @@ pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary
     match job.endpoint.spec.downcast::<MoqViewer>() {
         Some(spec) if spec.program == MoqProgram::Chromium => {
             let asked = (spec.broadcast.as_str(), &spec.token, spec.draft);
-            let work = MoqJob::of(job, Role::Viewer { save: spec.save }, &spec.from, asked);
+            let role = Role::Viewer { save: spec.save };
+            let work = MoqJob::of(job, role, &spec.from, asked, spec.browser_congestion);
             run_job(&work.ok_or("a viewer's job names its relay")?, context)
         }
         _ => suiro_moq::view::run_job(job, context),

@@ -5,16 +5,18 @@ use std::path::Path;
 use suiro_media::screen::Codec;
 use suiro_realtime::{Log as FrameLog, LogError};
 use suiro_record::flows::{End, Flow, FlowLog};
-use suiro_record::tables::{MoqSessionRow, QuicRow};
+use suiro_record::tables::{BrowserRow, MoqSessionRow, QuicRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_record::{RecordError, Text, Writer};
-use suiro_units::BitRate;
+use suiro_units::{BitRate, Duration};
 
 use super::frames::Frames;
 use super::report::{Object, Report, SessionReport, StatisticsReport};
 
 /// The one session of a page.
 const SESSION: u64 = 1;
+/// How often the page looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What is written where the browser does not say.
 const NOT_KNOWN: &str = "not known";
 
@@ -53,11 +55,13 @@ pub(super) struct Log {
     endpoint: Text,
     who: Who,
     quic: Writer<QuicRow>,
+    browser: Writer<BrowserRow>,
     sessions: Writer<MoqSessionRow>,
     flows: FlowLog,
     /// Of a viewer.
     viewed: Option<(Frames, FrameLog)>,
     session: Option<SessionReport>,
+    last: Option<StatisticsReport>,
     summary: Summary,
 }
 
@@ -74,10 +78,12 @@ impl Log {
         Ok(Self {
             endpoint: name.into(),
             quic: Writer::create_of(dir, name)?,
+            browser: Writer::create_of(dir, name)?,
             sessions: Writer::create_of(dir, name)?,
             flows: FlowLog::create(dir, name)?,
             viewed,
             session: None,
+            last: None,
             summary: Summary::default(),
             who,
         })
@@ -122,6 +128,8 @@ impl Log {
 
     /// A row, where the browser knows the round-trip time.
     fn on_statistics(&mut self, now: &StatisticsReport) -> Result<(), RecordError> {
+        let before = self.last.replace(now.clone());
+        self.browser.push(self.counted(now, before.as_ref()))?;
         let Some(srtt) = now.srtt_ms else { return Ok(()) };
         self.summary.given_bytes = now.given_bytes;
         self.quic.push(QuicRow {
@@ -143,6 +151,33 @@ impl Log {
             congestion_events: None,
             target_bps: self.who.target,
         })
+    }
+
+    /// What the page counted since the look before.
+    fn counted(&self, now: &StatisticsReport, before: Option<&StatisticsReport>) -> BrowserRow {
+        let at = now.at_ms.time();
+        let period = before.map_or(LOOK_EVERY, |it| at.saturating_since(it.at_ms.time()));
+        let count = |of: fn(&StatisticsReport) -> u64| of(now).saturating_sub(before.map_or(0, of));
+        let given_up = before.and_then(|it| it.given_up).unwrap_or(0);
+        let coding = |it: &StatisticsReport| it.coding_ms.duration();
+        BrowserRow {
+            t_ns: at,
+            endpoint: self.endpoint.clone(),
+            session: SESSION,
+            role: self.who.role,
+            period_ns: period.max(Duration::from_micros(1)),
+            frames: count(|it| it.coded),
+            coding_ns: coding(now).saturating_sub(before.map_or(Duration::ZERO, coding)),
+            key_frames: Some(count(|it| it.key_frames)),
+            qp_sum: None,
+            dropped: now.given_up.map(|so_far| so_far.saturating_sub(given_up)),
+            freezes: None,
+            freezes_ns: None,
+            jitter_buffer_frames: None,
+            jitter_buffer_ns: None,
+            jitter_buffer_target_ns: None,
+            limitation: None,
+        }
     }
 
     fn congestion(&self) -> Text {
@@ -185,6 +220,7 @@ impl Log {
             })?;
         }
         self.quic.close()?;
+        self.browser.close()?;
         self.sessions.close()?;
         self.flows.close()?;
         Ok(self.summary)

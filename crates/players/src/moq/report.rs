@@ -48,6 +48,10 @@ pub(super) struct StatisticsReport {
     pub send_bps: Option<f64>,
     pub given_bytes: u64,
     pub taken_bytes: u64,
+    pub coded: u64,
+    pub key_frames: u64,
+    pub coding_ms: Ms,
+    pub given_up: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

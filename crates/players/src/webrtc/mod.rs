@@ -18,7 +18,7 @@ use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_record::words::{FlowRole, Signalling};
 use suiro_scenario::{Job, WebrtcProgram, WebrtcPublisher, WebrtcViewer};
-use suiro_units::{BitRate, Time};
+use suiro_units::{BitRate, Duration, Time};
 use suiro_webrtc::endpoint::Meeting;
 use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::signalling::server::{WAITING_MAX, Waiting};
@@ -47,13 +47,24 @@ const ARGUMENTS: &[&str] = &[
 /// Which way the video goes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Role {
-    /// It is what this camera sees, at no more than this bit rate.
-    Publisher(FootageSpec, BitRate),
+    /// It is what this camera sees.
+    Publisher(Camera),
     /// It comes; if asked for, what could be decoded is kept, as `received.NAME.h264`.
     Viewer {
         /// Whether it is kept.
         save: bool,
     },
+}
+
+/// A camera, and how its video is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Camera {
+    /// What it sees.
+    pub footage: FootageSpec,
+    /// The most that is sent.
+    pub most: BitRate,
+    /// From one key frame to the next at most; `None`: the browser decides.
+    pub key_every: Option<Duration>,
 }
 
 /// What a browser is to do.
@@ -139,15 +150,18 @@ impl WebrtcJob {
             }
             Meeting::Waits { .. } => None,
         };
-        let (role, max_bps) = match &self.role {
-            Role::Publisher(_, most) => ("publisher", most.as_bps()),
-            Role::Viewer { .. } => ("viewer", 0),
+        let (role, max_bps, key_every) = match &self.role {
+            Role::Publisher(Camera { most, key_every, .. }) => {
+                ("publisher", most.as_bps(), *key_every)
+            }
+            Role::Viewer { .. } => ("viewer", 0, None),
         };
         let footage = footage.map(footage_json);
         serde_json::json!({
             "role": role,
             "offers_to": offers_to,
             "max_bps": max_bps,
+            "key_every_ms": key_every.map(Duration::as_millis_f64),
             "footage": footage,
             "epoch_unix_ms": clock.epoch_unix_ns() as f64 / 1e6,
         })
@@ -182,7 +196,8 @@ pub enum WebrtcError {
 pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     match job.endpoint.spec.downcast::<WebrtcPublisher>() {
         Some(spec) if spec.program == WebrtcProgram::Chromium => {
-            let role = Role::Publisher(spec.camera.clone(), spec.max_rate);
+            let (footage, most, key_every) = (spec.camera.clone(), spec.max_rate, spec.key_every);
+            let role = Role::Publisher(Camera { footage, most, key_every });
             let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
             run_job(&work.ok_or("a publisher's job names its viewer")?, context)
         }
@@ -226,7 +241,7 @@ pub async fn run(
 ) -> Result<Summary, WebrtcError> {
     let chromium = Chromium::find().await?;
     let footage = match &job.role {
-        Role::Publisher(spec, _) => Some(live::footage(spec)?),
+        Role::Publisher(camera) => Some(live::footage(&camera.footage)?),
         Role::Viewer { .. } => None,
     };
     let save = job.role == Role::Viewer { save: true };

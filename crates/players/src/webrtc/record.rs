@@ -7,13 +7,14 @@ use std::path::Path;
 use suiro_media::screen::Codec;
 use suiro_realtime::{Log as FrameLog, LogError};
 use suiro_record::flows::{End, Flow, FlowLog};
-use suiro_record::tables::{WebrtcRow, WebrtcSessionRow};
+use suiro_record::tables::{BrowserRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{Carries, FlowRole, Signalling, Transport};
 use suiro_record::{RecordError, Text, Writer};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::frames::Frames;
 use super::report::{Coded, Report, SessionReport, StatisticsReport};
+use crate::live::report::Ms;
 
 /// Sessions that are recorded at most.
 pub(super) const SESSIONS_MAX: usize = 1000;
@@ -66,6 +67,7 @@ pub(super) struct Log {
     endpoint: Text,
     who: Who,
     rows: Writer<WebrtcRow>,
+    browser: Writer<BrowserRow>,
     sessions: Writer<WebrtcSessionRow>,
     flows: FlowLog,
     /// Of a viewer.
@@ -94,6 +96,7 @@ impl Log {
         let mut log = Self {
             endpoint: name.into(),
             rows: Writer::create_of(dir, name)?,
+            browser: Writer::create_of(dir, name)?,
             sessions: Writer::create_of(dir, name)?,
             flows: FlowLog::create(dir, name)?,
             viewed,
@@ -170,6 +173,8 @@ impl Log {
         let coding = |it: &StatisticsReport| it.coding_ms.duration();
         let coding = coding(now).saturating_sub(before.as_ref().map_or(Duration::ZERO, coding));
         self.summary.coded.1 += coding;
+        let period = row.period_ns;
+        self.browser.push(self.counted(now, before.as_ref(), period))?;
         self.rows.push(row)
     }
 
@@ -238,6 +243,40 @@ impl Log {
         }
     }
 
+    /// What the browser counted in that period.
+    fn counted(
+        &self,
+        now: &StatisticsReport,
+        before: Option<&StatisticsReport>,
+        period: Duration,
+    ) -> BrowserRow {
+        let count = |of: fn(&StatisticsReport) -> Option<u64>| {
+            Some(of(now)?.saturating_sub(before.and_then(of).unwrap_or(0)))
+        };
+        let time = |of: fn(&StatisticsReport) -> Option<Ms>| {
+            let so_far = |it: &StatisticsReport| of(it).map(Ms::duration);
+            Some(so_far(now)?.saturating_sub(before.and_then(so_far).unwrap_or_default()))
+        };
+        BrowserRow {
+            t_ns: now.at_ms.time(),
+            endpoint: self.endpoint.clone(),
+            session: now.session,
+            role: self.who.role,
+            period_ns: period,
+            frames: count(|it| Some(it.coded)).unwrap_or(0),
+            coding_ns: time(|it| Some(it.coding_ms)).unwrap_or_default(),
+            key_frames: count(|it| it.key_frames),
+            qp_sum: count(|it| it.qp_sum),
+            dropped: count(|it| it.dropped),
+            freezes: count(|it| it.freezes),
+            freezes_ns: time(|it| it.freezes_ms),
+            jitter_buffer_frames: count(|it| it.jitter_buffer_frames),
+            jitter_buffer_ns: time(|it| it.jitter_buffer_ms),
+            jitter_buffer_target_ns: time(|it| it.jitter_buffer_target_ms),
+            limitation: now.limitation,
+        }
+    }
+
     /// Where the session of the page's own offer can be deleted.
     pub fn location(&self) -> Option<&str> {
         self.known.values().find_map(|known| known.report.as_ref()?.location.as_deref())
@@ -251,6 +290,7 @@ impl Log {
             log.close()?;
         }
         self.rows.close()?;
+        self.browser.close()?;
         for (number, session) in std::mem::take(&mut self.known) {
             let Some(row) = row_of(&self.who, number, session) else { continue };
             self.sessions.push(row)?;

@@ -1,7 +1,7 @@
 //! What the page for WebRTC reports (`web/webrtc/report.ts`), read strictly.
 
 use serde::Deserialize;
-use suiro_record::words::SessionEnd;
+use suiro_record::words::{Limitation, SessionEnd};
 
 use crate::live::report::Ms;
 
@@ -85,6 +85,15 @@ pub(super) struct StatisticsReport {
     pub height: Option<u32>,
     pub coding_ms: Ms,
     pub coded: u64,
+    pub key_frames: Option<u64>,
+    pub qp_sum: Option<u64>,
+    pub dropped: Option<u64>,
+    pub freezes: Option<u64>,
+    pub freezes_ms: Option<Ms>,
+    pub jitter_buffer_frames: Option<u64>,
+    pub jitter_buffer_ms: Option<Ms>,
+    pub jitter_buffer_target_ms: Option<Ms>,
+    pub limitation: Option<Limitation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -5,8 +5,8 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 use super::{Kind, Text};
 use crate::words::{
     Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource, Layer,
-    LinkCause, PlayerState, Point, Proof, RequestKind, Segmentation, SessionEnd, Shown, Signalling,
-    TcpSource, TcpState, Track, Transport, Verdict,
+    Limitation, LinkCause, PlayerState, Point, Proof, RequestKind, Segmentation, SessionEnd, Shown,
+    Signalling, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -152,6 +152,7 @@ words!(
     Signalling,
     Carries,
     LatenessSource,
+    Limitation,
     Container,
     Cause,
     Effect,

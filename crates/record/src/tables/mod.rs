@@ -1,6 +1,7 @@
 //! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
 //! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
 
+mod browser;
 mod http;
 mod layers;
 mod machine;
@@ -10,6 +11,7 @@ mod realtime;
 mod screen;
 mod uncompressed;
 
+pub use browser::BrowserRow;
 pub use http::{AccessRow, PageRow, PlayerRow, RequestRow, RungRow};
 pub use layers::{LayerAccountRow, LayerRow};
 pub use machine::{LatenessRow, StandstillRow};
@@ -42,6 +44,7 @@ tables! {
     RateRow: rate "Control periods of senders of real-time video.";
     WebrtcRow: webrtc "Intervals of WebRTC peer connections.";
     WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";
+    BrowserRow: browser "What browsers counted of their own video.";
     QuicRow: quic "Samples of QUIC connections.";
     MoqSessionRow: moq_sessions "Sessions of Media over QUIC Transport.";
     MoqDataRow: moq_data "Objects of data tracks of Media over QUIC Transport.";

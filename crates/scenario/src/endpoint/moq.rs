@@ -88,22 +88,28 @@ impl MoqProgram {
     }
 }
 
-/// What Chromium is asked for beyond the page: nothing of these.
+/// Keys that are suiro's own or Chromium's.
 struct Asked {
     draft: u8,
     congestion: QuicCongestion,
+    browser_congestion: BrowserCongestion,
     qlog: bool,
 }
 
 impl Asked {
-    fn check(&self, check: &mut Check<'_>) {
+    fn check(&self, program: MoqProgram, check: &mut Check<'_>) {
         let mut refuse = |refused: bool, key: &'static str, message: &str| {
             if refused {
                 check.push(check.refusal(key, message).hint(format!("remove {key}")));
             }
         };
+        if program == MoqProgram::Suiro {
+            let other = self.browser_congestion != BrowserCongestion::default();
+            let own = "suiro's own end has the key congestion instead";
+            return refuse(other, "browser_congestion", own);
+        }
         refuse(self.draft != draft(), "draft", "the page in Chromium speaks draft 18");
-        let own = "Chromium has a congestion control of its own";
+        let own = "Chromium has a congestion control of its own, which browser_congestion chooses";
         refuse(self.congestion != QuicCongestion::default(), "congestion", own);
         refuse(self.qlog, "qlog", "Chromium keeps no qlog");
     }
@@ -168,6 +174,9 @@ pub struct MoqPublisher {
     /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
+    /// What Chromium's congestion control is asked to optimise for. Default: `default`.
+    #[serde(default)]
+    pub browser_congestion: BrowserCongestion,
     /// Its congestion control; Chromium has one of its own. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
@@ -243,6 +252,9 @@ pub struct MoqViewer {
     /// How suiro's viewer plays; Chromium shows each frame as soon as it is decoded.
     #[serde(default)]
     pub viewer: Policy,
+    /// What Chromium's congestion control is asked to optimise for. Default: `default`.
+    #[serde(default)]
+    pub browser_congestion: BrowserCongestion,
     /// Its congestion control, for the few packets that it sends. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
@@ -324,13 +336,38 @@ impl MoqPublisher {
     }
 }
 
+/// What the congestion control of WebTransport in a browser is asked to optimise for (W3C, WebTransport,
+/// `WebTransportCongestionControl`). The browser decides what it does with that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BrowserCongestion {
+    /// Nothing in particular.
+    #[default]
+    Default,
+    /// Throughput.
+    Throughput,
+    /// A short queue.
+    LowLatency,
+}
+
+impl BrowserCongestion {
+    /// Its name, as scenarios and browsers write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Throughput => "throughput",
+            Self::LowLatency => "low-latency",
+        }
+    }
+}
+
 /// A congestion control of QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuicCongestion {
     /// RFC 9002 §7.
     NewReno,
-    /// RFC 9438.
+    /// RFC 9438, with the end of slow start of RFC 9406 (HyStart++).
     #[default]
     Cubic,
     /// BBRv3 (draft-ietf-ccwg-bbr).
@@ -375,9 +412,9 @@ impl Kind for MoqPublisher {
         {
             check.refuse(refusal.below("camera"));
         }
+        let Self { draft, congestion, browser_congestion, qlog, .. } = *self;
+        Asked { draft, congestion, browser_congestion, qlog }.check(self.program, check);
         if self.program == MoqProgram::Chromium {
-            let Self { draft, congestion, qlog, .. } = *self;
-            Asked { draft, congestion, qlog }.check(check);
             self.check_chromium(check);
         }
         let rates = self.rates();
@@ -446,9 +483,9 @@ impl Kind for MoqViewer {
     }
 
     fn check(&self, check: &mut Check<'_>) {
+        let Self { draft, congestion, browser_congestion, qlog, .. } = *self;
+        Asked { draft, congestion, browser_congestion, qlog }.check(self.program, check);
         if self.program == MoqProgram::Chromium {
-            let Self { draft, congestion, qlog, .. } = *self;
-            Asked { draft, congestion, qlog }.check(check);
             if self.viewer != Policy::default() {
                 let message = "Chromium shows each frame as soon as it is decoded";
                 check.push(check.refusal("viewer", message).hint("remove viewer"));

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
 use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
-use suiro_units::BitRate;
+use suiro_units::{BitRate, Duration};
 use suiro_viewer::{Loss, Policy};
 
 use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
@@ -13,6 +13,8 @@ use crate::check::Check;
 /// Bit rates that a publisher can be given.
 pub const WEBRTC_RATES: Bounds<BitRate> =
     Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
+const KEY_EVERY: Bounds<Duration> =
+    Bounds::new(Duration::from_millis(100), Duration::from_secs(60));
 /// RFC 6750 §2.1: characters of a bearer token.
 const TOKEN: &[u8] = b"-._~+/=";
 const TOKEN_MAX: usize = 256;
@@ -21,7 +23,8 @@ bounds! {
     WebrtcPublisher {
         port: PORT,
         start_rate: WEBRTC_RATES,
-        max_rate: WEBRTC_RATES;
+        max_rate: WEBRTC_RATES,
+        key_every: KEY_EVERY;
         tables: camera
     }
 }
@@ -82,6 +85,9 @@ pub struct WebrtcPublisher {
     /// The most that it sends. Default: 2.5 Mbit/s, as libwebrtc has it for 1080 lines.
     #[serde(default = "max_rate")]
     pub max_rate: BitRate,
+    /// From one key frame to the next at most. Default: only the first frame is one, and those that viewers ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_every: Option<Duration>,
 }
 
 /// Receives video over WebRTC and plays it, without a screen.
