@@ -12,7 +12,7 @@ use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_record::{RecordError, Text, Writer};
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::control::{self, Look};
+use crate::control;
 use crate::transport::Written;
 
 /// Interval between samples of a connection.
@@ -182,37 +182,20 @@ impl Records {
         let all = self.open.len() <= CLOSELY_MAX;
         for (number, open) in &self.open {
             if (all || number % TURNS == self.looks % TURNS)
-                && let Some(row) = self.row(now, *number, &open.connection)
+                && let Some(row) = suiro_quic::sample(&open.connection, now)
             {
-                self.quic.push(row)?;
+                let (endpoint, congestion) = (self.endpoint.clone(), self.congestion.clone());
+                let target_bps = self.target;
+                self.quic.push(QuicRow {
+                    endpoint,
+                    congestion,
+                    session: *number,
+                    target_bps,
+                    ..row
+                })?;
             }
         }
         Ok(())
-    }
-
-    fn row(&self, now: Time, session: u64, connection: &Connection) -> Option<QuicRow> {
-        let path = connection.path_stats(PathId::ZERO)?;
-        let Look { window, threshold, pacing, in_flight, waiting, min_rtt, .. } =
-            control::look(connection)?;
-        Some(QuicRow {
-            t_ns: now,
-            endpoint: self.endpoint.clone(),
-            session,
-            congestion: self.congestion.clone(),
-            cwnd_bytes: Some(window),
-            ssthresh_bytes: threshold,
-            in_flight_bytes: Some(in_flight),
-            waiting_bytes: Some(waiting),
-            srtt_ns: path.rtt.into(),
-            min_rtt_ns: min_rtt.map(Duration::from),
-            pacing_bps: pacing,
-            sent_packets: Some(path.udp_tx.datagrams),
-            sent_bytes: Some(path.udp_tx.bytes),
-            received_bytes: Some(path.udp_rx.bytes),
-            lost_packets: Some(path.lost_packets),
-            congestion_events: Some(path.congestion_events),
-            target_bps: self.target,
-        })
     }
 
     /// Completes the tables.

@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,6 +13,8 @@ use moq_noq::{
     Connection, ConnectionError, PathId, ReadError, SendDatagramError, Stopped, StoppedError,
     VarInt, WriteError,
 };
+
+pub use suiro_quic::Written;
 
 use crate::order::{self, Order};
 use crate::webtransport::{self, Http};
@@ -68,36 +69,6 @@ impl wt::Error for TransportError {
             }
             _ => None,
         }
-    }
-}
-
-/// Counters of what was written to a connection.
-#[derive(Debug, Default)]
-pub struct Written {
-    bytes: AtomicU64,
-    streams: AtomicU64,
-    datagrams: AtomicU64,
-}
-
-impl Written {
-    /// A stream or a datagram has accepted so many bytes.
-    pub fn add(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Relaxed);
-    }
-
-    /// Bytes that streams and datagrams have accepted, headers of MoQT included.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
-    }
-
-    /// Streams that this end has opened.
-    pub fn streams(&self) -> u64 {
-        self.streams.load(Relaxed)
-    }
-
-    /// Datagrams that this end has sent.
-    pub fn datagrams(&self) -> u64 {
-        self.datagrams.load(Relaxed)
     }
 }
 
@@ -173,7 +144,7 @@ impl Session {
 
     /// A stream of objects if it is unidirectional, else of requests.
     fn sending(&self, stream: moq_noq::SendStream, unidirectional: bool) -> SendStream {
-        self.written.streams.fetch_add(1, Relaxed);
+        self.written.opened();
         let http = self.http.is_some();
         let order = Order { subscriber: 0, publisher: order::DEFAULT };
         SendStream {
@@ -289,7 +260,7 @@ impl poll::Session for Session {
         let sent = self.connection.send_datagram(bytes);
         if sent.is_ok() {
             self.written.add(length);
-            self.written.datagrams.fetch_add(1, Relaxed);
+            self.written.sent_datagram();
         }
         Poll::Ready(sent.map_err(TransportError::from))
     }

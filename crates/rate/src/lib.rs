@@ -14,6 +14,7 @@
 //! same.
 
 mod base;
+mod congestion;
 pub mod copa;
 pub mod cubic;
 pub mod equation;
@@ -28,6 +29,7 @@ mod spec;
 pub mod tfrc;
 pub mod tfrcp;
 
+pub use congestion::QuicCongestion;
 pub use feedback::{Feedback, PacketReport};
 pub use least::Least;
 pub use spec::{EcnMode, FASTEST, RateKind, RateSpec, SLOWEST};

@@ -79,5 +79,6 @@ pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, built_in_by_subject, parse};
 pub use schema::schema;
 pub use setup::{Cell as WifiCell, Detour, Link, RecordOptions, Setup, TcpTrace, Topology};
+pub use suiro_rate::QuicCongestion;
 pub use suiro_strict::{Bounds, Error as ScenarioError, Line, Place, REFUSALS_MAX, Refusal};
 pub use topology::MTU;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
+use suiro_rate::QuicCongestion;
 use suiro_record::words::Transport;
 use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
@@ -357,33 +358,6 @@ impl BrowserCongestion {
             Self::Default => "default",
             Self::Throughput => "throughput",
             Self::LowLatency => "low-latency",
-        }
-    }
-}
-
-/// A congestion control of QUIC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QuicCongestion {
-    /// RFC 9002 §7.
-    NewReno,
-    /// RFC 9438, with the end of slow start of RFC 9406 (HyStart++).
-    #[default]
-    Cubic,
-    /// BBRv3 (draft-ietf-ccwg-bbr).
-    Bbr,
-    /// Copa, which reacts to delay (Arun and Balakrishnan, NSDI 2018).
-    Copa,
-}
-
-impl QuicCongestion {
-    /// Its name, as scenarios and records write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewReno => "new-reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-            Self::Copa => "copa",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Certificates: a relay makes one for its run and leaves it in the trial's folder, where publishers and viewers find the
-//! only certificate that they trust.
+//! Certificates: a server makes one for its run and leaves it in the trial's folder, where its clients find the only
+//! certificate that they trust.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,15 +50,15 @@ pub enum TlsError {
 fn hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::NotFound => {
-            "\nhint: start the relay first; on another machine, copy this file from its folder"
+            "\nhint: start the server first; on another machine, copy this file from its folder"
         }
         _ => "",
     }
 }
 
-/// Where the relay of that name leaves its certificate, in DER.
-pub fn file(dir: &Path, relay: &str) -> PathBuf {
-    dir.join(format!("certificate.{relay}.der"))
+/// Where the server of that name leaves its certificate, in DER.
+pub fn file(dir: &Path, server: &str) -> PathBuf {
+    dir.join(format!("certificate.{server}.der"))
 }
 
 /// Makes a certificate for the names, valid from a time in nanoseconds since 1970, and writes it to `to`. Returns the TLS
@@ -107,7 +107,7 @@ pub fn server(
 /// [`TlsError`].
 pub fn client(from: &Path, protocols: Vec<Vec<u8>>) -> Result<rustls::ClientConfig, TlsError> {
     let der = suiro_outside::file::read(from, BYTES_MAX).map_err(|cause| TlsError::Io {
-        doing: "reading the relay's certificate",
+        doing: "reading the server's certificate",
         file: from.to_owned(),
         cause,
     })?;

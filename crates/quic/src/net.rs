@@ -11,7 +11,7 @@ use moq_noq::{
     ClientConfig, Endpoint, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig,
     TokioRuntime, TransportConfig, VarInt,
 };
-use suiro_scenario::QuicCongestion;
+use suiro_rate::QuicCongestion;
 use suiro_units::Bytes;
 
 use crate::control::Factory;
@@ -29,7 +29,7 @@ const SEND_WINDOW: u64 = 64_000_000;
 /// all: a difference below this is not searched for. Each probe of a search takes 40 ms of a link of 300 kbit/s, just when
 /// the first frame is waited for.
 const MTU_STEP: u16 = 200;
-/// Bidirectional streams, which carry control messages, that a peer may have open.
+/// Bidirectional streams, which carry requests, that a peer may have open.
 const REQUESTS: u32 = 256;
 
 /// Why an endpoint has no connection.
@@ -71,7 +71,7 @@ pub struct Behaviour {
     pub congestion: QuicCongestion,
     /// δ of Copa; the others have none.
     pub delta: f64,
-    /// Unidirectional streams, which carry objects, that each peer may have open.
+    /// Unidirectional streams that each peer may have open.
     pub streams: u32,
     /// Folder and prefix of qlogs, if they are kept.
     pub qlog: Option<(PathBuf, String)>,
@@ -104,7 +104,7 @@ impl Behaviour {
     }
 }
 
-/// Opens the socket of a relay.
+/// Opens the socket of a server.
 ///
 /// # Errors
 /// [`NetError`].
@@ -121,7 +121,7 @@ pub fn serve(
     open(SocketAddr::new(address.unwrap_or(everywhere), port), Some(config))
 }
 
-/// Opens the socket of a publisher or a viewer. Returns it with the configuration of its connections.
+/// Opens the socket of a client. Returns it with the configuration of its connections.
 ///
 /// # Errors
 /// [`NetError`].

@@ -10,12 +10,12 @@ use moq_noq::congestion::{
 };
 use moq_noq::{Connection, PathId};
 use moq_noq_proto::RttEstimator;
+use suiro_rate::QuicCongestion;
 use suiro_rate::copa::Copa;
 use suiro_rate::cubic::{Acked, Cubic};
-use suiro_scenario::QuicCongestion;
 use suiro_units::{BitRate, Bytes, Time};
 
-use crate::transport::Written;
+use crate::Written;
 
 /// Bytes of a packet that are no stream data, estimated: its header, the header of the STREAM frame, and the AEAD tag.
 const PACKET_OVERHEAD: u64 = 32;

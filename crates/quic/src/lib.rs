@@ -1,0 +1,10 @@
+//! What all that speaks QUIC shares: sockets, certificates, congestion control, and samples of connections for records.
+
+pub mod control;
+pub mod net;
+mod sample;
+pub mod tls;
+mod written;
+
+pub use sample::{Samples, sample};
+pub use written::Written;
