@@ -60,6 +60,7 @@ mod overrides;
 mod plan;
 mod scenario;
 mod schema;
+mod sections;
 mod segment;
 mod setup;
 mod substitute;

@@ -10,6 +10,7 @@ use crate::document::{self, Node, entries, entry, words};
 use crate::error::Error as ScenarioError;
 use crate::header::{BODY, CELLS, HEADER};
 use crate::refusal::{Place, Refusal};
+use crate::sections::{extent, inline, is_section, key_of, quote};
 use crate::source::Source;
 
 /// Changes to a scenario, as typed. The default changes nothing.
@@ -100,7 +101,7 @@ fn quick(source: &Source) -> Result<Vec<Change>, ScenarioError> {
     let change = |path: &[&str], value: &Node<'_>| Change {
         by: "--quick".into(),
         path: path.iter().map(|step| (*step).to_owned()).collect(),
-        value: source.text()[value.span()].to_owned(),
+        value: inline(source.text(), value),
     };
     let mut changes = Vec::new();
     for (key, _, value) in entries(quick) {
@@ -179,7 +180,7 @@ fn fixed(
     };
     let bare = unquoted(value);
     if let Some(point) = points.iter().find(|point| label(point) == bare) {
-        return Ok(format!("[{}]", &source.text()[point.span()]));
+        return Ok(format!("[{}]", inline(source.text(), point)));
     }
     if points.iter().all(|point| !point.get_ref().is_table()) {
         let kind = points.first().map(|point| point.get_ref());
@@ -205,36 +206,49 @@ fn literal(value: &str, existing: Option<&DeValue<'_>>) -> String {
     }
 }
 
-/// A basic string of TOML.
-fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
-}
-
 /// Puts one change into the text.
 fn put(source: &mut Source, change: &Change) -> Result<(), ScenarioError> {
     let refuse = |found: String, hint: String| {
         ScenarioError::from(Refusal::<Place>::new(change.by.clone(), found).hint(hint))
     };
-    let edits = edits(source.text(), &change.path, &change.value);
+    let without = without_sections(source, change);
+    let edits = edits(without.text(), &change.path, &change.value);
     let edits = edits.map_err(|(found, hint)| refuse(found, hint))?;
     for (at, new) in edits {
-        let mut tried = source.clone();
+        let mut tried = without.clone();
         tried.replace(at, &new, &change.by);
-        if document::parse(tried.text()).is_ok() {
+        // A line may be added to another table than the one that was meant: then it is not at this path.
+        let is_there = |root: &Node<'_>| follow(root, &change.path).is_some();
+        if document::parse(tried.text()).is_ok_and(|root| is_there(&root)) {
             *source = tried;
             return Ok(());
         }
     }
     let found = format!("`{}` cannot be set in this scenario", change.path.join("."));
     Err(refuse(found, "add the key to the scenario's file, and set its value here".into()))
+}
+
+/// The text without what is to be replaced, if that is an array of sections, such as `[[matrix.scene]]`: its value
+/// becomes a line.
+fn without_sections(source: &Source, change: &Change) -> Source {
+    let root = tree(source);
+    let whole = follow(&root, &change.path)
+        .filter(|node| node.get_ref().is_array() && is_section(source.text(), node));
+    let sections = whole.map(|node| extent(source.text(), &root, node)).unwrap_or_default();
+    let mut without = source.clone();
+    // From the last, so that the places of the others stay what they are.
+    for section in sections.into_iter().rev() {
+        without.replace(section, "", &change.by);
+    }
+    without
+}
+
+/// The value at a path.
+fn follow<'a, 't>(root: &'a Node<'t>, path: &[String]) -> Option<&'a Node<'t>> {
+    path.iter().try_fold(root, |node, step| match node.get_ref() {
+        DeValue::Array(array) => step.parse::<usize>().ok().and_then(|at| array.get(at)),
+        _ => entry(node, step),
+    })
 }
 
 /// Bytes of a text to replace, and what by.
@@ -265,13 +279,11 @@ fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, (Str
             section = (node, depth + 1);
         }
     }
-    // A section's place is its header; that of dotted keys, the key.
-    let inline = match node.get_ref() {
+    let in_place = match node.get_ref() {
         DeValue::Table(_) => text[node.span()].starts_with('{'),
-        DeValue::Array(array) => array.first().is_none_or(|first| first.span() != node.span()),
-        _ => true,
+        _ => !is_section(text, node),
     };
-    if inline {
+    if in_place {
         Ok(vec![(node.span(), value.to_owned())])
     } else {
         let path = path.join(".");
@@ -305,7 +317,7 @@ fn additions(
         });
     }
     if let [above @ .., last] = rest
-        && !above.is_empty()
+        && !(above.is_empty() && path.is_empty())
     {
         let header = dotted(&[path, above].concat());
         let last = dotted(std::slice::from_ref(last));
@@ -316,12 +328,7 @@ fn additions(
 
 /// A dotted key of TOML.
 fn dotted(path: &[String]) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let step = |step: &String| match !step.is_empty() && step.chars().all(bare) {
-        true => step.clone(),
-        false => quote(step),
-    };
-    path.iter().map(step).collect::<Vec<_>>().join(".")
+    path.iter().map(|step| key_of(step)).collect::<Vec<_>>().join(".")
 }
 
 #[cfg(test)]
@@ -373,6 +380,55 @@ mod tests {
             error.contains("has no value `c`") && error.contains("expected: `a` or `b`"),
             "{error}"
         );
+    }
+
+    const SECTIONS: &str = "[parameters]\nn = 3\n\n[matrix]\ntcp = [\"reno\"]\n\n[[matrix.net]]\nlabel = \"a\"\n\
+        [matrix.net.value]\ndelay = \"1 ms\"\ndown.rate = \"2 Mbit/s\"\nchanges = [{ at = \"1 s\" }]\n\n\
+        [[matrix.net]]\nlabel = \"b\"\nvalue = 2\n\n[links.access]\ndelay = \"20 ms\"\n\n\
+        [quick.matrix]\ntcp = [\"cubic\"]\n[[quick.matrix.net]]\nlabel = \"short\"\nvalue = { delay = \"5 ms\" }\n";
+
+    fn applied(text: &str, overrides: &Overrides) -> Source {
+        let mut source = Source::new("f", text);
+        let refusals = overrides.apply(&mut source);
+        assert!(refusals.is_empty(), "{}", refusals[0]);
+        source
+    }
+
+    #[test]
+    fn an_axis_of_sections_is_replaced_as_a_whole() {
+        let set = |set: &str| Overrides { set: vec![set.to_owned()], ..Default::default() };
+        let fixed = applied(SECTIONS, &set("net=a"));
+        let line = "net = [{ label = \"a\", value = { delay = \"1 ms\", down = { rate = \"2 Mbit/s\" }, changes = [{ at = \"1 s\" }] } }]";
+        assert!(fixed.text().contains(&format!("[matrix]\n{line}\n")), "{}", fixed.text());
+        assert!(!fixed.text().contains("[[matrix.net]]"), "{}", fixed.text());
+        // Lines stay those of the file.
+        let place = fixed.text().find("delay = \"20 ms\"").unwrap();
+        assert_eq!(fixed.line(place), 19);
+        let quick = applied(SECTIONS, &Overrides { quick: true, ..Default::default() });
+        let line = "net = [{ label = \"short\", value = { delay = \"5 ms\" } }]";
+        assert!(
+            quick.text().contains(&format!("[matrix]\n{line}\ntcp = [\"cubic\"]\n")),
+            "{}",
+            quick.text()
+        );
+        // Without a header of the matrix, the key is dotted.
+        let alone =
+            SECTIONS.replace("[matrix]\ntcp = [\"reno\"]\n", "").replace("tcp = [\"cubic\"]\n", "");
+        let quick = applied(&alone, &Overrides { quick: true, ..Default::default() });
+        assert!(quick.text().starts_with(&format!("matrix.{line}\n")), "{}", quick.text());
+    }
+
+    #[test]
+    fn a_second_axis_of_sections_does_not_swallow_the_line() {
+        let text = "[[matrix.one]]\nlabel = \"a\"\nvalue = 1\n\n[[matrix.two]]\nlabel = \"b\"\nvalue = 2\n";
+        let set = vec!["one=a".to_owned()];
+        let fixed = applied(text, &Overrides { set, ..Default::default() });
+        let root = document::parse(fixed.text()).unwrap();
+        let one = entry(&root, "matrix").and_then(|axes| entry(axes, "one"));
+        let value = one
+            .and_then(|one| one.get_ref().as_array())
+            .and_then(|array| entry(array.first()?, "value"));
+        assert_eq!(words(value.expect("the axis").get_ref()), "1", "{}", fixed.text());
     }
 
     #[test]
