@@ -9,6 +9,11 @@
 //! lowest. dash.js asks instead that the whole take more than 1.8 times its duration: too late for
 //! a live player, whose buffer does not hold that much, and too early for one that holds more.
 
+//!
+//! A segment that is sent while it is captured takes as long as its capture, and its size is not known. It is given up if it
+//! comes more slowly than it is played, so that the buffer would be empty before its end ([`judge_live`]); this rule is
+//! ours.
+
 use suiro_units::{BitRate, Bytes, Duration};
 
 use crate::{Ladder, throughput};
@@ -40,6 +45,26 @@ pub struct Download {
     pub whole: Bytes,
 }
 
+/// How much less media than time may have come of a segment in progress: a chunk or two are always on their way.
+pub const BEHIND: Duration = Duration::from_millis(200);
+
+/// A segment that is under way while it is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveDownload {
+    /// Bit rate of its rung.
+    pub rate: BitRate,
+    /// Duration of the segment.
+    pub segment: Duration,
+    /// How long its body has been coming.
+    pub running: Duration,
+    /// How often there was more of it.
+    pub samples: u32,
+    /// What has come, in bytes.
+    pub came: Bytes,
+    /// What has come of it in whole chunks, as media.
+    pub media: Duration,
+}
+
 /// What to do instead of going on with a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
@@ -69,6 +94,31 @@ pub fn judge(ladder: &Ladder, download: &Download, buffer: Duration) -> Option<V
     let rung = ladder.highest_within(rate.mul_f64(share));
     let instead = ladder.rungs()[rung];
     (instead < download.rate && instead * segment < left).then_some(Verdict { rung, rest })
+}
+
+/// Whether to give up a segment that comes while it is captured, with this much media ahead of the playhead.
+pub fn judge_live(ladder: &Ladder, download: &LiveDownload, buffer: Duration) -> Option<Verdict> {
+    let LiveDownload { segment, running, samples, came, media, .. } = *download;
+    if running < GRACE || samples < SAMPLES || media + BEHIND >= running || media >= segment {
+        return None;
+    }
+    let rate = came / running;
+    if rate.is_zero() || download.rate.is_zero() {
+        return None;
+    }
+    // What has come of the chunk that is under way counts too, as far as the nominal rate tells.
+    let media = media.max(came / download.rate).min(segment);
+    let left = segment - media;
+    let rest = (download.rate * left) / rate;
+    // As the rest comes, that much is played.
+    if rest <= buffer + left {
+        return None;
+    }
+    let rung = ladder.highest_within(rate.mul_f64(throughput::SAFETY));
+    let instead = ladder.rungs()[rung];
+    // The other rung comes from the beginning of the segment.
+    let worth = instead < download.rate && instead * segment < download.rate * left;
+    worth.then_some(Verdict { rung, rest })
 }
 
 #[cfg(test)]
@@ -121,5 +171,43 @@ mod tests {
         assert_eq!(verdict(Download { rate: BitRate::from_kbps(300), ..SLOW }, 0), None);
         let whole = Download { came: SLOW.whole, ..SLOW };
         assert_eq!(verdict(whole, 0), None);
+    }
+
+    /// 1.5 Mbit/s for 2 s, of which 0.2 s came in 0.8 s: 0.375 Mbit/s.
+    const IN_PROGRESS: LiveDownload = LiveDownload {
+        rate: BitRate::from_kbps(1500),
+        segment: Duration::from_secs(2),
+        running: Duration::from_millis(800),
+        samples: 8,
+        came: Bytes::new(37_500),
+        media: Duration::from_millis(200),
+    };
+
+    fn live(download: LiveDownload, buffer_ms: u64) -> Option<(usize, u64)> {
+        let ladder = Ladder::new([300, 700, 1500, 3000].map(BitRate::from_kbps).to_vec()).unwrap();
+        let verdict = judge_live(&ladder, &download, Duration::from_millis(buffer_ms));
+        verdict.map(|verdict| (verdict.rung, verdict.rest.as_nanos() / 1_000_000))
+    }
+
+    #[test]
+    fn a_segment_in_progress_is_given_up_if_it_falls_behind_by_hand() {
+        // 1.8 s of 1.5 Mbit/s take 7.2 s, in which 1.8 s are played from what comes.
+        assert_eq!(live(IN_PROGRESS, 500), Some((0, 7200)));
+        assert_eq!(live(IN_PROGRESS, 5399), Some((0, 7200)));
+        assert_eq!(live(IN_PROGRESS, 5400), None);
+    }
+
+    #[test]
+    fn what_keeps_up_with_its_capture_goes_on() {
+        // However small the frames are: chunks count.
+        let media = Duration::from_millis(600);
+        assert_eq!(live(LiveDownload { media, came: Bytes::new(5000), ..IN_PROGRESS }, 0), None);
+        assert_eq!(live(LiveDownload { samples: 5, ..IN_PROGRESS }, 0), None);
+        assert_eq!(
+            live(LiveDownload { running: Duration::from_millis(499), ..IN_PROGRESS }, 0),
+            None
+        );
+        assert_eq!(live(LiveDownload { rate: BitRate::from_kbps(300), ..IN_PROGRESS }, 0), None);
+        assert_eq!(live(LiveDownload { came: Bytes::ZERO, ..IN_PROGRESS }, 0), None);
     }
 }

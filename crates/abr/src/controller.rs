@@ -4,6 +4,8 @@ use suiro_units::{BitRate, Duration, Time};
 
 use crate::bola::{Bola, Look};
 use crate::dynamic::Dynamic;
+use crate::l2a::L2a;
+use crate::lolp::Lolp;
 use crate::mpc::Mpc;
 use crate::{Algorithm, Estimator, Ladder, Sample, abandon, throughput};
 
@@ -57,6 +59,8 @@ pub struct Controller {
     rule: Rule,
     /// Until then, after a download was given up, no rung above the last.
     hold: Option<(Time, usize)>,
+    /// Live: how old the frame under the playhead is.
+    latency: Duration,
 }
 
 /// An algorithm's memory.
@@ -66,6 +70,8 @@ enum Rule {
     Bola(Bola),
     Dynamic(Dynamic),
     Mpc(Mpc),
+    L2a(L2a),
+    Lolp(Lolp),
 }
 
 impl Controller {
@@ -76,8 +82,11 @@ impl Controller {
             Algorithm::Bola => Rule::Bola(Bola::new(&ladder, limits)),
             Algorithm::Dynamic => Rule::Dynamic(Dynamic::new(&ladder, limits)),
             Algorithm::Mpc => Rule::Mpc(Mpc::new(&ladder, limits)),
+            Algorithm::L2a => Rule::L2a(L2a::new(limits)),
+            Algorithm::Lolp => Rule::Lolp(Lolp::new(&ladder, limits)),
         };
-        Self { ladder, estimator: Estimator::default(), rule, hold: None }
+        let latency = limits.buffer;
+        Self { ladder, estimator: Estimator::default(), rule, hold: None, latency }
     }
 
     /// The rungs it chooses from.
@@ -133,7 +142,15 @@ impl Controller {
             Rule::Mpc(mpc) => mpc.chosen(rung),
             Rule::Bola(bola) => bola.on_abandon(rung, buffer),
             Rule::Dynamic(dynamic) => dynamic.bola().on_abandon(rung, buffer),
+            Rule::L2a(l2a) => l2a.held(rung),
+            Rule::Lolp(lolp) => lolp.held(rung),
         }
+    }
+
+    /// Live: how old the frame under the playhead is. Told before [`Controller::choose`]; before it was told once, as old as
+    /// the buffer is long.
+    pub fn on_latency(&mut self, latency: Duration) {
+        self.latency = latency;
     }
 
     /// The playhead has jumped and the buffer is empty.
@@ -142,6 +159,8 @@ impl Controller {
             Rule::Throughput | Rule::Mpc(_) => {}
             Rule::Bola(bola) => bola.on_seek(),
             Rule::Dynamic(dynamic) => dynamic.on_seek(),
+            Rule::L2a(l2a) => l2a.on_seek(),
+            Rule::Lolp(lolp) => lolp.on_seek(),
         }
     }
 
@@ -154,6 +173,8 @@ impl Controller {
             Rule::Bola(bola) => bola.choose(&self.ladder, &look),
             Rule::Dynamic(dynamic) => dynamic.choose(&self.ladder, &look),
             Rule::Mpc(mpc) => mpc.choose(&look),
+            Rule::L2a(l2a) => l2a.choose(&self.ladder, &look),
+            Rule::Lolp(lolp) => lolp.choose(&self.ladder, &look, self.latency),
         };
         self.held(now, choice)
     }
@@ -171,6 +192,8 @@ impl Controller {
             Rule::Mpc(mpc) => mpc.chosen(rung),
             Rule::Bola(bola) => bola.held(rung),
             Rule::Dynamic(dynamic) => dynamic.bola().held(rung),
+            Rule::L2a(l2a) => l2a.held(rung),
+            Rule::Lolp(lolp) => lolp.held(rung),
         }
         Choice { rung, ..choice }
     }
@@ -184,7 +207,7 @@ impl Controller {
 
     fn bola(&mut self) -> Option<&mut Bola> {
         match &mut self.rule {
-            Rule::Throughput | Rule::Mpc(_) => None,
+            Rule::Throughput | Rule::Mpc(_) | Rule::L2a(_) | Rule::Lolp(_) => None,
             Rule::Bola(bola) => Some(bola),
             Rule::Dynamic(dynamic) => Some(dynamic.bola()),
         }

@@ -5,19 +5,23 @@
 //! state machines that are handed the time; neither knows HTTP.
 //!
 //! Algorithms, each in a module of its own, with its source:
-//! [`throughput`], [`bola`], [`dynamic`], [`mpc`]; what they share: [`estimator`].
+//! [`throughput`], [`bola`], [`dynamic`], [`mpc`], and for low latency [`l2a`] and [`lolp`]; what they share: [`estimator`].
 //! Whichever it is, [`abandon`] says when a download is better given up.
 
 pub mod abandon;
 pub mod bola;
+pub mod catch_up;
 pub mod controller;
 pub mod dynamic;
 pub mod estimator;
+pub mod l2a;
 pub mod ladder;
+pub mod lolp;
 pub mod mpc;
 pub mod playout;
 pub mod throughput;
 
+pub use catch_up::CatchUp;
 pub use controller::{Choice, Controller, Limits};
 pub use estimator::{Estimator, Sample};
 pub use ladder::Ladder;
@@ -50,11 +54,16 @@ pub enum Algorithm {
     Dynamic,
     /// Plans five segments ahead, with a throughput estimate reduced by past errors.
     Mpc,
+    /// Learns the rung by online convex optimisation; for low latency.
+    L2a,
+    /// LoL+: weighs throughput, latency, stalls and switches by a self-organising map; for low latency.
+    Lolp,
 }
 
 impl Algorithm {
     /// Every algorithm there is.
-    pub const ALL: [Self; 4] = [Self::Throughput, Self::Bola, Self::Dynamic, Self::Mpc];
+    pub const ALL: [Self; 6] =
+        [Self::Throughput, Self::Bola, Self::Dynamic, Self::Mpc, Self::L2a, Self::Lolp];
 
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
@@ -63,6 +72,8 @@ impl Algorithm {
             Self::Bola => "bola",
             Self::Dynamic => "dynamic",
             Self::Mpc => "mpc",
+            Self::L2a => "l2a",
+            Self::Lolp => "lolp",
         }
     }
 }

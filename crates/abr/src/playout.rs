@@ -8,13 +8,20 @@
 //! A live playout keeps to a target latency: it plays a little faster when it is too far behind
 //! and a little slower when it is too near, as ISO/IEC 23009-1 annex K (`Latency`, `PlaybackRate`)
 //! provides for, and asks to be moved ([`Playout::wants_seek`]) when it is hopelessly behind.
-//! Three speeds with hysteresis are used, not a curve, so that every change has a computable time.
+//! By default three speeds with hysteresis are used, not a curve, so that every change has a computable time. LoL+'s rule
+//! is a curve, looked at every [`LOOK`] ([`catch_up`]).
 //!
 //! Media time is a [`Duration`] since the presentation's zero; a playout plays one or more tracks
 //! together, and the track that has least decides.
 
 use suiro_units::{Duration, Time};
 
+use crate::catch_up::{self, CatchUp};
+
+/// How often the speed is chosen anew where it follows a curve.
+pub const LOOK: Duration = Duration::from_millis(100);
+/// The most changes of state and speed until the buffer is dry: an hour of looks.
+const CHANGES_MAX: u32 = 36_000;
 /// Parts per million: the unit of playback speed.
 const NORMAL_PPM: u64 = 1_000_000;
 
@@ -43,6 +50,8 @@ pub struct Live {
     pub tolerance: Duration,
     /// The most by which the speed may differ from 1, from 0 (no catching up) to 0.5.
     pub speed_change: f64,
+    /// By which rule the speed is chosen.
+    pub catch_up: CatchUp,
     /// Latency beyond which the playout asks to be moved to the target.
     pub latest: Duration,
     /// Whether media is passed over when playback begins, so that it begins at the target: for a low latency, of which the
@@ -130,6 +139,8 @@ pub struct Playout {
     ends: Vec<Duration>,
     complete: bool,
     totals: Totals,
+    /// When the speed is chosen next, where it follows a curve.
+    due: Time,
 }
 
 impl Playout {
@@ -146,6 +157,7 @@ impl Playout {
             ends: vec![position; tracks.max(1)],
             complete: false,
             totals: Totals::default(),
+            due: now,
         }
     }
 
@@ -212,8 +224,8 @@ impl Playout {
 
     /// [`Playout::advance`], and tells each motion of the playhead on the way, in order.
     pub fn follow(&mut self, now: Time, mut tell: impl FnMut(Motion)) {
-        // Each change either is the last or leads to a state with fewer; 8 is never reached.
-        for _ in 0..8 {
+        // Each change either is the last or leads to a state with fewer, except looks at a curve.
+        for _ in 0..CHANGES_MAX {
             match self.next_change() {
                 Some(at) if at <= now => self.move_to(at, &mut tell),
                 _ => break,
@@ -325,9 +337,14 @@ impl Playout {
             return None;
         }
         let dry = self.time_at(self.end());
-        let normal = self.time_of_normal_speed();
+        let normal =
+            if self.follows_curve() { Some(self.due) } else { self.time_of_normal_speed() };
         let at = [dry, normal].into_iter().flatten().min();
         at.map(|at| at.max(self.now))
+    }
+
+    fn follows_curve(&self) -> bool {
+        self.config.live.is_some_and(|live| live.catch_up == CatchUp::Lolp)
     }
 
     /// While the speed is not normal: when the latency will be the target, or the buffer too thin
@@ -415,6 +432,7 @@ impl Playout {
             self.mark(position);
             self.state = State::Playing;
             self.speed_ppm = NORMAL_PPM;
+            self.due = self.now;
             self.set_speed();
         }
     }
@@ -434,8 +452,22 @@ impl Playout {
     /// Chooses the speed by how far the latency is from its target.
     fn set_speed(&mut self) {
         let Some(live) = self.config.live else { return };
-        let off =
-            latency_ns(&live, self.now, self.position()).saturating_sub(live.target.as_nanos_i64());
+        let latency_ns = latency_ns(&live, self.now, self.position());
+        if live.catch_up == CatchUp::Lolp {
+            if self.now >= self.due {
+                self.due = self.now + LOOK;
+                let speed = catch_up::lolp(&live, latency_ns, self.buffer());
+                let speed_ppm = (speed * NORMAL_PPM as f64) as u64;
+                let is_same = speed_ppm.abs_diff(self.speed_ppm) < catch_up::LEAST_CHANGE_PPM;
+                self.change_speed(if is_same && speed_ppm != NORMAL_PPM {
+                    self.speed_ppm
+                } else {
+                    speed_ppm
+                });
+            }
+            return;
+        }
+        let off = latency_ns.saturating_sub(live.target.as_nanos_i64());
         let tolerance = live.tolerance.as_nanos_i64();
         let change_ppm = (live.speed_change.clamp(0.0, 0.5) * NORMAL_PPM as f64) as u64;
         let (fast, slow) = (NORMAL_PPM + change_ppm, NORMAL_PPM - change_ppm);
@@ -451,6 +483,10 @@ impl Playout {
         } else {
             NORMAL_PPM
         };
+        self.change_speed(speed_ppm);
+    }
+
+    fn change_speed(&mut self, speed_ppm: u64) {
         if speed_ppm != self.speed_ppm {
             self.mark(self.position());
             self.speed_ppm = speed_ppm;

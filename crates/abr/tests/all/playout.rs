@@ -1,7 +1,7 @@
 //! The playout against hand-computed cases.
 
 use suiro_abr::playout::NoRoom;
-use suiro_abr::{Live, Playout, PlayoutConfig, State};
+use suiro_abr::{CatchUp, Live, Playout, PlayoutConfig, State};
 use suiro_units::{Duration, Time};
 
 fn ms(ms: u64) -> Duration {
@@ -28,6 +28,7 @@ const LIVE: PlayoutConfig = PlayoutConfig {
         speed_change: 0.05,
         latest: Duration::from_secs(12),
         join_at_target: false,
+        catch_up: CatchUp::Steps,
     }),
     ..ON_DEMAND
 };
@@ -239,4 +240,24 @@ fn a_start_at_the_target_passes_over_what_is_too_old() {
     assert_eq!(playout.state(), State::Stalled);
     playout.extend(at(11_500), 0, ms(10_500)).unwrap();
     assert_eq!((playout.state(), playout.position()), (State::Playing, ms(9500)));
+}
+
+/// LoL+: 0.5 s too late with a full buffer, it hurries, ever less, until the target is met to within 2 %; looks change nothing.
+#[test]
+fn a_curve_brings_the_latency_to_its_target() {
+    let live = LIVE.live.unwrap();
+    let live = Live { target: ms(2000), catch_up: CatchUp::Lolp, speed_change: 0.1, ..live };
+    let config = PlayoutConfig { live: Some(live), ..LIVE };
+    let start = at(2500);
+    let mut playout = Playout::new(config, 1, Duration::ZERO, start);
+    let mut speeds = Vec::new();
+    for step in 0..200u64 {
+        let now = start + ms(100 * step);
+        playout.extend(now, 0, ms(2400 + 100 * step)).expect("it fits");
+        speeds.push(playout.speed());
+    }
+    assert!(speeds[0] > 1.08 && speeds.windows(2).all(|pair| pair[1] <= pair[0]), "{speeds:?}");
+    assert_eq!(speeds.last(), Some(&1.0));
+    let latency = playout.latency_ns().expect("it is live");
+    assert!((latency - 2_000_000_000).abs() <= 40_000_000, "{latency}");
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suiro_abr::{
-    Algorithm, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
+    Algorithm, CatchUp, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
 };
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -131,6 +131,7 @@ fn configs() -> impl Strategy<Value = PlayoutConfig> {
             target: Duration::from_millis(target_ms),
             tolerance: Duration::from_millis(100),
             speed_change,
+            catch_up: if target_ms % 3 == 0 { CatchUp::Lolp } else { CatchUp::Steps },
             latest: Duration::from_millis(target_ms * 2),
             join_at_target: target_ms % 2 == 0,
         },

@@ -1,0 +1,85 @@
+//! How a live player changes its speed to keep its latency.
+
+use suiro_units::Duration;
+
+use crate::Live;
+
+/// The rule by which a live player chooses its speed.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatchUp {
+    /// Faster or slower by all that is allowed from the tolerance on, until the target is met.
+    #[default]
+    Steps,
+    /// LoL+: a curve of the distance to the target, and slower when the buffer is thin.
+    Lolp,
+}
+
+/// LoL+'s least buffer, below which playback slows down whatever the latency is: dash.js's `playbackBufferMin`.
+const LEAST_BUFFER: Duration = Duration::from_millis(500);
+/// The share of the target by which the latency may be off at normal speed.
+const TOLERANCE: f64 = 0.02;
+/// How steep the curve is, per second.
+const STEEPNESS: f64 = 5.0;
+/// Changes that are smaller than this are not made, except to normal speed.
+pub(crate) const LEAST_CHANGE_PPM: u64 = 5000;
+
+/// The speed by LoL+'s rule: Bentaleb, Akcay, Lim, Begen and Zimmermann, "Catching the moment with LoL+ in Twitch-like
+/// low-latency live streaming platforms" (IEEE Transactions on Multimedia, 2021), with the constants of dash.js. The least
+/// buffer is at most half of the target, which here may be below a second.
+pub(crate) fn lolp(live: &Live, latency_ns: i64, buffer: Duration) -> f64 {
+    let change = live.speed_change.clamp(0.0, 0.5);
+    let least = LEAST_BUFFER.min(live.target / 2);
+    if buffer < least {
+        return curve(change, -(least - buffer).as_secs_f64());
+    }
+    let target_s = live.target.as_secs_f64();
+    let off_s = latency_ns as f64 / 1e9 - target_s;
+    if off_s.abs() <= TOLERANCE * target_s { 1.0 } else { curve(change, off_s) }
+}
+
+/// A logistic curve through 1 from `1 − change` to `1 + change`.
+fn curve(change: f64, off_s: f64) -> f64 {
+    (1.0 - change) + 2.0 * change / (1.0 + (-STEEPNESS * off_s).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIVE: Live = Live {
+        zero_ns: 0,
+        target: Duration::from_secs(2),
+        tolerance: Duration::from_millis(100),
+        speed_change: 0.1,
+        catch_up: CatchUp::Lolp,
+        latest: Duration::from_secs(5),
+        join_at_target: true,
+    };
+
+    fn speed(latency_ms: i64, buffer_ms: u64) -> f64 {
+        lolp(&LIVE, latency_ms * 1_000_000, Duration::from_millis(buffer_ms))
+    }
+
+    #[test]
+    fn the_curve_by_hand() {
+        assert_eq!([speed(2000, 1500), speed(2039, 1500), speed(1961, 1500)], [1.0; 3]);
+        // 1 / (1 + e^-1) = 0.731: 0.9 + 0.2 · 0.731.
+        assert!((speed(2200, 1500) - 1.0462).abs() < 1e-4);
+        assert!((speed(1800, 1500) - 0.9538).abs() < 1e-4);
+        assert!(speed(9000, 1500) > 1.0999 && speed(9000, 1500) <= 1.1);
+        // With 0.3 s of 0.5 s, whatever the latency is.
+        assert!((speed(9000, 300) - 0.9538).abs() < 1e-4);
+        assert!(speed(9000, 0) < 0.9153);
+    }
+}
