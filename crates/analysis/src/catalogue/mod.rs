@@ -47,6 +47,7 @@ mod capture;
 mod conference;
 mod control;
 mod converter;
+mod estimate;
 mod fairness;
 mod layers;
 mod link;
@@ -72,6 +73,7 @@ use crate::metric::{Better, Metric, Quantity};
 pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &link::ALL,
     &player::FAMILY,
+    &estimate::FAMILY,
     &tcp::FAMILY,
     &uncompressed::STREAMS,
     &converter::FAMILY,
