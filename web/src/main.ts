@@ -6,20 +6,27 @@ import { report } from "./data";
 import { h } from "./dom";
 import { figures } from "./figures";
 import { headline, provenance } from "./headline";
+import { latency } from "./latency";
 import { many } from "./many";
 import { study } from "./study";
 import { table } from "./table";
 import { alarm, validity } from "./validity";
 import { reasons } from "./why";
 
+/** Cells whose table is longer than a screen. */
+const LONG = 12;
+
 const root = document.getElementById("page");
 if (root) {
   const page = report();
   const hasCells = page.cells.length > 0;
+  const numbers = hasCells ? table(page) : h("p", {}, "Nothing was run.");
+  const charts = latency(page);
   const sections = [
     headline(page),
     alarm(page),
-    hasCells ? table(page) : h("p", {}, "Nothing was run."),
+    // A long table would hide them.
+    ...(page.cells.length > LONG ? [charts, numbers] : [numbers, charts]),
     reasons(page),
     comparison(page),
     many(page),

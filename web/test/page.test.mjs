@@ -244,6 +244,51 @@ test("many cells stay usable: filtered by axis, sorted by metric", { skip }, asy
   assert.deepEqual(faults, []);
 });
 
+test("latency stands over quality and stalls, a chart for each link", { skip }, async () => {
+  const html = readFileSync(await synthetic("quick"), "utf8");
+  const metric = (name, unit) => ({
+    ...{ name, label: name, unit, better: "lower", digits: 3, main: true, doc: "" },
+  });
+  const metrics = [
+    metric("media.latency_p50_ms", "ms"),
+    metric("media.latency_p95_ms", "ms"),
+    metric("flow.goodput_mean_bps", "bit/s"),
+    metric("video.freeze_s", "s"),
+  ];
+  const axes = [
+    { name: "protocol", labels: ["dash", "webrtc", "moq"] },
+    { name: "link", labels: ["slow", "fast"] },
+  ];
+  const cells = axes[0].labels.flatMap((protocol, p) =>
+    axes[1].labels.map((link, l) => ({
+      ...{ label: `${protocol} · ${link}`, brief: null, values: [protocol, link], trials: [] },
+      metrics: [100 * (p + 1), 250 * (p + 1), 1e6 * (l + 1), p].map((mean) => ({
+        ...{ n: 1, mean, sd: null, ci95: null },
+      })),
+    })),
+  );
+  const start = html.indexOf('id="data">') + 'id="data">'.length;
+  const end = html.indexOf("</script>", start);
+  const data = JSON.parse(html.slice(start, end));
+  const rest = { series: [], panels: [], trials: [], findings: [], comparison: null };
+  const page_data = { ...data, ...rest, axes, cells, metrics };
+  const file = join(folder, "latency.html");
+  writeFileSync(file, html.slice(0, start) + JSON.stringify(page_data) + html.slice(end));
+  const { page, faults } = await open(file, {}, "#latency svg");
+  const titles = await page.$$eval("#latency figcaption", (all) => all.map((it) => it.textContent));
+  assert.deepEqual(titles, ["link slow", "link fast"]);
+  const marks = await page.$$eval("#latency .latency-mark", (all) =>
+    all.map((mark) => ["x1", "x2"].map((x) => Number(mark.querySelector("line").getAttribute(x)))),
+  );
+  assert.equal(marks.length, 12, "three cells in each of two plots of two charts");
+  const lengths = marks.map(([from, to]) => Math.round(to - from));
+  assert.ok(lengths[0] > 20 && lengths.every((length) => length === lengths[0]), `${lengths}`);
+  const told = await page.$eval("#latency .latency-mark title", (it) => it.textContent);
+  assert.match(told, /^dash · slow: media.latency_p50_ms 100 ms/);
+  assert.match(await page.textContent("#latency table"), /webrtc200 ms500 ms1(\.00)? Mbit\/s/);
+  assert.deepEqual(faults, []);
+});
+
 test("findings stand beside what was published", { skip }, async () => {
   const html = readFileSync(await synthetic("quick"), "utf8");
   const finding = (id, verdict) => ({

@@ -1,0 +1,356 @@
+// What a viewer pays for low latency: each cell's latency, from its median to its 95th percentile as a bar, over quality and
+// over the time in which nothing moved.
+
+import { type Look, looks } from "./data";
+import { h, s } from "./dom";
+import { most, plain, type Scale, scaleFor, ticks, tickText } from "./format";
+import type { Page } from "./generated/page";
+import { sample } from "./legend";
+import { select } from "./plot";
+
+const P50 = "media.latency_p50_ms";
+const P95 = "media.latency_p95_ms";
+/** What is drawn up, the best first: a metric that more cells have wins. */
+const QUALITY = [
+  "video.vmaf_mean",
+  "video.bitrate_mean_bps",
+  "video.rung_mean_bps",
+  "flow.goodput_mean_bps",
+];
+const STALLED = ["video.freeze_s", "player.stall_s"];
+/** Cells with a latency from which on a chart tells more than the table. */
+const CELLS = 3;
+/** Charts at most, one for each combination of the axes that do not choose the colour. */
+const FACETS = 24;
+
+const MARGIN = { left: 46, right: 12, top: 14, bottom: 30 };
+const HEIGHTS: [number, number] = [120, 80];
+const GAP = 18;
+const WIDTH = 340;
+
+/** A cell that has a latency. */
+interface Point {
+  cell: number;
+  look: Look;
+  /** Its label on the axis that chooses the colour. */
+  name: string;
+  p50: number;
+  p95: number;
+}
+
+/** Cells that differ in nothing but what chooses the colour. */
+interface Facet {
+  title: string;
+  points: Point[];
+}
+
+/** The section; null if too few cells have a latency. */
+export function latency(page: Page): HTMLElement | null {
+  const points = page.many ? [] : measured(page);
+  if (points.length < CELLS) return null;
+  const facets = split(page, points);
+  if (facets.length > FACETS) return null;
+  return new Latency(page, points, facets).element;
+}
+
+class Latency {
+  readonly element: HTMLElement;
+  private readonly charts = h("div", { class: "facets" });
+  private readonly rows = h("div", { class: "scroll" });
+  private readonly qualities: number[];
+  private readonly stalled: number | null;
+  private quality: number | null;
+
+  constructor(
+    private readonly page: Page,
+    private readonly points: Point[],
+    private readonly facets: Facet[],
+  ) {
+    this.qualities = present(page, points, QUALITY);
+    this.quality = this.qualities[0] ?? null;
+    this.stalled = present(page, points, STALLED)[0] ?? null;
+    this.element = h(
+      "section",
+      { id: "latency", "aria-labelledby": "latency-title" },
+      h("h2", { id: "latency-title" }, "Latency, quality and stalls"),
+      h(
+        "p",
+        { class: "hint" },
+        "A dot is the median latency of a cell, the bar reaches to its 95th percentile. Further left is sooner, further up better quality; below, lower stalls less. All charts have the same axes; latency is logarithmic.",
+      ),
+      h("div", { class: "legend" }, ...this.legend(), this.choice()),
+      this.charts,
+      this.rows,
+    );
+    this.redraw();
+  }
+
+  private legend(): HTMLElement[] {
+    const seen = new Map<string, Look>();
+    for (const { name, look } of this.points) if (!seen.has(name)) seen.set(name, look);
+    return [...seen].map(([name, { colour }]) =>
+      h("span", { class: "key" }, sample({ colour, dash: "" }), name),
+    );
+  }
+
+  private choice(): HTMLElement | null {
+    if (this.qualities.length < 2) return null;
+    const labels = this.qualities.map((index) => this.page.metrics[index]?.label ?? "");
+    const box = select("quality by", labels, 0, (at) => {
+      this.quality = this.qualities[at] ?? null;
+      this.redraw();
+    });
+    box.classList.add("screen");
+    return box;
+  }
+
+  private mean(point: Point, metric: number | null): number | null {
+    if (metric === null) return null;
+    return this.page.cells[point.cell]?.metrics[metric]?.mean ?? null;
+  }
+
+  private redraw(): void {
+    const axes: Axis[] = [this.quality, this.stalled].flatMap((metric, place) =>
+      metric === null ? [] : [this.axis(metric, HEIGHTS[place as 0 | 1])],
+    );
+    const range = span(this.points);
+    this.charts.replaceChildren(
+      ...this.facets.map(({ title, points }) =>
+        h(
+          "figure",
+          {},
+          title ? h("figcaption", {}, h("strong", {}, title)) : null,
+          this.chart(title, points, axes, range),
+        ),
+      ),
+    );
+    this.rows.replaceChildren(this.table());
+  }
+
+  private axis(metric: number, height: number): Axis {
+    const info = this.page.metrics[metric];
+    const values = this.points.flatMap((point) => this.mean(point, metric) ?? []);
+    const top = most(values) * 1.08 || 1;
+    return {
+      metric,
+      height,
+      top,
+      label: info?.label ?? "",
+      scale: scaleFor(info?.unit ?? "", top),
+    };
+  }
+
+  private chart(
+    title: string,
+    points: Point[],
+    axes: Axis[],
+    range: [number, number],
+  ): SVGSVGElement {
+    const height = axes.reduce((sum, axis) => sum + axis.height + GAP, MARGIN.top + MARGIN.bottom);
+    const label = `Latency over quality and stalls${title ? `, ${title}` : ""}`;
+    const svg = s("svg", {
+      role: "img",
+      "aria-label": label,
+      viewBox: `0 0 ${WIDTH} ${height}`,
+    });
+    const x = (ms: number) =>
+      MARGIN.left +
+      (Math.log(ms / range[0]) / Math.log(range[1] / range[0])) *
+        (WIDTH - MARGIN.left - MARGIN.right);
+    let top = MARGIN.top;
+    for (const axis of axes) {
+      svg.append(frame(axis, top, x, range));
+      const y = (value: number) => top + axis.height * (1 - value / axis.top);
+      for (const point of points) {
+        const value = this.mean(point, axis.metric);
+        if (value !== null) svg.append(this.mark(point, x, y(value)));
+      }
+      top += axis.height + GAP;
+    }
+    svg.append(scale(top - GAP, x, range));
+    return svg;
+  }
+
+  private mark(point: Point, x: (ms: number) => number, y: number): SVGGElement {
+    const [from, to] = [x(point.p50), x(Math.max(point.p95, point.p50))];
+    const style = `fill:${point.look.colour};stroke:${point.look.colour};stroke-width:2`;
+    return s(
+      "g",
+      { style, class: "latency-mark" },
+      s("title", {}, this.told(point)),
+      s("line", { x1: from, x2: to, y1: y, y2: y }),
+      s("line", { x1: to, x2: to, y1: y - 4, y2: y + 4 }),
+      s("circle", { cx: from, cy: y, r: 4 }),
+    );
+  }
+
+  /** All of a cell in words. */
+  private told(point: Point): string {
+    const all = this.columns().map(({ label, text }) => `${label} ${text(point)}`);
+    return `${this.page.cells[point.cell]?.label}: ${all.join(", ")}`;
+  }
+
+  private columns(): { label: string; text: (point: Point) => string }[] {
+    const at = (name: string) => this.page.metrics.findIndex((metric) => metric.name === name);
+    const metrics = [at(P50), at(P95), this.quality, this.stalled];
+    return metrics.flatMap((metric) => {
+      if (metric === null) return [];
+      const info = this.page.metrics[metric];
+      const values = this.points.map((point) => Math.abs(this.mean(point, metric) ?? 0));
+      const scale = scaleFor(info?.unit ?? "", most(values));
+      const text = (point: Point) => {
+        const value = this.mean(point, metric);
+        return value === null ? "–" : `${plain(value / scale.factor, 3)} ${scale.unit}`;
+      };
+      return [{ label: info?.label ?? "", text }];
+    });
+  }
+
+  private table(): HTMLElement {
+    const columns = this.columns();
+    const head = columns.map(({ label }) => h("th", { scope: "col" }, label));
+    const rows = this.facets.flatMap(({ title, points }) => [
+      title ? h("tr", {}, h("th", { colspan: columns.length + 1 }, title)) : null,
+      ...points.map((point) =>
+        h(
+          "tr",
+          {},
+          h(
+            "th",
+            { scope: "row" },
+            sample({ colour: point.look.colour, dash: "" }),
+            ` ${point.name}`,
+          ),
+          ...columns.map(({ text }) => h("td", { class: "number" }, text(point))),
+        ),
+      ),
+    ]);
+    return h(
+      "table",
+      { class: "small cells" },
+      h("thead", {}, h("tr", {}, h("th", {}), ...head)),
+      h("tbody", {}, ...rows),
+    );
+  }
+}
+
+/** A vertical axis from zero. */
+interface Axis {
+  metric: number;
+  height: number;
+  top: number;
+  label: string;
+  scale: Scale;
+}
+
+/** The cells that have both latencies. */
+function measured(page: Page): Point[] {
+  const [p50, p95] = [P50, P95].map((name) => page.metrics.findIndex((one) => one.name === name));
+  const all = looks(page);
+  const main = colourAxis(page);
+  return page.cells.flatMap((cell, index) => {
+    const [a, b] = [cell.metrics[p50 ?? -1]?.mean, cell.metrics[p95 ?? -1]?.mean];
+    const look = all[index];
+    if (a === undefined || b === undefined || !(a > 0) || !look) return [];
+    const name = main === null ? cell.label : (cell.values[main] ?? "");
+    return [{ cell: index, look, name, p50: a, p95: b }];
+  });
+}
+
+/** The axis whose values differ in colour; null if each cell has one of its own. */
+function colourAxis(page: Page): number | null {
+  if (page.axes.length < 2) return null;
+  const colours = new Map<number, Set<string>>();
+  const all = looks(page);
+  page.axes.forEach((_, axis) => {
+    const pairs = page.cells.map((cell, index) => `${cell.values[axis]}\n${all[index]?.colour}`);
+    colours.set(axis, new Set(pairs));
+  });
+  const fits = [...colours].filter(([axis, pairs]) => {
+    const labels = new Set(page.cells.map((cell) => cell.values[axis]));
+    return pairs.size === labels.size && labels.size > 1;
+  });
+  return fits[0]?.[0] ?? null;
+}
+
+function split(page: Page, points: Point[]): Facet[] {
+  const main = colourAxis(page);
+  const facets = new Map<string, Point[]>();
+  for (const point of points) {
+    const values = page.cells[point.cell]?.values ?? [];
+    const named = values.map((value, axis) => `${page.axes[axis]?.name} ${value}`);
+    const title = main === null ? "" : named.filter((_, axis) => axis !== main).join(" · ");
+    facets.set(title, [...(facets.get(title) ?? []), point]);
+  }
+  return [...facets].map(([title, points]) => ({ title, points }));
+}
+
+/** The metrics that any of the points has: first those that most have, then in the order of the names. */
+function present(page: Page, points: Point[], names: string[]): number[] {
+  const having = (metric: number) =>
+    points.filter(({ cell }) => page.cells[cell]?.metrics[metric]).length;
+  return names
+    .map((name) => page.metrics.findIndex((metric) => metric.name === name))
+    .filter((metric) => metric >= 0 && having(metric) > 0)
+    .map((metric, order) => ({ metric, order, n: having(metric) }))
+    .sort((a, b) => b.n - a.n || a.order - b.order)
+    .map(({ metric }) => metric);
+}
+
+/** From the least to the greatest latency, with some room. */
+function span(points: Point[]): [number, number] {
+  const least = points.reduce((low, { p50 }) => Math.min(low, p50), Number.POSITIVE_INFINITY);
+  const greatest = most(points.map(({ p50, p95 }) => Math.max(p50, p95)));
+  return [least / 1.3, greatest * 1.3];
+}
+
+const RULE = "stroke:var(--rule);stroke-width:1";
+
+/** The lines behind one plot of a chart, and its vertical axis. */
+function frame(
+  axis: Axis,
+  top: number,
+  x: (ms: number) => number,
+  range: [number, number],
+): SVGGElement {
+  const group = s("g", { "font-size": 11, style: "fill:var(--muted)" });
+  const bottom = top + axis.height;
+  const right = WIDTH - MARGIN.right;
+  const rows = ticks(0, axis.top / axis.scale.factor, axis.height / 36);
+  for (const tick of rows) {
+    const y = Math.round(top + axis.height * (1 - (tick * axis.scale.factor) / axis.top)) + 0.5;
+    group.append(s("line", { x1: MARGIN.left, x2: right, y1: y, y2: y, style: RULE }));
+    const place = { x: MARGIN.left - 6, y: y + 3.5, "text-anchor": "end" };
+    group.append(s("text", place, tickText(tick, rows)));
+  }
+  for (const tick of decades(range)) {
+    const place = Math.round(x(tick)) + 0.5;
+    group.append(s("line", { x1: place, x2: place, y1: top, y2: bottom, style: RULE }));
+  }
+  const name = `${axis.label}${axis.scale.unit ? `, ${axis.scale.unit}` : ""}`;
+  group.append(s("text", { x: MARGIN.left, y: top - 4 }, name));
+  return group;
+}
+
+/** The axis of latency. */
+function scale(bottom: number, x: (ms: number) => number, range: [number, number]): SVGGElement {
+  const group = s("g", { "font-size": 11, style: "fill:var(--muted)" });
+  for (const tick of decades(range)) {
+    const text = tick < 1000 ? `${tick} ms` : `${tick / 1000} s`;
+    group.append(s("text", { x: x(tick), y: bottom + 15, "text-anchor": "middle" }, text));
+  }
+  const line = { x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: bottom, y2: bottom };
+  group.append(s("line", { ...line, style: "stroke:var(--axis);stroke-width:1" }));
+  const name = { x: WIDTH - MARGIN.right, y: bottom + 27, "text-anchor": "end" };
+  group.append(s("text", name, "latency, capture to display"));
+  return group;
+}
+
+/** 1, 2 and 5 of each power of ten within a range; of a wide one, fewer. */
+function decades([from, to]: [number, number]): number[] {
+  const steps = to / from > 200 ? [1] : to / from > 40 ? [1, 3] : [1, 2, 5];
+  const powers = [-1, 0, 1, 2, 3, 4, 5, 6].map((power) => 10 ** power);
+  return powers
+    .flatMap((power) => steps.map((step) => step * power))
+    .filter((v) => v >= from && v <= to);
+}
