@@ -117,7 +117,9 @@ async fn run(
                 let acceptor = acceptor.clone();
                 async move {
                     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-                    tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await.map_err(late)?
+                    let accepting = tokio::time::timeout(PATIENCE, acceptor.accept(stream));
+                    let stream = accepting.await.map_err(late)??;
+                    Ok((stream, suiro_serving::Speaks::Http1))
                 }
             };
             suiro_serving::run_over(listener, LIMITS, nobody, secure, respond, stop).await

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::header::{HeaderMap, USER_AGENT};
-use suiro_record::flows::{Flow, FlowLog, Opened};
+use suiro_record::flows::{End, Flow, FlowLog, Opened};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_record::{RecordError, Text};
 use suiro_scenario::Job;
@@ -86,6 +86,18 @@ impl Flows {
         self.opened(self.clock.now(), flow)
     }
 
+    /// A client of ours has connected over QUIC.
+    pub fn connected_quic(
+        &self,
+        (local, remote): (End, SocketAddr),
+        carries: Carries,
+        peer: Option<Text>,
+    ) -> Option<Connected> {
+        let (role, protocol) = (FlowRole::Client, Transport::Udp);
+        let remote = remote.into();
+        self.opened(self.clock.now(), Flow { role, protocol, local, remote, carries, peer })
+    }
+
     /// Writes the table. Connections that are open still have no end in it.
     pub fn close(&self) -> Result<(), RecordError> {
         let log = self.lock().take();
@@ -138,13 +150,25 @@ impl Accepting {
     }
 }
 
+impl Accepting {
+    /// A connection of QUIC was accepted, at this address if it is known.
+    pub fn accepted_quic(&self, local: Option<IpAddr>, remote: SocketAddr) -> Accepted {
+        let local = local.map(|address| SocketAddr::new(address, self.port));
+        self.seen(Transport::Udp, local, remote)
+    }
+
+    fn seen(&self, protocol: Transport, local: Option<SocketAddr>, remote: SocketAddr) -> Accepted {
+        let (at, server) = (self.flows.clock.now(), self.clone());
+        Accepted { server, at, protocol, local, remote, known: Mutex::new(Client::Unknown) }
+    }
+}
+
 impl Witness for Accepting {
     type Seen = Accepted;
     type Error = RecordError;
 
     fn accepted(&self, local: Option<SocketAddr>, remote: SocketAddr) -> Accepted {
-        let at = self.flows.clock.now();
-        Accepted { server: self.clone(), at, local, remote, known: Mutex::new(Client::Unknown) }
+        self.seen(Transport::Tcp, local, remote)
     }
 
     fn asked(seen: &Accepted, headers: &HeaderMap) {
@@ -160,6 +184,7 @@ impl Witness for Accepting {
 pub(crate) struct Accepted {
     server: Accepting,
     at: Time,
+    protocol: Transport,
     local: Option<SocketAddr>,
     remote: SocketAddr,
     known: Mutex<Client>,
@@ -189,10 +214,10 @@ impl Accepted {
 
     fn open(&self) -> Option<Connected> {
         let Accepting { flows, carries, port, clients } = &self.server;
-        let any = suiro_record::flows::End::Port(*port);
+        let any = End::Port(*port);
         let flow = Flow {
             role: FlowRole::Server,
-            protocol: Transport::Tcp,
+            protocol: self.protocol,
             local: self.local.map_or(any, Into::into),
             remote: self.remote.into(),
             carries: *carries,

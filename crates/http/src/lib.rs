@@ -1,4 +1,4 @@
-//! DASH and HLS over HTTP/1.1: an origin and a headless player; and [`web`] traffic next to them.
+//! DASH and HLS over HTTP: an origin and a headless player; and [`web`] traffic next to them.
 //!
 //! [`origin::run`] serves a media package, live or on demand; [`player::run`] plays from any origin
 //! and records what it asked for and what a viewer would have seen. Both are functions with a
@@ -9,6 +9,7 @@
 //! fetch next). [`Clock`] reads the clock, `net` opens sockets; nothing else does.
 
 pub mod flows;
+mod http3;
 mod iso8601;
 pub mod net;
 pub mod origin;

@@ -13,9 +13,10 @@ pub const BYTES_MAX: usize = 4096;
 /// What a URL may contain next to letters and digits (RFC 3986 §2).
 const PUNCTUATION: &[u8] = b"-._~:/?#[]@!$&'()*+,;=%";
 
-/// An absolute `http` URL.
+/// An absolute `http` URL; or an `https` one, of a server whose certificate is known ([`Url::parse_secure`]).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Url {
+    secure: bool,
     host: String,
     port: u16,
     /// Path and query; begins with `/`.
@@ -28,6 +29,9 @@ pub enum UrlError {
     /// Another scheme than `http`.
     #[error("`{0}`: only http URLs are fetched")]
     Scheme(String),
+    /// Another scheme than `https`.
+    #[error("`{0}`: only https URLs are fetched over TLS and QUIC")]
+    Insecure(String),
     /// No host, or one with characters that a host has not; or user information.
     #[error("`{0}`: no valid host")]
     Host(String),
@@ -46,15 +50,32 @@ pub enum UrlError {
 }
 
 impl Url {
-    /// Parses an absolute URL. A fragment is dropped.
+    /// Parses an absolute `http` URL. A fragment is dropped.
+    ///
+    /// # Errors
+    /// [`UrlError`] says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
+        Self::parse_as(text, false)
+    }
+
+    /// Parses an absolute `https` URL. What it names and where it is redirected to must be `https` too.
+    ///
+    /// # Errors
+    /// [`UrlError`] says what is wrong with it.
+    pub fn parse_secure(text: &str) -> Result<Self, UrlError> {
+        Self::parse_as(text, true)
+    }
+
+    fn parse_as(text: &str, secure: bool) -> Result<Self, UrlError> {
         check_characters(text)?;
         let text = text.split('#').next().unwrap_or_default();
+        let wanted = if secure { "https" } else { "http" };
         match scheme(text) {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case(wanted) => {
                 let rest = rest.strip_prefix("//").ok_or_else(|| UrlError::Host(show(text)))?;
-                Self::from_authority(rest, text)
+                Self::from_authority(rest, text, secure)
             }
+            _ if secure => Err(UrlError::Insecure(show(text))),
             _ => Err(UrlError::Scheme(show(text))),
         }
     }
@@ -64,11 +85,11 @@ impl Url {
         let reference = reference.trim();
         check_characters(reference)?;
         if scheme(reference).is_some() {
-            return self.allow(Self::parse(reference)?);
+            return self.allow(Self::parse_as(reference, self.secure)?);
         }
         let reference = reference.split('#').next().unwrap_or_default();
         if let Some(rest) = reference.strip_prefix("//") {
-            return self.allow(Self::from_authority(rest, reference)?);
+            return self.allow(Self::from_authority(rest, reference, self.secure)?);
         }
         let base_path = self.path();
         let target = if reference.is_empty() {
@@ -100,7 +121,7 @@ impl Url {
         if allowed { Ok(other) } else { Err(UrlError::Near(show(&other.to_string()))) }
     }
 
-    fn from_authority(rest: &str, whole: &str) -> Result<Self, UrlError> {
+    fn from_authority(rest: &str, whole: &str, secure: bool) -> Result<Self, UrlError> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         if authority.contains('@') {
@@ -108,7 +129,7 @@ impl Url {
         }
         let (host, port) = split_port(authority);
         let port = match port {
-            None | Some("") => 80,
+            None | Some("") => default_port(secure),
             Some(port) => {
                 port.parse().ok().filter(|p| *p != 0).ok_or_else(|| UrlError::Port(show(whole)))?
             }
@@ -117,7 +138,8 @@ impl Url {
             return Err(UrlError::Host(show(whole)));
         }
         let target = if target.starts_with('/') { target.into() } else { format!("/{target}") };
-        Self { host: host.to_ascii_lowercase(), port, target: without_dots(&target) }.bounded()
+        let (host, target) = (host.to_ascii_lowercase(), without_dots(&target));
+        Self { secure, host, port, target }.bounded()
     }
 
     /// The host: a name, an IPv4 address, or an IPv6 address without its brackets.
@@ -125,7 +147,12 @@ impl Url {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// The port; 80 if the URL names none.
+    /// Whether it is an `https` URL.
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// The port; 80 if the URL names none, and 443 of an `https` URL.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -138,7 +165,7 @@ impl Url {
     /// What the `Host` header says (RFC 9110 §7.2).
     pub fn authority(&self) -> String {
         match self.port {
-            80 => self.host.clone(),
+            port if port == default_port(self.secure) => self.host.clone(),
             port => format!("{}:{port}", self.host),
         }
     }
@@ -150,7 +177,8 @@ impl Url {
 
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.target)
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.target)
     }
 }
 
@@ -159,6 +187,10 @@ impl std::str::FromStr for Url {
     fn from_str(text: &str) -> Result<Self, UrlError> {
         Self::parse(text.trim())
     }
+}
+
+const fn default_port(secure: bool) -> u16 {
+    if secure { 443 } else { 80 }
 }
 
 /// The beginning of a URL, to be named in an error.

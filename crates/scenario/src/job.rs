@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use suiro_units::{Duration, Seed};
 
-use crate::Endpoint;
+use crate::{Endpoint, HttpVersion};
 
 /// Everything one endpoint process needs to know; written as JSON, read by `suiro endpoint`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Peer {
     pub host: String,
     /// Port that it serves at; `None` if it serves nothing.
     pub port: Option<u16>,
+    /// The version of HTTP that its clients use; 1.1 if it serves no media over HTTP.
+    #[serde(default)]
+    pub http: HttpVersion,
     /// The endpoints that it refers to: where it connects or sends.
     #[serde(default)]
     pub refers_to: Vec<String>,

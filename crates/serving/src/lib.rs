@@ -16,7 +16,8 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::header::HeaderMap;
-use hyper::server::conn::http1;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -55,6 +56,22 @@ const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(75);
 const FAREWELL: StdDuration = StdDuration::from_millis(200);
 /// How long to wait after a connection could not be accepted.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
+
+/// Requests that a client may have in progress on one connection of HTTP/2.
+const STREAMS_MAX: u32 = 128;
+/// Bytes of a response that HTTP/2 takes before they are sent. What it has taken cannot give way to a later response.
+const SEND_BUFFER: usize = 64 << 10;
+/// How often a silent client of HTTP/2 is asked whether it is there, and how long it may take to answer.
+const PING: (StdDuration, StdDuration) = (StdDuration::from_secs(30), StdDuration::from_secs(20));
+
+/// What a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2 (RFC 9113).
+    Http2,
+}
 
 /// Who hears of a server's connections. Its clones are the same.
 pub trait Witness: Clone + Send + Sync + 'static {
@@ -105,14 +122,15 @@ pub async fn run<W, R, F, B>(
 where
     W: Witness,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
-    F: Future<Output = Response<B>> + Send,
+    F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
 {
-    let plain = |stream| async { Ok(stream) };
+    let plain = |stream| async { Ok((stream, Speaks::Http1)) };
     run_over(listener, limits, witness, plain, respond, stop).await
 }
 
-/// The same over what `secure` makes of each connection, such as TLS. A connection of which it makes nothing is closed.
+/// The same over what `secure` makes of each connection, such as TLS, and what was agreed to be spoken on it. A connection
+/// of which it makes nothing is closed.
 ///
 /// # Errors
 /// What the witness says at the end.
@@ -127,14 +145,16 @@ pub async fn run_over<W, T, G, S, R, F, B>(
 where
     W: Witness,
     T: Fn(TcpStream) -> G + Clone + Send + 'static,
-    G: Future<Output = io::Result<S>> + Send,
+    G: Future<Output = io::Result<(S, Speaks)>> + Send,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
-    F: Future<Output = Response<B>> + Send,
+    F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
 {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    let streams = Streams::default();
+    let server2 = over_http2(&streams);
     let places = Places::default();
     let addresses = Addresses::default();
     let mut connections = JoinSet::new();
@@ -174,12 +194,18 @@ where
                 Ok::<_, Infallible>(Response::from_parts(head, body))
             }
         });
-        let (server, secure, kept) = (server.clone(), secure.clone(), Arc::clone(&place));
+        let (server, server2) = (server.clone(), server2.clone());
+        let (secure, kept) = (secure.clone(), Arc::clone(&place));
         let task = connections.spawn(async move {
-            if let Ok(stream) = secure(stream).await {
+            if let Ok((stream, speaks)) = secure(stream).await {
                 let stream = TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT));
-                // Whoever answers with 101 has the connection from then on, and bounds those.
-                drop(server.serve_connection(stream, handler).with_upgrades().await);
+                match speaks {
+                    // Whoever answers with 101 has the connection from then on, and bounds those.
+                    Speaks::Http1 => {
+                        drop(server.serve_connection(stream, handler).with_upgrades().await);
+                    }
+                    Speaks::Http2 => drop(server2.serve_connection(stream, handler).await),
+                }
             }
             drop((kept, counted, accepted));
         });
@@ -191,7 +217,40 @@ where
     drop(tokio::time::timeout(FAREWELL, farewell).await);
     // Whoever is still being served is cut off, and lets go of what `respond` holds.
     connections.shutdown().await;
+    streams.end().await;
     written
+}
+
+/// How connections of HTTP/2 are served; their requests run as `streams`.
+fn over_http2(streams: &Streams) -> http2::Builder<Streams> {
+    let mut server = http2::Builder::new(streams.clone());
+    server
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1);
+    server
+}
+
+/// The requests in progress of all connections of HTTP/2. Each ends with its connection, or before.
+#[derive(Debug, Clone, Default)]
+struct Streams(Arc<Mutex<JoinSet<()>>>);
+
+impl Streams {
+    /// Cuts off those that are left.
+    async fn end(&self) {
+        let mut left = std::mem::take(&mut *self.0.lock().expect("no holder panics"));
+        left.shutdown().await;
+    }
+}
+
+impl<F: Future + Send + 'static> Executor<F> for Streams {
+    fn execute(&self, request: F) {
+        let mut streams = self.0.lock().expect("no holder panics");
+        while streams.try_join_next().is_some() {}
+        streams.spawn(async move { drop(request.await) });
+    }
 }
 
 /// Returns when there is a place for another connection.
@@ -385,7 +444,7 @@ mod tests {
         };
         let (over, ended) = tokio::sync::oneshot::channel::<()>();
         let limits = Limits { connections: 4, per_address: 100 };
-        let plain = |stream| async { Ok(stream) };
+        let plain = |stream| async { Ok((stream, Speaks::Http1)) };
         let nobody: Option<()> = None;
         let stop = async { drop(ended.await) };
         let server = tokio::spawn(run_over(listener, limits, nobody, plain, respond, stop));

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
-use suiro_abr::Algorithm;
+use suiro_abr::{Algorithm, CatchUp};
 use suiro_endpoint::{Failure, Pulse, Stop};
-use suiro_http::origin::{self, ChunkSpec, OriginJob};
+use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
 use suiro_scenario::{
-    Conference, Download, HlsRungs, Job, Mode, MoqPublisher, MoqRelay, MoqViewer,
-    MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol, RtpReceiver, RtpSender,
-    Spray, UncompressedController, UncompressedNode, UncompressedReceiver, UncompressedRegistry,
-    UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
+    Conference, Download, HlsRungs, HttpVersion, Job, Mode, MoqPublisher, MoqRelay, MoqViewer,
+    MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol, QuicCongestion,
+    RtpReceiver, RtpSender, Spray, UncompressedController, UncompressedNode, UncompressedReceiver,
+    UncompressedRegistry, UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
 
@@ -31,13 +31,16 @@ use crate::{Outcome, Usage, media};
 /// share an address.
 const PER_ADDRESS: usize = 64;
 
+/// Where `serve` leaves its certificate and `play` looks for it.
+const CERTIFICATE: &str = "certificate.suiro.der";
+
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The media: `bbb`, `synthetic`, a video file, or the folder of a prepared package.
     #[arg(default_value = "bbb")]
     media: String,
-    /// TCP port to listen at.
+    /// Port to listen at: of UDP with --http 3, of TCP otherwise.
     #[arg(long, value_name = "N", default_value_t = 8080, value_parser = within(suiro_scenario::PORT))]
     port: u16,
     /// Address to listen at. Other machines reach 0.0.0.0 or :: (every address of this host): there
@@ -62,6 +65,15 @@ pub struct ServeArgs {
     /// TCP congestion control of the connections [default: the kernel's].
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
+    /// Version of HTTP: 1.1, 2 or 3. With 2 and 3, URLs begin with `https`, and a certificate is made for this run.
+    #[arg(long, value_name = "VERSION", default_value = "1.1", value_parser = word::<HttpVersion>, conflicts_with = "whep")]
+    http: HttpVersion,
+    /// With --http 2 or 3: where the certificate is written, in DER. Players take it with `play --certificate`.
+    #[arg(long, value_name = "FILE", default_value = CERTIFICATE)]
+    certificate: PathBuf,
+    /// With --http 3: congestion control of QUIC: new-reno, cubic, bbr or copa.
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = word::<QuicCongestion>)]
+    quic: QuicCongestion,
     /// Serve the source as a live camera over WebRTC instead, at http://HOST:PORT/whep.
     #[arg(long, conflicts_with_all = ["live", "window", "duration", "tcp"])]
     whep: bool,
@@ -79,13 +91,13 @@ pub struct ServeArgs {
 /// Arguments of `play`.
 #[derive(Debug, Args)]
 pub struct PlayArgs {
-    /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8); or a WHEP resource, whose path ends
+    /// The manifest: http://HOST[:PORT]/PATH (or https) of an MPD (.mpd) or a playlist (.m3u8); or a WHEP resource, whose path ends
     /// with `whep`.
     url: String,
     /// The program that plays: suiro, vlc, gstreamer, dashjs or hlsjs.
     #[arg(long, value_name = "NAME", default_value = "suiro", value_parser = word::<Program>)]
     player: Program,
-    /// How rungs are chosen by suiro's player: throughput, bola, dynamic or mpc.
+    /// How rungs are chosen by suiro's player: throughput, bola, dynamic, mpc, l2a or lolp.
     #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = word::<Algorithm>)]
     abr: Algorithm,
     /// Limit on the media buffered ahead of the playhead.
@@ -101,6 +113,12 @@ pub struct PlayArgs {
     /// Stop after this long [default: at the end, or on Ctrl-C].
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
+    /// Version of HTTP for a URL that begins with `https`: 2 or 3.
+    #[arg(long, value_name = "VERSION", default_value = "2", value_parser = word::<HttpVersion>)]
+    http: HttpVersion,
+    /// The only certificate that is trusted, in DER, for a URL that begins with `https`.
+    #[arg(long, value_name = "FILE", default_value = CERTIFICATE)]
+    certificate: PathBuf,
     /// WHEP: the bearer token that the server requires. Other users of this machine see it in the list of processes.
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
@@ -182,6 +200,12 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         mode: if args.live { Mode::Live } else { Mode::Vod },
         listen: SocketAddr::new(args.bind, args.port),
         congestion: args.tcp.clone(),
+        secure: args.http.is_secure().then(|| Secure {
+            http: args.http,
+            names: vec![host_name(args.bind).trim_matches(['[', ']']).to_owned()],
+            certificate: args.certificate.clone(),
+            congestion: args.quic,
+        }),
         window: args.window,
         length: args.duration,
         hls_rungs: HlsRungs::All,
@@ -192,9 +216,10 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     };
     let host = host_name(args.bind);
     let port = args.port;
+    let scheme = if args.http.is_secure() { "https" } else { "http" };
     let tell = move |_| {
-        say!("DASH  http://{host}:{port}{}", origin::MPD_PATH);
-        say!("HLS   http://{host}:{port}{}", origin::MULTIVARIANT_PATH);
+        say!("DASH  {scheme}://{host}:{port}{}", origin::MPD_PATH);
+        say!("HLS   {scheme}://{host}:{port}{}", origin::MULTIVARIANT_PATH);
         say!("press Ctrl-C to stop");
     };
     let pulse = Pulse::new(Clock::from_now());
@@ -216,7 +241,9 @@ pub fn host_name(bind: IpAddr) -> String {
 
 /// `suiro play URL`.
 pub fn play(args: &PlayArgs) -> Result<Outcome> {
-    let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    let secure = args.url.trim_start().to_ascii_lowercase().starts_with("https:");
+    let url = if secure { Url::parse_secure(&args.url) } else { Url::parse(&args.url) };
+    let url = url.map_err(|e| Usage(format!("{}: {e}", args.url)))?;
     // A query may hold anything.
     let path = args.url.split(['?', '#']).next().unwrap_or_default();
     let protocol = match () {
@@ -236,6 +263,10 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
     if args.save {
         make_room(&args.out, args.replace)?;
     }
+    if secure && (args.player != Program::Suiro || args.http == HttpVersion::Http1) {
+        let what = "over TLS only suiro's own player plays, over HTTP/2 or HTTP/3";
+        bail!(Usage(format!("{}: {what}", args.url)));
+    }
     if args.player != Program::Suiro {
         return play_by_another(args, url, protocol);
     }
@@ -244,11 +275,14 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         url,
         server: None,
         protocol,
+        http: if secure { args.http } else { HttpVersion::Http1 },
+        certificate: args.certificate.clone(),
         algorithm: args.abr,
         buffer: args.buffer,
         download: args.download,
         receive_buffer: None,
         target_latency: args.target_latency,
+        catch_up: CatchUp::Steps,
         abandon: true,
         save: args.save,
         dir: args.out.clone(),

@@ -45,7 +45,7 @@ const LIVE: Schedule = Schedule::Live { zero_unix_ns: ZERO, window: Duration::fr
 
 #[test]
 fn a_live_mpd() {
-    let text = mpd::write(&catalogue(LIVE, Container::Fmp4), NOW, Some("origin")).unwrap();
+    let text = mpd::write(&catalogue(LIVE, Container::Fmp4), NOW, Some("http://origin")).unwrap();
     assert_eq!(
         text,
         r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -100,7 +100,7 @@ fn our_parser_reads_what_was_written() {
     for schedule in schedules {
         let catalogue = catalogue(schedule, Container::Fmp4);
         let url = Url::parse("http://origin/manifest.mpd").unwrap();
-        let text = mpd::write(&catalogue, NOW, Some("origin")).unwrap();
+        let text = mpd::write(&catalogue, NOW, Some("http://origin")).unwrap();
         let read = presentation::from_mpd(text.as_bytes(), &url).unwrap();
         assert_eq!(read.live.is_some(), matches!(schedule, Schedule::Live { .. }));
         for (track, entry) in read.tracks.iter().zip(&catalogue.tracks) {

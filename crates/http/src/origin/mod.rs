@@ -1,4 +1,4 @@
-//! The origin: a media package as DASH and HLS over HTTP/1.1.
+//! The origin: a media package as DASH and HLS over HTTP.
 //!
 //! | path | what |
 //! |---|---|
@@ -37,6 +37,7 @@ mod parts;
 mod parts_tests;
 pub mod range;
 mod rungs;
+mod secure;
 mod serve;
 pub mod timeline;
 
@@ -58,6 +59,8 @@ use crate::flows::{Accepting, Records};
 use crate::net::ListenError;
 use access::AccessLog;
 use catalogue::Catalogue;
+use secure::Door;
+pub use secure::Secure;
 pub use serve::Counts;
 use serve::Service;
 use suiro_serving as serving;
@@ -93,6 +96,12 @@ pub enum OriginError {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// There is no socket for QUIC.
+    #[error(transparent)]
+    Quic(#[from] suiro_quic::net::NetError),
+    /// There is no certificate.
+    #[error(transparent)]
+    Certificate(#[from] suiro_quic::tls::TlsError),
     /// The package cannot be read.
     #[error(transparent)]
     Media(#[from] suiro_media::MediaError),
@@ -129,6 +138,8 @@ pub struct OriginJob {
     pub listen: SocketAddr,
     /// TCP congestion control of its connections; `None`: the kernel's default.
     pub congestion: Option<String>,
+    /// TLS, and what is spoken in it; `None`: HTTP/1.1 in clear text.
+    pub secure: Option<Secure>,
     /// The folder of the media package.
     pub package: PathBuf,
     /// Whether segments appear as time passes.
@@ -157,6 +168,12 @@ impl OriginJob {
         Some(Self {
             listen: crate::net::any_address(origin.port),
             congestion: origin.tcp.clone(),
+            secure: origin.http.is_secure().then(|| Secure {
+                http: origin.http,
+                names: vec![job.endpoint.host.clone(), "localhost".to_owned()],
+                certificate: suiro_quic::tls::file(&job.dir, &job.endpoint.name),
+                congestion: origin.quic,
+            }),
             package: job.media.clone()?,
             mode: origin.mode,
             window: origin.window,
@@ -217,8 +234,7 @@ pub async fn run(
     if let Some(top) = job.top {
         catalogue.leave_out_above(top);
     }
-    let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
-    let address = listener.local_addr().unwrap_or(job.listen);
+    let (door, address) = Door::open(job, clock)?;
     let (mut log, mut flows) = (None, None);
     if let Some(records) = &job.records {
         log = Some(AccessLog::create(&records.dir, &records.endpoint)?);
@@ -229,7 +245,7 @@ pub async fn run(
     let service = Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log);
     ready(address);
     let per_address = job.per_address.unwrap_or(serving::CONNECTIONS_MAX);
-    Ok(serve_with(listener, per_address, flows, service, stop).await?)
+    Ok(serve_with(door, per_address, flows, service, stop).await?)
 }
 
 /// Serves at `listener` until `stop` is ready.
@@ -241,26 +257,20 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Counts {
     let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None);
-    let counts = serve_with(listener, serving::CONNECTIONS_MAX, None, service, stop).await;
+    let door = Door::Plain(listener);
+    let counts = serve_with(door, serving::CONNECTIONS_MAX, None, service, stop).await;
     counts.expect("without a record there is none to fail")
 }
 
 async fn serve_with(
-    listener: TcpListener,
+    door: Door,
     per_address: usize,
     flows: Option<Accepting>,
     service: Service,
     stop: impl Future<Output = ()>,
 ) -> Result<Counts, RecordError> {
     let service = Arc::new(service);
-    let shared = service.clone();
-    let respond = move |peer, request| {
-        let service = shared.clone();
-        async move { service.respond(peer, request).await }
-    };
-    let written =
-        serving::run(listener, serving::Limits::per_address(per_address), flows, respond, stop)
-            .await;
+    let written = door.serve(per_address, flows, &service, stop).await;
     let counts = service.counts();
     let service = Arc::into_inner(service).expect("every connection has ended");
     service.close()?;

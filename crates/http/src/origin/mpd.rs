@@ -22,18 +22,19 @@ const PERIOD_SETS_MAX: usize = 8;
 /// How often players of a stream in chunks fetch the MPD again; nothing in it changes.
 const UPDATE_IN_CHUNKS: Duration = Duration::from_secs(60);
 
-/// The MPD at a moment of the wall clock; `None` if a track has no DASH form. `host` is what
-/// clients call this origin, for the address of its clock.
-pub(crate) fn write(catalogue: &Catalogue, unix_ns: u64, host: Option<&str>) -> Option<String> {
+/// The MPD at a moment of the wall clock; `None` if a track has no DASH form. `origin` is what
+/// clients call this origin, scheme and host, for the address of its clock.
+pub(crate) fn write(catalogue: &Catalogue, unix_ns: u64, origin: Option<&str>) -> Option<String> {
     let container = catalogue.container(Protocol::Dash)?;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let infallible = "writing to a string does not fail";
     root(&mut out, catalogue, unix_ns).expect(infallible);
     service(&mut out, catalogue).expect(infallible);
     // §5.8.4.11: the clock of availability times.
-    let clock = host.filter(|_| matches!(catalogue.schedule, Schedule::Live { .. })).map(|host| {
+    let live = matches!(catalogue.schedule, Schedule::Live { .. });
+    let clock = origin.filter(|_| live).map(|origin| {
         let scheme = "urn:mpeg:dash:utc:http-xsdate:2014";
-        let value = escape(&format!("http://{host}{TIME_PATH}"));
+        let value = escape(&format!("{origin}{TIME_PATH}"));
         format!("<UTCTiming schemeIdUri=\"{scheme}\" value=\"{value}\"/>")
     });
     let writer = Writer { schedule: &catalogue.schedule, unix_ns, clock: clock.as_deref() };

@@ -66,7 +66,7 @@ fn live(catalogue: &Catalogue, track: usize, at_ms: u64) -> LiveRung<'_> {
 
 #[test]
 fn an_mpd_in_chunks() {
-    let text = mpd::write(&catalogue(500), ZERO + 21_000_000_000, Some("origin")).unwrap();
+    let text = mpd::write(&catalogue(500), ZERO + 21_000_000_000, Some("http://origin")).unwrap();
     assert_eq!(
         text,
         r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -278,7 +278,7 @@ fn requests_are_held_until_their_part_is_there() {
 fn our_parsers_read_what_was_written() {
     let catalogue = catalogue(500);
     let url = Url::parse("http://origin/manifest.mpd").unwrap();
-    let text = mpd::write(&catalogue, ZERO + 21_100_000_000, Some("origin")).unwrap();
+    let text = mpd::write(&catalogue, ZERO + 21_100_000_000, Some("http://origin")).unwrap();
     let read = presentation::from_mpd(text.as_bytes(), &url).unwrap();
     let live = read.live.unwrap();
     assert_eq!(live.service.latency, Some(Duration::from_millis(1500)));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::RecordError;
@@ -156,10 +156,10 @@ impl Service {
     }
 
     async fn content(&self, head: &Parts) -> Result<Content, Refusal> {
-        let (path, headers) = (head.uri.path(), &head.headers);
+        let path = head.uri.path();
         let unix_ns = self.clock.unix_ns(self.clock.now());
         match path {
-            MPD_PATH => self.manifest(headers, unix_ns),
+            MPD_PATH => self.manifest(head, unix_ns),
             MULTIVARIANT_PATH => {
                 Ok(self.playlist(hls::multivariant(&self.catalogue), caching::SHORT))
             }
@@ -176,9 +176,13 @@ impl Service {
         }
     }
 
-    fn manifest(&self, headers: &HeaderMap, unix_ns: u64) -> Result<Content, Refusal> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let text = mpd::write(&self.catalogue, unix_ns, host).ok_or(Refusal(
+    fn manifest(&self, head: &Parts, unix_ns: u64) -> Result<Content, Refusal> {
+        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        // HTTP/2 and HTTP/3 have it in the URI (RFC 9113 §8.3.1).
+        let host = head.uri.authority().map(|authority| authority.as_str()).or(host);
+        let scheme = head.uri.scheme_str().unwrap_or("http");
+        let host = host.map(|host| format!("{scheme}://{host}"));
+        let text = mpd::write(&self.catalogue, unix_ns, host.as_deref()).ok_or(Refusal(
             StatusCode::NOT_FOUND,
             "this package is MPEG-TS only, which DASH does not carry: play /master.m3u8",
         ))?;

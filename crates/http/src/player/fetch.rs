@@ -1,44 +1,33 @@
-//! HTTP/1.1 as a player speaks it: one persistent connection per lane, with bounds on everything.
+//! HTTP as a player speaks it, with bounds on everything. What connections it has is the business of `wire`.
 
 use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Empty};
-use hyper::body::{Body, Incoming};
-use hyper::client::conn::http1::SendRequest;
-use hyper::header::{HOST, LOCATION, RANGE, USER_AGENT};
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use suiro_record::Text;
-use suiro_record::words::Carries;
-use suiro_scenario::Download;
+use hyper::header::LOCATION;
+use hyper::{Response, StatusCode};
 use suiro_units::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::chunked::{Chunk, Splitter};
 use super::request::{Fetch, Fetched, Head, Progress};
+use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
-use crate::flows::{Flows, OWN_AGENT};
-use crate::net::{self, ConnectError};
+use crate::http3::client::Http3Error;
 use crate::url::{Url, UrlError};
 
 /// How long a connection may take to be made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for the response, and then for each further piece of it: hls.js's
 /// `maxTimeToFirstByteMs`.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a whole response may take: hls.js's `maxLoadTimeMs` for segments.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest body of an error that is read.
+const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Redirects that are followed for one request.
 const REDIRECTS: u32 = 5;
-/// Buffer of a connection for what is received, in bytes: room for many segments of TCP at once,
-/// small enough that a thousand players fit in memory.
-const READ_BUFFER_BYTES: usize = 256 << 10;
-/// The same where the body is read only as the buffer has room for it.
-const READ_BLOCK_BYTES: usize = 32 << 10;
-
 /// Why a request brought nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
@@ -52,6 +41,12 @@ pub(crate) enum FetchError {
     TotalTimeout,
     #[error("http: {}", crate::net::causes(.0))]
     Http(hyper::Error),
+    #[error(transparent)]
+    Http3(#[from] Http3Error),
+    #[error(transparent)]
+    Certificate(#[from] suiro_quic::tls::TlsError),
+    #[error("the server does not speak HTTP/2")]
+    NoHttp2,
     #[error("status {0}")]
     Status(u16),
     #[error("the body is larger than {0} bytes")]
@@ -74,33 +69,6 @@ impl From<hyper::Error> for FetchError {
     fn from(cause: hyper::Error) -> Self {
         Self::Http(cause)
     }
-}
-
-type Connection = SendRequest<Empty<Bytes>>;
-
-/// How connections are made and read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Transport {
-    pub download: Download,
-    /// The kernel's buffer for what is received; `None`: as the kernel sees fit.
-    pub receive_buffer: Option<suiro_units::Bytes>,
-}
-
-impl Transport {
-    const fn read_buffer(self) -> usize {
-        match self.download {
-            Download::Segment => READ_BUFFER_BYTES,
-            Download::Stream => READ_BLOCK_BYTES,
-        }
-    }
-}
-
-/// Where connections are recorded.
-#[derive(Clone)]
-pub(crate) struct Recorded {
-    pub flows: Flows,
-    /// The name of the endpoint that serves the media, if it is one.
-    pub server: Option<Text>,
 }
 
 /// A client with at most one open connection.
@@ -149,7 +117,7 @@ impl Client {
         let body = whole.unwrap_or(Err(FetchError::TotalTimeout));
         // After an error status the connection is in order; after anything else it may not be.
         if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
-            self.open = None;
+            self.give_up().await;
         }
         let Progress { first_byte, held, handshake, status, bytes, .. } = *self.progress.borrow();
         let body = body.map_err(|error| error.to_string());
@@ -190,69 +158,52 @@ impl Client {
         fetch: &Fetch,
         url: &Url,
     ) -> Result<Response<Incoming>, FetchError> {
-        let authority = url.authority();
-        let mut reused =
-            self.open.as_ref().is_some_and(|(at, c)| *at == authority && !c.is_closed());
         loop {
-            if !reused {
-                let began = self.clock.now();
-                self.open = Some((authority.clone(), self.connect(url).await?));
-                let took = self.clock.now().saturating_since(began);
-                self.progress.send_modify(|progress| progress.handshake += took);
-            }
+            let reused = self.connect(url).await?;
             let Some((_, connection)) = self.open.as_mut() else {
                 unreachable!("a connection was opened or is open")
             };
-            let sent = async {
-                connection.ready().await?;
-                connection.send_request(request(fetch, url)).await
-            };
+            let sent = connection.send(url, fetch.resource.range);
             match timeout(PROGRESS_TIMEOUT.into(), sent).await {
                 Ok(Ok(response)) => return Ok(response),
-                Ok(Err(_)) if reused => reused = false,
-                Ok(Err(error)) => return Err(error.into()),
+                Ok(Err(_)) if reused => self.give_up().await,
+                Ok(Err(error)) => return Err(error),
                 Err(_) => return Err(FetchError::ProgressTimeout),
             }
         }
     }
 
-    async fn connect(&self, url: &Url) -> Result<Connection, FetchError> {
-        let connecting = net::connect_from(&self.home, url, self.transport.receive_buffer);
-        let stream = timeout(CONNECT_TIMEOUT.into(), connecting)
-            .await
-            .map_err(|_| FetchError::ConnectTimeout)?
-            .map_err(|error| match error {
-                ConnectError::Io(error) => FetchError::Connect(error),
-                ConnectError::Near(error) => FetchError::Near(error),
-            })?;
-        let flow = self.flows.as_ref().and_then(|recorded| {
-            let home = url.authority() == self.home.authority();
-            let peer = recorded.server.clone().filter(|_| home);
-            recorded.flows.connected(&stream, Carries::HttpMedia, peer)
-        });
-        let (sender, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(self.transport.read_buffer())
-            .handshake(TokioIo::new(stream))
-            .await?;
-        // It ends when the sender is dropped; its error reaches us through the request.
-        tokio::spawn(async move {
-            drop(connection.await);
-            drop(flow);
-        });
-        Ok(sender)
+    /// Opens a connection to the server of `url` unless one is open; says whether one was.
+    async fn connect(&mut self, url: &Url) -> Result<bool, FetchError> {
+        let authority = url.authority();
+        if self.open.as_ref().is_some_and(|(at, c)| *at == authority && !c.is_closed()) {
+            return Ok(true);
+        }
+        let began = self.clock.now();
+        let home = (&*self.home, self.flows.as_ref());
+        let (connection, reused) = self.transport.connect(url, home).await?;
+        self.open = Some((authority, connection));
+        let took = self.clock.now().saturating_since(began);
+        self.progress.send_modify(|progress| progress.handshake += took);
+        Ok(reused)
+    }
+
+    /// Lets go of the connection, also for others who share it: it may not be in order.
+    async fn give_up(&mut self) {
+        self.open = None;
+        self.transport.forget().await;
     }
 
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
         let mut kept = BytesMut::new();
-        let length = body.size_hint().exact();
+        let length = body.length();
         let mut splitter = fetch.chunks.clone().map(Splitter::new);
         let mut total = 0u64;
         self.progress.send_modify(|progress| progress.length = length);
         loop {
             self.hold(fetch, total, length).await;
-            let frame = timeout(PROGRESS_TIMEOUT.into(), body.frame()).await;
-            let Some(frame) = frame.map_err(|_| FetchError::ProgressTimeout)? else { break };
-            let Ok(data) = frame?.into_data() else { continue };
+            let data = timeout(PROGRESS_TIMEOUT.into(), body.data()).await;
+            let Some(data) = data.map_err(|_| FetchError::ProgressTimeout)?? else { break };
             total += data.len() as u64;
             self.progress.send_modify(|progress| {
                 if progress.bytes == 0 && total > 0 {
@@ -294,18 +245,19 @@ impl Client {
 
     /// Reads the short body of an error, so that the connection can go on; gives up on a long one.
     async fn drain(&mut self, response: Response<Incoming>) {
-        let limited = http_body_util::Limited::new(response.into_body(), 64 << 10).collect();
-        if !matches!(timeout(PROGRESS_TIMEOUT.into(), limited).await, Ok(Ok(_))) {
+        let mut body = response.into_body();
+        let reading = async {
+            let mut total = 0;
+            while let Ok(Some(data)) = body.data().await {
+                total += data.len();
+                if total > ERROR_BYTES_MAX {
+                    return false;
+                }
+            }
+            true
+        };
+        if !matches!(timeout(PROGRESS_TIMEOUT.into(), reading).await, Ok(true)) {
             self.open = None;
         }
     }
-}
-
-fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
-    let mut request =
-        Request::get(url.target()).header(HOST, url.authority()).header(USER_AGENT, OWN_AGENT);
-    if let Some((first, last)) = fetch.resource.range {
-        request = request.header(RANGE, format!("bytes={first}-{last}"));
-    }
-    request.body(Empty::new()).expect("a URL was checked when it was parsed")
 }

@@ -16,28 +16,30 @@ mod save;
 pub mod session;
 mod track;
 mod watch;
+mod wire;
 
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use suiro_abr::Algorithm;
 use suiro_abr::playout::Totals;
+use suiro_abr::{Algorithm, CatchUp};
 use suiro_endpoint::{Context, Failure, Pulse};
-use suiro_scenario::{Download, EndpointSpec, Job, Protocol};
+use suiro_scenario::{Download, EndpointSpec, HttpVersion, Job, Protocol};
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::Clock;
 use crate::flows::Flows;
 use crate::url::Url;
 use chunked::Chunk;
-use fetch::{Client, Recorded, Transport};
+use fetch::Client;
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch as channel;
 use watch::Abandoned;
+use wire::{Recorded, Transport};
 
 /// The shortest wait: whatever a manifest says, the player never spins.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
@@ -53,6 +55,10 @@ pub struct PlayerJob {
     pub server: Option<String>,
     /// What the manifest is.
     pub protocol: Protocol,
+    /// The version of HTTP; the URL is `https` for 2 and 3.
+    pub http: HttpVersion,
+    /// The file with the only certificate that is trusted, for HTTP/2 and HTTP/3.
+    pub certificate: PathBuf,
     /// How rungs are chosen.
     pub algorithm: Algorithm,
     /// The most media to hold ahead of the playhead.
@@ -64,6 +70,8 @@ pub struct PlayerJob {
     /// Live only: how far behind the live edge to play. `None`: as the manifest suggests, else
     /// three segments (RFC 8216 §6.3.3).
     pub target_latency: Option<Duration>,
+    /// Live only: how the speed is chosen that keeps it there.
+    pub catch_up: CatchUp,
     /// Whether a segment that comes too slowly is given up for one of a lower rung.
     pub abandon: bool,
     /// Whether what was fetched is also saved as `played.NAME.*`.
@@ -89,14 +97,20 @@ impl PlayerJob {
         };
         Some(Self {
             name: job.endpoint.name.clone(),
-            url: Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            url: match peer.http.is_secure() {
+                true => Url::parse_secure(&format!("https://{}:{port}{path}", peer.host)).ok()?,
+                false => Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            },
             server: Some(player.origin.clone()),
             protocol: player.protocol(),
+            http: peer.http,
+            certificate: suiro_quic::tls::file(&job.dir, &player.origin),
             algorithm: player.abr,
             buffer: player.buffer,
             download: player.download,
             receive_buffer: player.receive_buffer,
             target_latency: player.target_latency,
+            catch_up: player.catch_up,
             abandon: player.abandon,
             save: player.save,
             dir: job.dir.clone(),
@@ -196,7 +210,7 @@ type Running = Pin<Box<dyn Future<Output = (Fetch, Fetched, Client)> + Send>>;
 
 /// A connection, idle or at work.
 enum Line {
-    Idle(Client),
+    Idle(Box<Client>),
     Busy(Running, Under),
 }
 
@@ -240,18 +254,20 @@ impl Player {
             buffer: job.buffer,
             download: job.download,
             target_latency: job.target_latency,
+            catch_up: job.catch_up,
             epoch_unix_ns: clock.epoch_unix_ns(),
             abandon: job.abandon,
             keep_bodies: job.save,
         };
-        let transport = Transport { download: job.download, receive_buffer: job.receive_buffer };
+        let transport =
+            Transport::new(job.download, job.receive_buffer, job.http, &job.certificate);
         let head = channel::Sender::new(Head::default());
         let home = Arc::new(job.url.clone());
         let server = job.server.as_deref().map(Into::into);
         let flows = Recorded { flows: Flows::create(&job.dir, &job.name, clock)?, server };
         let client = || {
             let (home, flows) = (home.clone(), Some(flows.clone()));
-            Client::new(clock, transport, home, flows, head.subscribe())
+            Box::new(Client::new(clock, transport.clone(), home, flows, head.subscribe()))
         };
         let lines = (0..session::LANES).map(|_| Line::Idle(client())).collect();
         Ok(Self {
@@ -298,7 +314,7 @@ impl Player {
                     let (fetch, fetched, client) = *done;
                     let now = self.now();
                     self.tell_progress(now);
-                    self.lines[lane] = Line::Idle(client);
+                    self.lines[lane] = Line::Idle(Box::new(client));
                     self.recorder.request(&fetch, &fetched)?;
                     if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
                         self.recorder.save(piece)?;
@@ -314,7 +330,7 @@ impl Player {
         self.pulse.now(|absence| self.session.on_absence(absence))
     }
 
-    /// Cancels what the session gives up. What is still to come of a response cannot be refused but
+    /// Cancels what the session gives up. Over HTTP/1.1, what is still to come of a response cannot be refused but
     /// by closing its connection (RFC 9112 §9.3: one that goes on must be read to the end). To read
     /// it to the end would take the very time that giving up is to save; the price of closing is a
     /// round trip for the next connection, and its slow start.
@@ -337,20 +353,20 @@ impl Player {
         let under = Under { number: fetch.number, progress, chunks };
         let running = Box::pin(async move {
             let fetched = client.fetch(&fetch).await;
-            (fetch, fetched, client)
+            (fetch, fetched, *client)
         });
         self.lines[lane] = Line::Busy(running, under);
     }
 
     /// A line without a connection.
     fn idle(&self) -> Line {
-        Line::Idle(Client::new(
+        Line::Idle(Box::new(Client::new(
             self.clock,
-            self.transport,
+            self.transport.clone(),
             self.home.clone(),
             Some(self.flows.clone()),
             self.head.subscribe(),
-        ))
+        )))
     }
 
     /// Tells the session how far the requests under way have come.

@@ -2,6 +2,7 @@
 
 use suiro_units::{Duration, Time};
 
+use super::request::What;
 use super::retry;
 use crate::presentation::{ListedPart, Parts, Resource, Segment};
 use crate::url::Url;
@@ -75,6 +76,12 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// How much of the segment that was asked for has come in whole chunks.
+    pub fn of(&self, what: &What) -> Duration {
+        let What::Segment { segment, .. } = what else { return Duration::ZERO };
+        self.end.map_or(Duration::ZERO, |end| end.saturating_sub(segment.start))
+    }
+
     /// A chunk of that length came; the first begins at `start`, unless the segment does.
     pub fn add(
         &mut self,

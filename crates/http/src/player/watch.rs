@@ -1,6 +1,6 @@
 //! Watching a segment of video while it comes, to give it up in time ([`suiro_abr::abandon`]).
 
-use suiro_abr::abandon::{self, Download};
+use suiro_abr::abandon::{self, Download, LiveDownload};
 use suiro_abr::{Controller, Sample};
 use suiro_units::{Bytes, Duration, Time};
 
@@ -47,14 +47,14 @@ impl Watch {
         self.due
     }
 
-    /// Looks at a request of video, if it is time. Says which rung to fetch instead, and why, if it
+    /// Looks at a request of video, if it is time; `media` is what has come of it in chunks. Says which rung to fetch instead, and why, if it
     /// is to be given up.
     pub(crate) fn look(
         &mut self,
         now: Time,
         request: &Underway,
         controller: &mut Controller,
-        buffer: Duration,
+        (buffer, media): (Duration, Duration),
     ) -> Option<(usize, String)> {
         if self.due? > now {
             return None;
@@ -65,24 +65,33 @@ impl Watch {
         let bytes = progress.bytes;
         self.samples += u32::from(bytes > self.bytes);
         self.bytes = bytes;
-        // For a body of unknown length, the remaining time is unknown.
-        let (whole, first_byte) = progress.length.zip(progress.first_byte)?;
+        let first_byte = progress.first_byte?;
         if self.given_up == Some(segment.start) {
             return None;
         }
-        let download = Download {
-            rate: *rate,
-            segment: segment.duration,
-            // Time in which it was not read says nothing about the network.
-            running: now.saturating_since(first_byte).saturating_sub(progress.held),
-            samples: self.samples,
-            came: Bytes::new(bytes),
-            whole: Bytes::new(whole),
+        // Time in which it was not read says nothing about the network.
+        let running = now.saturating_since(first_byte).saturating_sub(progress.held);
+        let (came, samples, ladder) = (Bytes::new(bytes), self.samples, controller.ladder());
+        let (rate, segment_length) = (*rate, segment.duration);
+        let verdict = match progress.length.map(Bytes::new) {
+            Some(whole) => {
+                let download =
+                    Download { rate, segment: segment_length, running, samples, came, whole };
+                abandon::judge(ladder, &download, buffer)?
+            }
+            // Sent while it is captured. The remaining time of any other body of unknown length is unknown.
+            None if request.fetch.chunks.is_some() => {
+                let segment = segment_length;
+                let download = LiveDownload { rate, segment, running, samples, came, media };
+                abandon::judge_live(ladder, &download, buffer)?
+            }
+            None => return None,
         };
-        let verdict = abandon::judge(controller.ladder(), &download, buffer)?;
         self.give_up(segment);
-        let requested = progress.requested.unwrap_or(first_byte);
-        let sample = Sample { bytes: download.came, requested, done: now };
+        // While it is captured, it is waited for before it can come.
+        let requested = progress.requested.filter(|_| progress.length.is_some());
+        let requested = requested.unwrap_or(first_byte);
+        let sample = Sample { bytes: came, requested, done: now };
         controller.on_abandon(&sample, verdict.rung, buffer);
         let instead = controller.ladder().rungs()[verdict.rung];
         let seconds = |span: Duration| span.as_secs_f64();

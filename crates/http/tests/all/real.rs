@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration as StdDuration;
 use suiro_record::Reader;
-use suiro_record::tables::FrameRow;
-use suiro_record::words::{RequestKind, Track};
+use suiro_record::tables::{AccessRow, FlowRow, FrameRow, QuicRow};
+use suiro_record::words::{RequestKind, Track, Transport};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -15,11 +15,12 @@ use hyper::Request;
 use hyper_util::rt::TokioIo;
 
 use crate::common::{job, play, requests, states};
-use suiro_http::Clock;
-use suiro_http::origin::{self, ChunkSpec, OriginJob};
+use suiro_http::flows::Records;
+use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
+use suiro_http::{Clock, Url};
 use suiro_media::spec::{Format, Rung, Source};
 use suiro_media::{Ffmpeg, MediaSpec, Package};
-use suiro_scenario::{HlsRungs, Mode, Protocol};
+use suiro_scenario::{HlsRungs, HttpVersion, Mode, Protocol, QuicCongestion};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -53,6 +54,24 @@ fn package(format: Format, segment: Duration) -> Package {
     suiro_media::prepare(&spec, &cache, &mut |_, _| {}).expect("ffmpeg makes the package")
 }
 
+/// An origin on loopback; on demand with this many seconds.
+fn origin_job(package: &Package, mode: Mode, seconds: u64, chunks: Option<ChunkSpec>) -> OriginJob {
+    OriginJob {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        congestion: None,
+        secure: None,
+        package: package.folder.clone(),
+        mode,
+        window: Duration::from_secs(8),
+        length: Duration::from_secs(seconds),
+        hls_rungs: HlsRungs::All,
+        top: None,
+        chunks,
+        per_address: None,
+        records: None,
+    }
+}
+
 /// An origin of a package.
 struct Served {
     address: SocketAddr,
@@ -72,19 +91,10 @@ impl Served {
         clock: Clock,
         chunks: Option<ChunkSpec>,
     ) -> Self {
-        let job = OriginJob {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            congestion: None,
-            package: package.folder.clone(),
-            mode,
-            window: Duration::from_secs(8),
-            length: Duration::from_secs(seconds),
-            hls_rungs: HlsRungs::All,
-            top: None,
-            chunks,
-            per_address: None,
-            records: None,
-        };
+        Self::start_job(origin_job(package, mode, seconds, chunks), clock).await
+    }
+
+    async fn start_job(job: OriginJob, clock: Clock) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (told, ready) = oneshot::channel();
         let task = tokio::spawn(async move {
@@ -289,14 +299,35 @@ async fn another_client_plays_it_live_in_chunks() {
 }
 
 /// Our own player follows a segment in progress, or its parts, and keeps its target.
-async fn is_played_near_the_edge(protocol: Protocol, target_ms: u64) {
+async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_ms: u64) {
     let Some(_) = ffmpeg() else { return };
     let clock = Clock::from_now();
     let package = package(Format::Fmp4, Duration::from_secs(1));
     let spec = ChunkSpec::new(Duration::from_millis(100), Some(Duration::from_millis(200)));
-    let served = Served::start_with(&package, Mode::Live, 0, clock, Some(spec)).await;
     let dir = tempfile::tempdir().unwrap();
+    let certificate = dir.path().join("certificate.der");
+    let secure = http.is_secure().then(|| Secure {
+        http,
+        names: vec!["localhost".to_owned()],
+        certificate: certificate.clone(),
+        congestion: QuicCongestion::Cubic,
+    });
+    let folder = dir.path().join("origin");
+    std::fs::create_dir(&folder).unwrap();
+    let records = Records { endpoint: "origin".into(), dir: folder.clone(), clients: Vec::new() };
+    // On every address, because `localhost` may be either.
+    let listen = suiro_http::net::any_address(0);
+    let (chunks, records) = (Some(spec), Some(records));
+    let served =
+        OriginJob { listen, secure, records, ..origin_job(&package, Mode::Live, 0, chunks) };
+    let served = Served::start_job(served, clock).await;
     let mut job = job(served.address, protocol, dir.path());
+    let (port, path) = (served.address.port(), job.url.target());
+    job.url = match http.is_secure() {
+        true => Url::parse_secure(&format!("https://localhost:{port}{path}")).unwrap(),
+        false => Url::parse(&format!("http://localhost:{port}{path}")).unwrap(),
+    };
+    (job.http, job.certificate) = (http, certificate);
     job.target_latency = Some(Duration::from_millis(target_ms));
     let summary = play(&job, clock, StdDuration::from_secs(5)).await.unwrap();
     assert_eq!(summary.failure, None);
@@ -320,14 +351,57 @@ async fn is_played_near_the_edge(protocol: Protocol, target_ms: u64) {
     assert!(ages.len() > 30 && late * 10 <= ages.len(), "{ages:?}");
     drop(served.stop);
     served.task.await.expect("no panic").expect("it served");
+    check_connections(http, dir.path(), &folder);
+}
+
+/// Over HTTP/2 and HTTP/3, manifest, playlists and segments share one connection, and QUIC has its samples.
+fn check_connections(http: HttpVersion, player: &Path, origin: &Path) {
+    let flows: Vec<FlowRow> = Reader::read_all(player).unwrap();
+    let transport = match http {
+        HttpVersion::Http3 => Transport::Udp,
+        HttpVersion::Http1 | HttpVersion::Http2 => Transport::Tcp,
+    };
+    assert!(flows.iter().all(|flow| flow.protocol == transport), "{flows:?}");
+    assert_eq!(flows.len() == 1, http.is_secure(), "{flows:?}");
+    let requests = requests(player);
+    let access: Vec<AccessRow> = Reader::read_all(origin).unwrap();
+    assert!(requests.len().abs_diff(access.len()) <= 4, "{} {}", requests.len(), access.len());
+    if http == HttpVersion::Http3 {
+        let samples: Vec<QuicRow> = Reader::read_all(origin).unwrap();
+        assert!(samples.len() > 200, "{}", samples.len());
+        let last = samples.last().expect("more than 200");
+        let bodies: i64 = requests.iter().map(|row| row.body_bytes).sum();
+        let sent = last.sent_bytes.expect("an open connection");
+        assert!(sent > bodies.cast_unsigned() / 2, "{sent} of {bodies}");
+    }
 }
 
 #[tokio::test]
 async fn dash_is_played_near_the_edge() {
-    is_played_near_the_edge(Protocol::Dash, 500).await;
+    is_played_near_the_edge(Protocol::Dash, HttpVersion::Http1, 500).await;
 }
 
 #[tokio::test]
 async fn hls_is_played_near_the_edge() {
-    is_played_near_the_edge(Protocol::Hls, 700).await;
+    is_played_near_the_edge(Protocol::Hls, HttpVersion::Http1, 700).await;
+}
+
+#[tokio::test]
+async fn dash_is_played_near_the_edge_over_http2() {
+    is_played_near_the_edge(Protocol::Dash, HttpVersion::Http2, 500).await;
+}
+
+#[tokio::test]
+async fn hls_is_played_near_the_edge_over_http2() {
+    is_played_near_the_edge(Protocol::Hls, HttpVersion::Http2, 700).await;
+}
+
+#[tokio::test]
+async fn dash_is_played_near_the_edge_over_http3() {
+    is_played_near_the_edge(Protocol::Dash, HttpVersion::Http3, 500).await;
+}
+
+#[tokio::test]
+async fn hls_is_played_near_the_edge_over_http3() {
+    is_played_near_the_edge(Protocol::Hls, HttpVersion::Http3, 700).await;
 }

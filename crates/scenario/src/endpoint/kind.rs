@@ -11,7 +11,7 @@ use suiro_media::spec::Codec;
 use suiro_record::words::Transport;
 use suiro_strict::Bounded;
 
-use super::{Command, Exit, Program};
+use super::{Command, Exit, HttpVersion, Program};
 use crate::check::Check;
 
 /// A kind of endpoint, as the keys of one endpoint describe it.
@@ -34,6 +34,11 @@ pub trait Kind: Any + Debug + Bounded {
 
     /// The congestion control that it asks the kernel for, and the key that sets it.
     fn congestion(&self) -> Option<Congestion<'_>> {
+        None
+    }
+
+    /// The version of HTTP that its clients use; `None` if it serves no media over HTTP.
+    fn http(&self) -> Option<HttpVersion> {
         None
     }
 

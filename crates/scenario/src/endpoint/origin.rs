@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::spec::{Codec, Format};
+use suiro_rate::QuicCongestion;
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Duration};
 
-use super::{Kind, Medium, PORT, serves_tcp};
+use super::{Kind, Listens, Medium, PORT, shift};
 use crate::check::Check;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -27,7 +28,7 @@ bounds! {
     }
 }
 
-/// Serves one media package over HTTP/1.1, as DASH and as HLS.
+/// Serves one media package over HTTP, as DASH and as HLS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Origin>)]
@@ -37,10 +38,17 @@ pub struct Origin {
     /// Whether segments appear as time passes, or are all available from the start.
     pub mode: Mode,
     /// TCP congestion control of its connections, as the kernel names it (`reno`, `cubic`, `bbr`,
-    /// …). Default: the kernel's.
+    /// …); nothing with `http = "3"`. Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
-    /// TCP port that it listens on. Default: 80.
+    /// The version of HTTP that it serves and its players use. With `2` and `3` it makes a certificate for the trial; of two
+    /// requests on one connection, neither waits for the other. Default: `1.1`, without TLS.
+    #[serde(default, skip_serializing_if = "HttpVersion::is_default")]
+    pub http: HttpVersion,
+    /// Congestion control of its connections with `http = "3"`. Default: `cubic`.
+    #[serde(default, skip_serializing_if = "is_cubic")]
+    pub quic: QuicCongestion,
+    /// Port that it listens on: of UDP with `http = "3"`, of TCP otherwise. Default: 80.
     #[serde(default = "http")]
     pub port: u16,
     /// Live: how much of the past can still be fetched (`timeShiftBufferDepth`, the playlist's
@@ -71,6 +79,45 @@ pub struct Origin {
     pub part: Option<Duration>,
 }
 
+/// A version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum HttpVersion {
+    /// RFC 9112: over TCP, one request at a time on a connection.
+    #[default]
+    #[serde(rename = "1.1")]
+    Http1,
+    /// RFC 9113: over TLS and TCP, many requests at a time on a connection.
+    #[serde(rename = "2")]
+    Http2,
+    /// RFC 9114: over QUIC; a lost packet delays only the requests whose data was in it.
+    #[serde(rename = "3")]
+    Http3,
+}
+
+impl HttpVersion {
+    /// Its name, as scenarios write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "1.1",
+            Self::Http2 => "2",
+            Self::Http3 => "3",
+        }
+    }
+
+    /// Whether it runs over TLS here, with a certificate of the server.
+    pub const fn is_secure(self) -> bool {
+        !matches!(self, Self::Http1)
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_cubic(congestion: &QuicCongestion) -> bool {
+    *congestion == QuicCongestion::default()
+}
+
 /// Which rungs HLS offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -94,7 +141,25 @@ pub enum Mode {
 }
 
 impl Kind for Origin {
-    serves_tcp!();
+    fn listens(&self) -> Vec<Listens> {
+        vec![match self.http {
+            HttpVersion::Http1 | HttpVersion::Http2 => Listens::tcp(self.port, "port"),
+            HttpVersion::Http3 => Listens::udp(self.port, "port"),
+        }]
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 1)
+    }
+
+    fn congestion(&self) -> Option<super::Congestion<'_>> {
+        let name = self.tcp.as_deref().filter(|_| self.http != HttpVersion::Http3)?;
+        Some(super::Congestion { key: "tcp", name })
+    }
+
+    fn http(&self) -> Option<HttpVersion> {
+        Some(self.http)
+    }
 
     fn medium(&self) -> Option<Medium<'_>> {
         Some(Medium { key: "media", name: &self.media, codec: Codec::H264 })

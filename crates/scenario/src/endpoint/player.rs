@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use suiro_abr::Algorithm;
+use suiro_abr::{Algorithm, CatchUp};
 use suiro_media::spec::Format;
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
@@ -46,6 +46,9 @@ pub struct Player {
     /// themselves. Default: three segments, as RFC 8216 §6.3.3 advises; if the origin sends chunks, three parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
+    /// Live only: how suiro's player chooses the speed that keeps it there. Default: `steps`.
+    #[serde(default)]
+    pub catch_up: CatchUp,
     /// Whether suiro's player abandons a segment that would arrive after the buffer is empty and
     /// requests it from a lower rung instead. Default: `true`.
     #[serde(default = "yes")]
@@ -159,6 +162,13 @@ impl Kind for Player {
         let Some(origin) = check.peer::<Origin>(&self.origin) else { return };
         if let Some(latency) = self.target_latency {
             check_latency(check, latency, origin);
+        }
+        if origin.http.is_secure() && self.program != Program::Suiro {
+            let (name, version) = (self.program.name(), origin.http.name());
+            let message =
+                format!("the player `{name}` does not trust the certificate of HTTP/{version}");
+            let hint = "remove player, or give the origin http = \"1.1\"";
+            check.push(check.refusal("player", message).hint(hint));
         }
         let Some(medium) = check.medium(&origin.media) else { return };
         if self.buffer < medium.segment {

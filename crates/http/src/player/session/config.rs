@@ -1,6 +1,6 @@
 //! What a session is to play, how, and how much it takes.
 
-use suiro_abr::Algorithm;
+use suiro_abr::{Algorithm, CatchUp};
 use suiro_scenario::{Download, Protocol};
 use suiro_units::Duration;
 
@@ -30,6 +30,8 @@ pub struct Config {
     pub download: Download,
     /// Latency to play a live stream at; `None`: as the manifest suggests, else three segments.
     pub target_latency: Option<Duration>,
+    /// How the speed of a live stream is chosen.
+    pub catch_up: CatchUp,
     /// The wall clock at the epoch, in nanoseconds since 1970.
     pub epoch_unix_ns: u64,
     /// True if a segment that comes too slowly is given up for one of a lower rung.

@@ -51,6 +51,7 @@ impl Session {
                 },
                 speed_change: live.service.speed_change.unwrap_or(SPEED_CHANGE),
                 latest: target + if low_latency { LOW_LATENCY_DRIFT } else { LATENCY_DRIFT },
+                catch_up: self.config.catch_up,
                 join_at_target: low_latency,
             })
         });

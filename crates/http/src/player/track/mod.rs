@@ -250,7 +250,8 @@ impl TrackState {
     pub(crate) fn abandon(&mut self, now: Time, playout: &Playout) -> Option<Abandoned> {
         let (request, controller) = (self.in_flight.as_ref()?, self.controller.as_mut()?);
         let buffer = playout.buffer_of(self.index);
-        let (rung, reason) = self.watch.look(now, request, controller, buffer)?;
+        let media = self.received.of(&request.fetch.what);
+        let (rung, reason) = self.watch.look(now, request, controller, (buffer, media))?;
         self.choice = Some(rung);
         let request = self.in_flight.take()?;
         Some(Abandoned { request, reason })
@@ -511,6 +512,9 @@ impl TrackState {
     /// The rung of the next segment; `None` if the algorithm pauses.
     fn choose(&mut self, situation: &Situation, playout: &Playout) -> Option<usize> {
         let Some(controller) = &mut self.controller else { return Some(0) };
+        if let Some(age) = playout.latency_ns().and_then(|ns| u64::try_from(ns).ok()) {
+            controller.on_latency(Duration::from_nanos(age));
+        }
         let choice = controller.choose(situation.now, playout.buffer_of(self.index));
         if choice.wait.is_zero() {
             return Some(choice.rung);

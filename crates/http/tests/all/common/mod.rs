@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use suiro_abr::Algorithm;
+use suiro_abr::{Algorithm, CatchUp};
 use suiro_endpoint::Pulse;
 use suiro_http::Clock;
 use suiro_http::Url;
@@ -22,7 +22,7 @@ use suiro_http::player::{self, PlayerError, PlayerJob, Summary};
 use suiro_http::presentation::TrackKind;
 use suiro_record::Reader;
 use suiro_record::tables::{PlayerRow, RequestRow};
-use suiro_scenario::{Download, HlsRungs, Protocol};
+use suiro_scenario::{Download, HlsRungs, HttpVersion, Protocol};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::oneshot;
 
@@ -134,11 +134,14 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         url: Url::parse(&format!("http://{address}{path}")).expect("a valid URL"),
         server: None,
         protocol,
+        http: HttpVersion::Http1,
+        certificate: dir.join("certificate.der"),
         algorithm: Algorithm::Throughput,
         buffer: Duration::from_secs(4),
         download: Download::Segment,
         receive_buffer: None,
         target_latency: None,
+        catch_up: CatchUp::Steps,
         abandon: true,
         save: true,
         dir: dir.into(),

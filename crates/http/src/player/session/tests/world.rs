@@ -1,6 +1,6 @@
 //! What the session's tests run in: our own origin's manifests over a model of a link, in virtual time.
 
-use suiro_abr::Algorithm;
+use suiro_abr::{Algorithm, CatchUp};
 use suiro_scenario::{Download, HlsRungs};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -269,6 +269,7 @@ pub(super) fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
         buffer: Duration::from_secs(12),
         download: Download::Segment,
         target_latency: None,
+        catch_up: CatchUp::Steps,
         epoch_unix_ns: EPOCH,
         abandon: true,
         keep_bodies: false,

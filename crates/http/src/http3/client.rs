@@ -1,0 +1,114 @@
+//! Requests over HTTP/3.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::{Buf, Bytes};
+use h3::client::{RequestStream, SendRequest};
+use hyper::header::CONTENT_LENGTH;
+use hyper::{Request, Response};
+use moq_noq::{Connection, PathId};
+use suiro_quic::net::{self, Behaviour, NetError};
+use suiro_record::flows::End;
+
+use super::quic::{Both, Quic};
+
+/// Why there is no response, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Http3Error {
+    /// There is no socket, or no way to begin.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The handshake failed.
+    #[error("http/3: {0}")]
+    Quic(#[from] moq_noq::ConnectionError),
+    /// The handshake cannot begin.
+    #[error("http/3: {0}")]
+    Begin(#[from] moq_noq::ConnectError),
+    /// The connection of HTTP/3 failed.
+    #[error("http/3: {0}")]
+    Connection(#[from] h3::error::ConnectionError),
+    /// The request failed.
+    #[error("http/3: {0}")]
+    Request(#[from] h3::error::StreamError),
+}
+
+/// A connection, which any number of requests share. When its last clone is dropped, the connection is closed.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    requests: SendRequest<Quic, Bytes>,
+    connection: Connection,
+    /// The port of this end.
+    port: u16,
+}
+
+impl Sender {
+    /// Connects to a server. `host` is the name that its certificate must have.
+    pub(crate) async fn connect(
+        to: SocketAddr,
+        host: &str,
+        tls: rustls::ClientConfig,
+        behaviour: &Behaviour,
+        closed: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, Http3Error> {
+        let (endpoint, config) = net::client(to.ip(), tls, behaviour)?;
+        let port = endpoint.local_addr().map_or(0, |local| local.port());
+        let connection = endpoint.connect_with(config, to, host)?.await?;
+        let (mut driver, requests) = h3::client::new(Quic::new(connection.clone())).await?;
+        // It ends when all senders are dropped; its error reaches them through their requests.
+        tokio::spawn(async move {
+            let _ = std::future::poll_fn(|context| driver.poll_close(context)).await;
+            drop(driver);
+            closed();
+            // The server must learn that the connection is closed.
+            let _ =
+                tokio::time::timeout(std::time::Duration::from_millis(200), endpoint.wait_idle())
+                    .await;
+        });
+        Ok(Self { requests, connection, port })
+    }
+
+    /// Both ends of the connection; of this one at least the port. `None` if the connection has ended.
+    pub(crate) fn ends(&self) -> Option<(End, SocketAddr)> {
+        let path = self.connection.path(PathId::ZERO)?;
+        let remote = path.remote_address().ok()?;
+        let local = path.local_ip().ok().flatten();
+        let at = |local: IpAddr| SocketAddr::new(local.to_canonical(), self.port).into();
+        Some((local.map_or(End::Port(self.port), at), remote))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.connection.close_reason().is_some()
+    }
+
+    /// Sends a request without a body; returns the response and what its body comes from.
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<()>,
+    ) -> Result<Response<Incoming>, Http3Error> {
+        let mut stream = self.requests.send_request(request).await?;
+        stream.finish().await?;
+        let response = stream.recv_response().await?;
+        let length = response.headers().get(CONTENT_LENGTH);
+        let length = length.and_then(|text| text.to_str().ok()?.parse().ok());
+        Ok(response.map(|()| Incoming { stream, length }))
+    }
+}
+
+/// The body of a response. One that is dropped before its end is refused.
+pub(crate) struct Incoming {
+    stream: RequestStream<Both, Bytes>,
+    length: Option<u64>,
+}
+
+impl Incoming {
+    /// Its length, if the server said it.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// The next bytes of it; `None` at the end.
+    pub(crate) async fn data(&mut self) -> Result<Option<Bytes>, Http3Error> {
+        let data = self.stream.recv_data().await?;
+        Ok(data.map(|mut data| data.copy_to_bytes(data.remaining())))
+    }
+}

@@ -1,0 +1,26 @@
+//! HTTP/3 (RFC 9114) over noq's QUIC. `h3` speaks HTTP/3 over any QUIC that has its traits; `quic` gives noq these traits.
+
+pub(crate) mod client;
+mod quic;
+pub(crate) mod server;
+
+use suiro_quic::net::Behaviour;
+use suiro_scenario::QuicCongestion;
+
+/// δ of Copa, as its authors have it (Arun and Balakrishnan, NSDI 2018).
+const COPA_DELTA: f64 = 0.5;
+/// The ALPN name of HTTP/3 (RFC 9114 §3.1).
+pub(crate) const ALPN: &[u8] = b"h3";
+/// RFC 9114 §8.1, `H3_NO_ERROR`.
+pub(crate) const NO_ERROR: u32 = 0x100;
+/// RFC 9114 §8.1, `H3_REQUEST_CANCELLED`.
+pub(crate) const CANCELLED: u32 = 0x10c;
+/// Unidirectional streams that a peer may open: control, two of QPACK, and some that only keep extensions working
+/// (RFC 9114 §6.2).
+pub(crate) const STREAMS: u32 = 16;
+
+/// How connections behave unless a scenario says otherwise.
+pub(crate) fn behaviour() -> Behaviour {
+    let (congestion, delta) = (QuicCongestion::default(), COPA_DELTA);
+    Behaviour { congestion, delta, streams: STREAMS, qlog: None }
+}

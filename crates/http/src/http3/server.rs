@@ -1,0 +1,223 @@
+//! Serves requests over HTTP/3.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h3::server::RequestStream;
+use http_body_util::BodyExt;
+use hyper::header::{CONTENT_LENGTH, HeaderValue};
+use hyper::{Request, Response};
+use moq_noq::{Connection, Endpoint, PathId};
+use suiro_clock::Clock;
+use suiro_quic::Samples;
+use suiro_record::RecordError;
+use suiro_serving::Witness;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::NO_ERROR;
+use super::quic::{Both, Quic};
+use crate::flows::{Accepted, Accepting};
+
+/// How long a handshake, or the head of a request, may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long connections may take to finish when the server stops.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// What a server of HTTP/3 works with.
+pub(crate) struct Server {
+    /// Where clients connect.
+    pub endpoint: Endpoint,
+    /// The clock of its records.
+    pub clock: Clock,
+    /// Connections at the same time; further ones are refused.
+    pub connections: usize,
+    /// Who records its connections; `None`: nobody.
+    pub witness: Option<Accepting>,
+    /// Its table `quic`, if it keeps one.
+    pub samples: Option<Samples>,
+}
+
+/// What a connection tells the server.
+enum Event {
+    Opened(u64, Connection),
+    Closed(u64),
+}
+
+impl Server {
+    /// Has `respond` answer every request until `stop` is ready; who is still being served then is cut off.
+    ///
+    /// # Errors
+    /// A record could not be written.
+    pub async fn run<R, F, B>(
+        mut self,
+        respond: R,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), RecordError>
+    where
+        R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: hyper::body::Body<Data = Bytes, Error = std::convert::Infallible>
+            + Unpin
+            + Send
+            + 'static,
+    {
+        let open = Arc::new(AtomicUsize::new(0));
+        let (tell, mut events) = mpsc::unbounded_channel();
+        let mut connections = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        let (mut number, mut look) = (0u64, self.clock.now());
+        loop {
+            let due = self.samples.as_ref().map(|_| look);
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(event) = events.recv() => self.on_event(event),
+                Some(_) = connections.join_next() => {}
+                Some(incoming) = self.endpoint.accept() => {
+                    if open.load(Relaxed) >= self.connections {
+                        incoming.refuse();
+                        continue;
+                    }
+                    number += 1;
+                    let counted = Counted::new(&open);
+                    let (witness, tell) = (self.witness.clone(), tell.clone());
+                    let one = One { number, witness, tell, respond: respond.clone() };
+                    connections.spawn(async move {
+                        one.serve(incoming).await;
+                        drop(counted);
+                    });
+                }
+                () = self.clock.sleep_until_due(due) => {
+                    if let Some(samples) = &mut self.samples {
+                        samples.look(look)?;
+                    }
+                    look = self.clock.now() + Samples::EVERY;
+                }
+            }
+        }
+        self.close(connections).await
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let Some(samples) = &mut self.samples else { return };
+        match event {
+            Event::Opened(number, connection) => samples.opened(number, connection),
+            Event::Closed(number) => samples.closed(number),
+        }
+    }
+
+    async fn close(self, mut connections: JoinSet<()>) -> Result<(), RecordError> {
+        let written = self.witness.map_or(Ok(()), Accepting::stopping);
+        self.endpoint.close(NO_ERROR.into(), b"the server stops");
+        let farewell = async { while connections.join_next().await.is_some() {} };
+        drop(tokio::time::timeout(FAREWELL, farewell).await);
+        // Whoever is still being served is cut off, and lets go of what `respond` holds.
+        connections.shutdown().await;
+        drop(tokio::time::timeout(FAREWELL, self.endpoint.wait_idle()).await);
+        self.samples.map_or(Ok(()), Samples::close)?;
+        written
+    }
+}
+
+/// One of the connections, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// One connection.
+struct One<R> {
+    number: u64,
+    witness: Option<Accepting>,
+    tell: mpsc::UnboundedSender<Event>,
+    respond: R,
+}
+
+impl<R, F, B> One<R>
+where
+    R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: hyper::body::Body<Data = Bytes, Error = std::convert::Infallible> + Unpin + Send + 'static,
+{
+    async fn serve(self, incoming: moq_noq::Incoming) {
+        let peer = incoming.remote_address();
+        let Ok(Ok(connection)) = tokio::time::timeout(PATIENCE, incoming).await else { return };
+        let local = connection.path(PathId::ZERO).and_then(|path| path.local_ip().ok().flatten());
+        let accept = |witness: &Accepting| Arc::new(witness.accepted_quic(local, peer));
+        let seen = self.witness.as_ref().map(accept);
+        // Without the server's loop, nobody samples it.
+        let _ = self.tell.send(Event::Opened(self.number, connection.clone()));
+        self.requests(connection, peer, seen).await;
+        let _ = self.tell.send(Event::Closed(self.number));
+    }
+
+    async fn requests(
+        &self,
+        connection: Connection,
+        peer: SocketAddr,
+        seen: Option<Arc<Accepted>>,
+    ) {
+        let builder = h3::server::builder();
+        let building = builder.build(Quic::new(connection));
+        let Ok(Ok(mut server)) = tokio::time::timeout(PATIENCE, building).await else { return };
+        // Those in progress end with the connection.
+        let mut requests = JoinSet::new();
+        // An error is the end of the connection.
+        while let Ok(Some(resolver)) = server.accept().await {
+            while requests.try_join_next().is_some() {}
+            let (respond, seen) = (self.respond.clone(), seen.clone());
+            requests.spawn(async move {
+                let resolving = tokio::time::timeout(PATIENCE, resolver.resolve_request());
+                let Ok(Ok((request, stream))) = resolving.await else { return };
+                if let Some(seen) = &seen {
+                    seen.asked(request.headers());
+                }
+                let head = request.method() == hyper::Method::HEAD;
+                let response = respond(peer, request).await;
+                // A client that is gone, or has given the request up, needs no answer.
+                let _ = send(stream, response, head).await;
+            });
+        }
+        requests.shutdown().await;
+    }
+}
+
+/// Sends a response, each piece of its body in a DATA frame as soon as it is there.
+async fn send<B>(
+    mut stream: RequestStream<Both, Bytes>,
+    response: Response<B>,
+    head: bool,
+) -> Result<(), h3::error::StreamError>
+where
+    B: hyper::body::Body<Data = Bytes, Error = std::convert::Infallible> + Unpin,
+{
+    let (mut parts, mut body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    stream.send_response(Response::from_parts(parts, ())).await?;
+    if !head {
+        while let Some(Ok(frame)) = body.frame().await {
+            if let Ok(data) = frame.into_data()
+                && !data.is_empty()
+            {
+                stream.send_data(data).await?;
+            }
+        }
+    }
+    stream.finish().await
+}
