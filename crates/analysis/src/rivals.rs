@@ -1,7 +1,7 @@
 //! Real-time video and TCP that share a path: how the flows divide it between them.
 //!
 //! Video is RTP under a rate control, WebRTC or Media over QUIC. Video over the latter two competes if it shares a link
-//! with another flow: a relay's two sides need not.
+//! with another flow, in the direction in which it sends more: a relay's two sides need not.
 //!
 //! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
 //! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 frames at
@@ -62,6 +62,11 @@ pub(crate) enum Over {
 }
 
 impl Over {
+    /// Whether its packets count in either direction of a link: a camera behind a link sends up, too.
+    const fn goes_anywhere(self) -> bool {
+        matches!(self, Self::Webrtc | Self::Moq)
+    }
+
     const fn kind(self) -> Kind {
         match self {
             Self::Tcp => Kind::Tcp,
@@ -291,12 +296,13 @@ type Way = (Over, String, String);
 /// The flows that compete.
 fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
     let mut found: BTreeMap<Way, Flow> = BTreeMap::new();
-    for (place, link) in links.iter().enumerate().filter(|(_, link)| link.is_towards_viewers()) {
+    for (place, link) in links.iter().enumerate() {
         let mut here: BTreeMap<Way, Flow> = BTreeMap::new();
         let mut keys: BTreeMap<&str, Option<Way>> = BTreeMap::new();
         for row in &link.rows {
             let key = keys.entry(&row.flow).or_insert_with(|| way(told, &row.flow));
-            if let Some(key) = key.clone() {
+            let counts = |key: &Way| link.is_towards_viewers() || key.0.goes_anywhere();
+            if let Some(key) = key.clone().filter(counts) {
                 let (over, links) = (key.0, [place].into());
                 let new = || Flow { over, links, delivered: vec![], dropped: 0, rates: vec![] };
                 add(here.entry(key).or_insert_with(new), row, link.duration_ns);

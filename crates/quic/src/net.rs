@@ -25,9 +25,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Bytes that a connection accepts from streams before they are acknowledged. Large, so that only congestion control delays
 /// a frame.
 const SEND_WINDOW: u64 = 64_000_000;
-/// Packets become larger in one step, from the 1200 bytes that every path carries to the 1452 that Ethernet carries, or not at
-/// all: a difference below this is not searched for. Each probe of a search takes 40 ms of a link of 300 kbit/s, just when
-/// the first frame is waited for.
+/// A relay's packets become larger in one step, from the 1200 bytes that every path carries to the 1452 that Ethernet carries,
+/// or not at all: a difference below this is not searched for. Each probe of a search takes 40 ms of a link of 300 kbit/s,
+/// just when the first frame is waited for.
 const MTU_STEP: u16 = 200;
 /// Bidirectional streams, which carry requests, that a peer may have open.
 const REQUESTS: u32 = 256;
@@ -78,7 +78,8 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    fn transport(&self) -> Result<Arc<TransportConfig>, NetError> {
+    /// `grows`: whether packets may become larger than what every path carries.
+    fn transport(&self, grows: bool) -> Result<Arc<TransportConfig>, NetError> {
         let mut config = TransportConfig::default();
         let mut mtu = MtuDiscoveryConfig::default();
         mtu.minimum_change(MTU_STEP);
@@ -93,7 +94,7 @@ impl Behaviour {
             .send_fairness(false)
             // Every packet crosses on its own, when pacing lets it.
             .enable_segmentation_offload(false)
-            .mtu_discovery_config(Some(mtu));
+            .mtu_discovery_config(grows.then_some(mtu));
         if let Some((folder, prefix)) = &self.qlog {
             // noq writes nothing, and says nothing, where there is no folder.
             let failed = |cause| NetError::Qlog { folder: folder.clone(), cause };
@@ -116,7 +117,7 @@ pub fn serve(
 ) -> Result<Endpoint, NetError> {
     let quic = QuicServerConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
     let mut config = ServerConfig::with_crypto(Arc::new(quic));
-    config.transport_config(behaviour.transport()?);
+    config.transport_config(behaviour.transport(true)?);
     let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     open(SocketAddr::new(address.unwrap_or(everywhere), port), Some(config))
 }
@@ -132,7 +133,8 @@ pub fn client(
 ) -> Result<(Endpoint, ClientConfig), NetError> {
     let quic = QuicClientConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
     let mut config = ClientConfig::new(Arc::new(quic));
-    config.transport_config(behaviour.transport()?);
+    // Its probe would leave before the rest of its handshake, and on a narrow link delay the first frame by 40 ms.
+    config.transport_config(behaviour.transport(false)?);
     let from = match to {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -9,7 +9,7 @@ use crate::words::{FlowRole, Limitation};
 table! {
     /// One connection of a browser between two looks at its own counters, about 100 ms apart: getStats of WebRTC (W3C,
     /// Identifiers for WebRTC's Statistics API), or, over Media over QUIC, what our page counts of WebCodecs. Each
-    /// count and each sum is of the period. What the browser does not count is null.
+    /// count and each sum is of the period. A count that the browser does not keep is null.
     BrowserRow = "browser" {
         /// When the period ended.
         t_ns: Time,
