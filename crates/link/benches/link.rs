@@ -18,6 +18,7 @@ const LINKS: &[(&str, &str)] = &[
     ("codel", "rate = '1 Gbit/s'\ndelay = '20 ms'\nqueue.discipline = 'codel'"),
     ("pie", "rate = '1 Gbit/s'\ndelay = '20 ms'\nqueue.discipline = 'pie'"),
     ("fq-codel", "rate = '1 Gbit/s'\ndelay = '20 ms'\nqueue.discipline = 'fq-codel'"),
+    ("dualpi2", "rate = '1 Gbit/s'\ndelay = '20 ms'\nqueue.discipline = 'dualpi2'"),
     ("poisson", "rate = '1 Gbit/s'\nservice = 'poisson'\ndelay = '20 ms'"),
 ];
 

@@ -13,8 +13,8 @@ use crate::bounds::{
     STATIONS,
 };
 use crate::config::{
-    CodelConfig, DisciplineConfig, FqCodelConfig, LimitConfig, LinkConfig, LossConfig, PathConfig,
-    PieConfig, PropagationConfig, ServerConfig,
+    CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, LimitConfig, LinkConfig,
+    LossConfig, PathConfig, PieConfig, PropagationConfig, ServerConfig,
 };
 use crate::medium::ethernet::EthernetConfig;
 use crate::medium::wifi::{Air, BUSY, WifiConfig};
@@ -175,6 +175,11 @@ fn discipline(key: &str, discipline: &DisciplineConfig) -> Checked {
             codel(config)?;
             range(key, flows, &FLOWS)?;
             range(key, quantum, &QUANTUM)
+        }
+        DisciplineConfig::Dualpi2(Dualpi2Config { target, interval, ce_threshold }) => {
+            [target, interval, ce_threshold]
+                .into_iter()
+                .try_for_each(|time| range(key, time, &SPAN))
         }
     }
 }

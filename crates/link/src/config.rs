@@ -173,6 +173,8 @@ pub enum DisciplineConfig {
     Pie(PieConfig),
     /// Flow queues by deficit round robin, each with CoDel, RFC 8290.
     FqCodel(FqCodelConfig),
+    /// Two coupled queues, for L4S and for all other packets, RFC 9332.
+    Dualpi2(Dualpi2Config),
 }
 
 impl DisciplineConfig {
@@ -183,6 +185,7 @@ impl DisciplineConfig {
             Self::Codel(_) => "codel",
             Self::Pie(_) => "pie",
             Self::FqCodel(_) => "fq-codel",
+            Self::Dualpi2(_) => "dualpi2",
         }
     }
 }
@@ -246,6 +249,24 @@ pub struct FqCodelConfig {
 impl Default for FqCodelConfig {
     fn default() -> Self {
         Self { codel: CodelConfig::default(), flows: 1024, quantum: Bytes::new(1514) }
+    }
+}
+
+/// DualPI2's parameters; defaults from RFC 9332, appendix A.1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Dualpi2Config {
+    /// The delay at which the classic queue is held (target). Default 15 ms.
+    pub target: Duration,
+    /// The longest round-trip time of most flows (`RTT_max`), from which the gains of the controller follow. Default 100 ms.
+    pub interval: Duration,
+    /// The delay from which packets of L4S are marked (minTh); from one and a half times of it on all are. Default 800 µs.
+    pub ce_threshold: Duration,
+}
+
+impl Default for Dualpi2Config {
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self { target: ms(15), interval: ms(100), ce_threshold: Duration::from_micros(800) }
     }
 }
 

@@ -5,7 +5,7 @@
 //! packet it gives one [`Event`] that says everything a record needs.
 //!
 //! Per direction, in the order in which a packet meets them, each in a module of its own: a loss
-//! model, a queue with its discipline (droptail, CoDel, PIE, FQ-CoDel), a server (rate, schedule,
+//! model, a queue with its discipline (droptail, CoDel, PIE, FQ-CoDel, DualPI2), a server (rate, schedule,
 //! token bucket, trace), and propagation (delay, jitter, reordering, duplication, corruption).
 //! Where the link is Wi-Fi or half-duplex Ethernet, both directions share one server, the `medium`. A [`Segment`] is
 //! such a medium with any number of stations.
@@ -41,9 +41,9 @@ mod trace;
 mod turns;
 
 pub use config::{
-    CodelConfig, DisciplineConfig, Distribution, FqCodelConfig, GilbertElliott, JitterConfig,
-    LimitConfig, LinkConfig, LossConfig, Order, PathConfig, PieConfig, PropagationConfig,
-    QueueConfig, ReorderConfig, ServerConfig,
+    CodelConfig, DisciplineConfig, Distribution, Dualpi2Config, FqCodelConfig, GilbertElliott,
+    JitterConfig, LimitConfig, LinkConfig, LossConfig, Order, PathConfig, PieConfig,
+    PropagationConfig, QueueConfig, ReorderConfig, ServerConfig,
 };
 pub use link::Link;
 pub use medium::ethernet::{EthernetConfig, EthernetRate, EthernetSpec};

@@ -5,9 +5,9 @@ use std::path::Path;
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
 use crate::config::{
-    CodelConfig, DEFAULT_AQM_PACKETS, DisciplineConfig, FqCodelConfig, GilbertElliott,
-    JitterConfig, LimitConfig, LinkConfig, LossConfig, PathConfig, PieConfig, PropagationConfig,
-    QueueConfig, ReorderConfig, ServerConfig,
+    CodelConfig, DEFAULT_AQM_PACKETS, DisciplineConfig, Dualpi2Config, FqCodelConfig,
+    GilbertElliott, JitterConfig, LimitConfig, LinkConfig, LossConfig, PathConfig, PieConfig,
+    PropagationConfig, QueueConfig, ReorderConfig, ServerConfig,
 };
 use crate::medium::ethernet::EthernetSpec;
 use crate::schedule::{Change, Schedule};
@@ -26,6 +26,9 @@ type ReadTrace<'a> = dyn FnMut(&Path) -> Result<String, String> + 'a;
 const DEFAULT_LIMIT: Duration = Duration::from_millis(100);
 /// RFC 8290 §5.2.3.
 const DEFAULT_FQ_PACKETS: u32 = 10_240;
+/// RFC 9332, appendix A.1; and the default of Linux, where there is no rate.
+const DEFAULT_DUAL_LIMIT: Duration = Duration::from_millis(250);
+const DEFAULT_DUAL_PACKETS: u32 = 10_000;
 /// `IFQ_MAXLEN`, the output queue of an interface in 4.3BSD and what came from it.
 const DEFAULT_INTERFACE_PACKETS: u32 = 50;
 
@@ -457,6 +460,10 @@ fn queue(at: Option<&At<QueueSpec>>, server: &ServerConfig) -> Result<QueueConfi
         }
         (DisciplineConfig::Droptail, _) => LimitSpec::Time(DEFAULT_LIMIT),
         (DisciplineConfig::FqCodel(_), _) => LimitSpec::Packets(DEFAULT_FQ_PACKETS),
+        (DisciplineConfig::Dualpi2(_), server) if server.is_shared() => {
+            LimitSpec::Packets(DEFAULT_DUAL_PACKETS)
+        }
+        (DisciplineConfig::Dualpi2(_), _) => LimitSpec::Time(DEFAULT_DUAL_LIMIT),
         (DisciplineConfig::Codel(_) | DisciplineConfig::Pie(_), _) => {
             LimitSpec::Packets(DEFAULT_AQM_PACKETS)
         }
@@ -532,20 +539,28 @@ fn discipline(at: &At<QueueSpec>) -> Result<DisciplineConfig, Refusal> {
             let quantum = spec.quantum.unwrap_or(default.quantum);
             DisciplineConfig::FqCodel(FqCodelConfig { codel, flows, quantum })
         }
+        Discipline::Dualpi2 => {
+            let default = Dualpi2Config::default();
+            DisciplineConfig::Dualpi2(Dualpi2Config {
+                target: spec.target.unwrap_or(default.target),
+                interval: spec.interval.unwrap_or(default.interval),
+                ce_threshold: spec.ce_threshold.unwrap_or(default.ce_threshold),
+            })
+        }
     })
 }
 
 /// Refuses keys of another discipline.
 fn check_queue_keys(at: &At<QueueSpec>, discipline: Discipline) -> Result<(), Refusal> {
-    use Discipline::{Codel, FqCodel, Pie};
+    use Discipline::{Codel, Dualpi2, FqCodel, Pie};
     let spec = &at.value;
     let keys: [(&str, bool, &[Discipline]); 8] = [
-        ("target", spec.target.is_some(), &[Codel, Pie, FqCodel]),
-        ("interval", spec.interval.is_some(), &[Codel, FqCodel]),
+        ("target", spec.target.is_some(), &[Codel, Pie, FqCodel, Dualpi2]),
+        ("interval", spec.interval.is_some(), &[Codel, FqCodel, Dualpi2]),
         ("update", spec.update.is_some(), &[Pie]),
         ("burst", spec.burst.is_some(), &[Pie]),
         ("ecn", spec.ecn.is_some(), &[Codel, Pie, FqCodel]),
-        ("ce_threshold", spec.ce_threshold.is_some(), &[Codel, FqCodel]),
+        ("ce_threshold", spec.ce_threshold.is_some(), &[Codel, FqCodel, Dualpi2]),
         ("flows", spec.flows.is_some(), &[FqCodel]),
         ("quantum", spec.quantum.is_some(), &[FqCodel]),
     ];

@@ -236,17 +236,18 @@ tables: limit } }
 pub struct QueueSpec {
     /// How much it holds: `"100 kB"`, `"50 ms"` at the rate in force, or `"64p"` packets; the
     /// packet in service does not count. Without a rate nothing waits, and the limit has no effect.
-    /// Default: droptail 100 ms, codel and pie 1000 packets, fq-codel 10240 packets.
+    /// Default: droptail 100 ms, codel and pie 1000 packets, fq-codel 10240 packets, dualpi2 250 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitSpec>,
     /// Default: droptail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discipline: Option<Discipline>,
-    /// The delay that is tolerated. Default: 5 ms (codel, fq-codel), 15 ms (pie).
+    /// The delay that is tolerated. Default: 5 ms (codel, fq-codel), 15 ms (pie, dualpi2: of packets that are
+    /// not of L4S).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
-    /// `codel`, `fq-codel`: how long the delay must be exceeded before packets are dropped.
-    /// Default: 100 ms.
+    /// `codel`, `fq-codel`: how long the delay must be exceeded before packets are dropped. `dualpi2`: the longest round-trip
+    /// time of most flows. Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
     /// `pie`: how often the drop probability is computed. Default: 15 ms.
@@ -256,11 +257,12 @@ pub struct QueueSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<Duration>,
     /// Mark packets instead of dropping them if the transport supports ECN. Default: true; not for
-    /// droptail.
+    /// droptail and dualpi2, which always marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// `codel`, `fq-codel`: the delay above which every packet whose transport supports ECN is marked, as in Linux: a shallow
-    /// threshold for scalable congestion controls (L4S). Default: none.
+    /// threshold for scalable congestion controls (L4S). Default: none. `dualpi2`: the delay from which packets of L4S are
+    /// marked; above one and a half times of it, all are. Default: 800 us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ce_threshold: Option<Duration>,
     /// `fq-codel`: number of flow queues. Default: 1024.
@@ -284,6 +286,8 @@ pub enum Discipline {
     Pie,
     /// RFC 8290.
     FqCodel,
+    /// RFC 9332: two coupled queues, one for packets of L4S (ECT(1) or CE), one for all others.
+    Dualpi2,
 }
 
 /// How much a queue holds, as text: a size, a time, or a number of packets.

@@ -57,10 +57,10 @@ pub struct LinkArgs {
     #[arg(long, value_name = "RATIO")]
     loss: Option<String>,
     /// Queue of each direction: "100 kB", "50 ms" or "64p" (packets) [default: 100 ms; for codel
-    /// and pie 1000p, for fq-codel 10240p].
+    /// and pie 1000p, for fq-codel 10240p, for dualpi2 250 ms].
     #[arg(long, value_name = "SIZE|TIME|NUMBERp")]
     queue: Option<String>,
-    /// Queue discipline: droptail, codel, pie or fq-codel [default: droptail].
+    /// Queue discipline: droptail, codel, pie, fq-codel or dualpi2 [default: droptail].
     #[arg(long, value_name = "NAME")]
     aqm: Option<String>,
     /// Rate towards `client` from a trace: Mahimahi's format, or a .csv file with the header `time,rate` and lines such

@@ -56,6 +56,7 @@ fn longest_queue(path: &PathConfig, rate: BitRate) -> Duration {
         DisciplineConfig::Codel(codel) => return codel.target,
         DisciplineConfig::FqCodel(fq) => return fq.codel.target,
         DisciplineConfig::Pie(pie) => return pie.target,
+        DisciplineConfig::Dualpi2(dual) => return dual.target.min(dual.ce_threshold),
         DisciplineConfig::Droptail => {}
     }
     let limit = match &path.queue.limit {

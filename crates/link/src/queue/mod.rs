@@ -5,6 +5,7 @@
 //! and `pop` (for draining); what all share, the limit and the backlog, stays here.
 
 mod codel;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod pie;
@@ -16,6 +17,7 @@ use crate::outcomes::Sink;
 use crate::packet::{Backlog, Cause, Passage};
 use crate::schedule::{Follow, Schedule};
 use codel::CodelQueue;
+use dualpi2::DualPi2;
 use fifo::Fifo;
 use fq_codel::FqCodel;
 use pie::Pie;
@@ -35,6 +37,7 @@ enum Discipline {
     Codel(CodelQueue),
     Pie(Pie),
     FqCodel(FqCodel),
+    DualPi2(DualPi2),
 }
 
 impl Discipline {
@@ -42,7 +45,7 @@ impl Discipline {
     fn has_no_room(&mut self) {
         match self {
             Self::Pie(queue) => queue.has_no_room(),
-            Self::Droptail(_) | Self::Codel(_) | Self::FqCodel(_) => {}
+            Self::Droptail(_) | Self::Codel(_) | Self::FqCodel(_) | Self::DualPi2(_) => {}
         }
     }
 }
@@ -54,6 +57,7 @@ impl Queue {
             DisciplineConfig::Codel(config) => Discipline::Codel(CodelQueue::new(config)),
             DisciplineConfig::Pie(config) => Discipline::Pie(Pie::new(config, seed)),
             DisciplineConfig::FqCodel(config) => Discipline::FqCodel(FqCodel::new(config, seed)),
+            DisciplineConfig::Dualpi2(config) => Discipline::DualPi2(DualPi2::new(config)),
         };
         Self { limit: Limit::new(&config.limit), discipline }
     }
@@ -83,6 +87,7 @@ impl Queue {
             Discipline::Droptail(queue) => queue.push(passage),
             Discipline::Codel(queue) => queue.enqueue(passage),
             Discipline::Pie(queue) => queue.enqueue(now, passage, sink),
+            Discipline::DualPi2(queue) => queue.enqueue(now, passage),
         }
     }
 
@@ -94,6 +99,7 @@ impl Queue {
             Discipline::Codel(queue) => queue.dequeue(now, sink),
             Discipline::Pie(queue) => queue.dequeue(now),
             Discipline::FqCodel(queue) => queue.dequeue(now, sink),
+            Discipline::DualPi2(queue) => queue.dequeue(now, sink),
         }
     }
 
@@ -103,6 +109,7 @@ impl Queue {
             Discipline::Codel(queue) => queue.backlog(),
             Discipline::Pie(queue) => queue.backlog(),
             Discipline::FqCodel(queue) => queue.backlog(),
+            Discipline::DualPi2(queue) => queue.backlog(),
         }
     }
 
@@ -113,6 +120,7 @@ impl Queue {
             Discipline::Codel(queue) => queue.pop(),
             Discipline::Pie(queue) => queue.pop(),
             Discipline::FqCodel(queue) => queue.pop(),
+            Discipline::DualPi2(queue) => queue.pop(),
         }
     }
 }

@@ -13,12 +13,13 @@ fn resolved(toml: &str) -> LinkConfig {
     spec.resolve(&mut { traces }).unwrap()
 }
 
-const EACH_PART: [&str; 8] = [
+const EACH_PART: [&str; 9] = [
     "",
     "rate = '8 Mbit/s'\nburst = '3 kB'\nchanges = [{ at = '1 s', rate = '0 bit/s', loss = 1 }]",
     "trace = 'cell'\nqueue.discipline = 'pie'",
     "trace = { file = 'a.csv', repeat = true }\nqueue.limit = '1 ns'",
     "trace = 'a.csv'\nservice = 'poisson'\nqueue = { limit = '1 h', discipline = 'codel' }",
+    "rate = '1 Mbit/s'\nqueue = { discipline = 'dualpi2', interval = '60 ms' }",
     "queue = { limit = '7p', discipline = 'fq-codel' }\nreorder = { chance = 0.1, by = '1 ms' }",
     "loss = { model = 'gilbert-elliott', good_to_bad = 0.1, bad_to_good = 0.5 }\ndelay = '1 h'",
     "loss = { model = 'list', packets = [1, 5] }\njitter = { distribution = 'pareto', sd = '1 ms' }",
@@ -44,7 +45,7 @@ fn refusal(toml: &str, place: &str, value: Value) -> String {
 
 #[test]
 fn what_would_break_a_link_is_refused() {
-    let [_, bucket, trace, repeating, codel, fq, bursts, list] = EACH_PART;
+    let [_, bucket, trace, repeating, codel, dual, fq, bursts, list] = EACH_PART;
     let cases = [
         (bucket, "server/bucket/rate/steps", json!([]), "must be at 0 s"),
         (bucket, "server/bucket/rate/steps/1/at", json!("0 ns"), "steps must increase"),
@@ -58,6 +59,7 @@ fn what_would_break_a_link_is_refused() {
         (trace, "server/trace/times_ms", json!([0, 7, 5]), "must not decrease"),
         (trace, "queue/discipline/pie/update", json!("0 ns"), "out of range"),
         (codel, "queue/discipline/codel/interval", json!("9 h"), "out of range"),
+        (dual, "queue/discipline/dualpi2/ce_threshold", json!("0 ns"), "out of range"),
         (fq, "queue/discipline/fq-codel/flows", json!(0), "out of range"),
         (fq, "queue/discipline/fq-codel/quantum", json!("0 B"), "out of range"),
         (fq, "queue/limit/packets", json!(0), "out of range"),

@@ -259,3 +259,100 @@ fn fq_codel_hashes_with_the_seeds_salt() {
     assert_eq!(order(1), order(1));
     assert!((2..10).any(|seed| order(seed) != order(1)));
 }
+
+const DUAL: &str = "queue.discipline = 'dualpi2'";
+
+/// Packets of a kind at even distances, for so many seconds.
+fn of_kind(flow: u64, ecn: Ecn, every: Duration, seconds: u64) -> Vec<Arrival> {
+    let kind = |a: Arrival| Arrival { packet: Packet { ecn, ..a.packet }, ..a };
+    constant(flow, 1500, every, Time::from_secs(seconds)).into_iter().map(kind).collect()
+}
+
+/// RFC 9332 §2.4, equation 2: p_C is (p_CL / k)². Classic packets that nobody slows down must be dropped in the share that is too
+/// much; that share says which part of L4S is marked.
+#[test]
+fn dualpi2_couples_both_queues_by_the_square() {
+    // 24 Mbit/s: a packet takes 0.5 ms. L4S has a tenth of the rate; classic packets 0.95 or 1.05 of it.
+    for classic_load in [0.95, 1.05] {
+        let every = |load: f64| Duration::from_micros(500).mul_f64(1.0 / load);
+        let flows = vec![
+            of_kind(1, Ecn::Ect1, every(0.1), 120),
+            of_kind(2, Ecn::NotEct, every(classic_load), 120),
+        ];
+        let toml = format!("rate = '24 Mbit/s'\n{DUAL}");
+        let events = run(&mut link(&toml, 1), &together(flows));
+        let share = |flow: u64, is: fn(&Event) -> bool| {
+            let of = || events.iter().filter(|e| e.packet.flow == flow && e.arrived > ms(40_000));
+            of().filter(|event| is(event)).count() as f64 / of().count() as f64
+        };
+        let dropped_share = share(2, dropped);
+        let too_much = (classic_load + 0.1 - 1.0) / classic_load;
+        assert!((dropped_share - too_much).abs() < 0.003, "{dropped_share}, not {too_much}");
+        let marked = share(1, |event| event.ecn_marked);
+        let coupled = 2.0 * dropped_share.sqrt();
+        eprintln!(
+            "classic {classic_load}: {dropped_share:.4} dropped, {marked:.3} marked, coupled {coupled:.3}"
+        );
+        assert!((marked - coupled).abs() < 0.03, "{marked} are marked, not {coupled}");
+        assert_eq!(share(1, dropped), 0.0, "nothing of L4S is dropped");
+        // Those of L4S wait for little more than the packet in service.
+        let waits = events.iter().filter(|e| e.packet.flow == 1).filter_map(sojourn).max();
+        assert!(waits <= Some(Duration::from_micros(1500)), "{waits:?}");
+    }
+}
+
+/// RFC 9332 §1.2 and appendix A.1: the classic queue is held at its target of 15 ms, L4S waits for about a millisecond, and flows
+/// of both kinds with the same round-trip time get about the same rate.
+#[test]
+fn dualpi2_shares_between_classic_and_scalable_flows() {
+    for (classic, scalable) in [(2, 2), (1, 3), (3, 1)] {
+        let mut link = link(&format!("rate = '60 Mbit/s'\ndelay = '10 ms'\n{DUAL}"), 1);
+        let greedy = Greedy::new(classic, Duration::from_millis(10), Ecn::Ect0);
+        let events = greedy.with_scalable(scalable).run(&mut link, Time::from_secs(100));
+        let settled: Vec<&Event> =
+            events.iter().filter(|event| event.arrived >= Time::from_secs(40)).collect();
+        let of = |l4s: bool| {
+            let is = move |event: &&&Event| (event.packet.flow >= classic as u64) == l4s;
+            settled.iter().filter(is).copied().collect::<Vec<&Event>>()
+        };
+        let delay = |events: &[&Event]| mean_ms(events.iter().filter_map(|event| sojourn(event)));
+        let (theirs, ours) = (of(false), of(true));
+        let rates = [theirs.len() as f64 / classic as f64, ours.len() as f64 / scalable as f64];
+        let used = settled.len() as f64 * 12_000.0 / 60.0 / 60e6;
+        let (classic_ms, l4s_ms) = (delay(&theirs), delay(&ours));
+        eprintln!(
+            "{classic} and {scalable}: rates {rates:?}, {classic_ms:.1} and {l4s_ms:.2} ms, {used:.3} of the link"
+        );
+        assert!((0.5..2.0).contains(&(rates[0] / rates[1])), "{rates:?}");
+        assert!((10.0..20.0).contains(&classic_ms), "classic packets wait {classic_ms} ms");
+        assert!(l4s_ms < 1.5, "packets of L4S wait {l4s_ms} ms");
+        assert!(used > 0.9, "{used} of the link is used");
+        assert_eq!(link_counts_dropped(&settled), 0);
+    }
+}
+
+fn link_counts_dropped(events: &[&Event]) -> usize {
+    events.iter().filter(|event| dropped(event)).count()
+}
+
+/// RFC 9332 §4.2.3 and appendix A.2: who does not slow down is dropped, in either queue; neither starves the other.
+#[test]
+fn dualpi2_drops_on_overload_and_starves_nobody() {
+    let flows = vec![
+        // 36 Mbit/s of L4S and 6 of classic packets onto 24.
+        of_kind(1, Ecn::Ect1, Duration::from_micros(333), 60),
+        of_kind(2, Ecn::Ect0, Duration::from_millis(2), 60),
+    ];
+    let toml = format!("rate = '24 Mbit/s'\n{DUAL}");
+    let events = run(&mut link(&toml, 1), &together(flows));
+    let late: Vec<&Event> = events.iter().filter(|e| e.arrived > ms(30_000)).collect();
+    let share = |flow: u64| {
+        let of = || late.iter().filter(|event| event.packet.flow == flow);
+        of().filter(|event| delivered(event)).count() as f64 / of().count() as f64
+    };
+    eprintln!("{:.3} of L4S and {:.3} of the classic packets pass", share(1), share(2));
+    assert!((0.5..0.7).contains(&share(1)) && share(2) > 0.4, "{} {}", share(1), share(2));
+    let longest = late.iter().filter_map(|event| sojourn(event)).max();
+    assert!(longest < Some(Duration::from_millis(40)), "{longest:?}");
+    assert_eq!(dropped_for(&events, Cause::Queue).len(), 0, "the limit of 250 ms is not reached");
+}

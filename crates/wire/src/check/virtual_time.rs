@@ -89,6 +89,7 @@ const LINKS: &[(&str, &[&str])] = &[
     ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'codel' }", &["rate"]),
     ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'pie' }", &["rate"]),
     ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'fq-codel' }", &["rate"]),
+    ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'dualpi2' }", &["rate"]),
     ("rate = '3 Mbit/s'\nservice = 'poisson'\ndelay = '30 ms'", &["delay", "rate"]),
     ("delay = '30 ms'", &["delay", "loss"]),
     ("rate = '5 Mbit/s'\nloss = '5 %'", &["loss", "rate", "queue"]),

@@ -11,7 +11,6 @@ use super::delivered;
 /// once per round trip. Not a TCP: no slow start, no timeouts, no acknowledgements on the wire.
 pub struct Greedy {
     sources: Vec<Source>,
-    ecn: Ecn,
     /// When the sources hear of what became of a packet.
     heard: BTreeMap<(Time, u64), (usize, bool)>,
     back: Duration,
@@ -20,6 +19,9 @@ pub struct Greedy {
 
 #[derive(Clone)]
 struct Source {
+    ecn: Ecn,
+    /// Half a packet less for each mark, as DCTCP and Prague on average.
+    scalable: bool,
     window: f64,
     in_flight: u32,
     deaf_until: Time,
@@ -30,8 +32,22 @@ const SIZE: u64 = 1500;
 impl Greedy {
     /// So many sources; `back` is the way back from the link's far end.
     pub fn new(count: usize, back: Duration, ecn: Ecn) -> Self {
-        let source = Source { window: 10.0, in_flight: 0, deaf_until: Time::ZERO };
-        Self { sources: vec![source; count], ecn, heard: BTreeMap::new(), back, sent: 0 }
+        let source =
+            Source { ecn, scalable: false, window: 10.0, in_flight: 0, deaf_until: Time::ZERO };
+        Self { sources: vec![source; count], heard: BTreeMap::new(), back, sent: 0 }
+    }
+
+    /// And so many of L4S, whose windows shrink by half a packet for each mark.
+    pub fn with_scalable(mut self, count: usize) -> Self {
+        let source = Source {
+            ecn: Ecn::Ect1,
+            scalable: true,
+            window: 10.0,
+            in_flight: 0,
+            deaf_until: Time::ZERO,
+        };
+        self.sources.extend(vec![source; count]);
+        self
     }
 
     /// Runs until `end`: everything that the link said.
@@ -69,6 +85,8 @@ impl Greedy {
         source.in_flight -= 1;
         if !signalled {
             source.window += 1.0 / source.window;
+        } else if source.scalable {
+            source.window = (source.window - 0.5).max(2.0);
         } else if now >= source.deaf_until {
             source.window = (source.window / 2.0).max(2.0);
             source.deaf_until = now + self.back * 2;
@@ -79,7 +97,8 @@ impl Greedy {
         while f64::from(self.sources[source].in_flight) < self.sources[source].window.floor() {
             self.sources[source].in_flight += 1;
             let size = Bytes::new(SIZE);
-            let packet = Packet { id: self.sent, size, flow: source as u64, ecn: self.ecn };
+            let packet =
+                Packet { id: self.sent, size, flow: source as u64, ecn: self.sources[source].ecn };
             self.sent += 1;
             link.arrive(now, Direction::Down, packet);
         }

@@ -1,6 +1,6 @@
 //! The disciplines against their RFCs, event by event.
 //!
-//! Next to this file the pseudocode of RFC 8289 (CoDel), RFC 8033 (PIE) and RFC 8290 (FQ-CoDel) is
+//! Next to this file the pseudocode of RFC 8289 (CoDel), RFC 8033 (PIE), RFC 8290 (FQ-CoDel) and RFC 9332 (DualPI2) is
 //! written down a second time, as straightforwardly as it goes and with nothing of the link: numbers
 //! of nanoseconds and bytes, and a server that asks for the next packet whenever it is free. What
 //! it does with every packet is the golden record that the link must repeat: whether the packet is
@@ -10,6 +10,7 @@
 //! at the line.
 
 mod codel;
+mod dualpi2;
 mod fq_codel;
 mod pie;
 
@@ -31,6 +32,8 @@ struct Waiting {
     bytes: u64,
     flow: u64,
     ect: bool,
+    /// ECT(1) or CE.
+    l4s: bool,
     marked: bool,
     enqueued: u64,
 }
@@ -67,7 +70,8 @@ fn consult(oracle: &mut dyn Oracle, arrivals: &[Arrival]) -> Vec<Fate> {
         }
         let Packet { size, flow, ecn, .. } = arrival.packet;
         let (bytes, ect) = (size.get(), ecn != Ecn::NotEct);
-        let packet = Waiting { number, bytes, flow, ect, marked: false, enqueued: now };
+        let l4s = matches!(ecn, Ecn::Ect1 | Ecn::Ce);
+        let packet = Waiting { number, bytes, flow, ect, l4s, marked: false, enqueued: now };
         oracle.enqueue(now, packet, &mut fates);
         if free.is_none() {
             free = serve(now, oracle, &mut fates);
@@ -137,14 +141,18 @@ fn constant(percent: u64, seconds: u64, flows: u64, ecn: Ecn) -> Vec<Arrival> {
 
 /// Bursts of 1 to 250 packets, and pauses as long as the bursts take in the mean; some flows answer
 /// to ECN, some do not.
-fn bursts(seconds: u64, seed: u64) -> Vec<Arrival> {
+fn bursts(seconds: u64, seed: u64, last: Ecn) -> Vec<Arrival> {
     let mut random = Seed(seed).random();
     let mut at = Time::ZERO;
     let mut arrivals = Vec::new();
     while at < Time::from_secs(seconds) {
         let flow = random.below(5);
         for _ in 0..=random.below(250) {
-            let ecn = if flow < 2 { Ecn::Ect0 } else { Ecn::NotEct };
+            let ecn = match flow {
+                0 | 1 => Ecn::Ect0,
+                4 => last,
+                _ => Ecn::NotEct,
+            };
             arrivals.push(down(at, packet_of(arrivals.len() as u64, flow, ecn)));
             at += Duration::from_nanos(random.below(400_000));
         }
@@ -167,11 +175,17 @@ fn responsive(toml: &str, seed: u64, ecn: Ecn) -> (Vec<Arrival>, Vec<Fate>) {
 /// Compares link and oracle under constant rates, bursts and responsive sources, with ECN and
 /// without; returns the sums of [`compare`].
 fn compare_all(queue: &str, oracle: impl Fn(Seed) -> Box<dyn Oracle>) -> [usize; 3] {
+    compare_ecn(queue, &[Ecn::NotEct, Ecn::Ect0], oracle)
+}
+
+/// The same, with these kinds of packets; of bursts the last flow is of the last kind where that is L4S.
+fn compare_ecn(queue: &str, kinds: &[Ecn], oracle: impl Fn(Seed) -> Box<dyn Oracle>) -> [usize; 3] {
+    let last = if kinds.contains(&Ecn::Ect1) { Ecn::Ect1 } else { Ecn::NotEct };
     let toml = format!("{RATE}\n{queue}");
     let mut sums = [0; 3];
-    for ecn in [Ecn::NotEct, Ecn::Ect0] {
+    for &ecn in kinds {
         for seed in 1..4 {
-            let mut open = vec![("bursts".to_owned(), bursts(30, seed))];
+            let mut open = vec![("bursts".to_owned(), bursts(30, seed, last))];
             for percent in [95, 103, 130, 250] {
                 let name = format!("{percent} %, {ecn:?}");
                 open.push((name, constant(percent, 12, 1 + 2 * (seed % 3), ecn)));
