@@ -6,8 +6,8 @@
 //! of it.
 //!
 //! Controllers, each in a module of its own, with its source: [`fixed`], [`tfrcp`],
-//! [`tfrc`], [`nada`], [`scream`]; what a TCP would send: [`equation`]. [`copa`] and [`cubic`] are no such controllers: they count a
-//! window, for QUIC.
+//! [`tfrc`], [`nada`], [`scream`], [`gcc`]; what a TCP would send: [`equation`]. [`copa`] and [`cubic`] are no such controllers: they
+//! count a window, for QUIC.
 //!
 //! Rates and sizes count IP packets, headers included, as links and records do. Where a
 //! specification counts the payload alone, the ratio to a TCP whose packets are as large is the
@@ -20,6 +20,7 @@ pub mod cubic;
 pub mod equation;
 mod feedback;
 pub mod fixed;
+pub mod gcc;
 mod least;
 pub mod nada;
 mod rtt;
@@ -77,6 +78,12 @@ pub trait Controller: std::fmt::Debug + Send {
 
     /// Whether as much is in flight as the controller allows: nothing should leave until a report or the timer changes that.
     fn is_blocked(&self) -> bool {
+        false
+    }
+
+    /// Whether the sender should fill the pace with packets of padding where its source has nothing to send: the controller
+    /// measures the path with a short burst.
+    fn wants_padding(&self) -> bool {
         false
     }
 

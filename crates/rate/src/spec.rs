@@ -12,6 +12,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 use crate::Controller;
 use crate::equation::Bounds as Limits;
 use crate::fixed::Fixed;
+use crate::gcc::{self, Gcc};
 use crate::nada::{self, Nada};
 use crate::scream::{self, Scream};
 use crate::tfrc;
@@ -50,6 +51,8 @@ const MAX: BitRate = BitRate::from_mbps(1000);
 /// meant does harm.
 const CODEC_MIN: BitRate = BitRate::from_kbps(150);
 const CODEC_MAX: BitRate = BitRate::from_kbps(1500);
+/// The first target of libwebrtc.
+const GCC_INITIAL: BitRate = BitRate::from_kbps(300);
 
 /// How a sender finds its rate: a controller by name, with the keys that belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,14 +86,14 @@ pub struct RateSpec {
     /// as 200 ms at least. RFC 2988 §2.4 has 1 s, and TCPs of the year 2000 rarely less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_min: Option<Duration>,
-    /// `tfrcp`, `tfrc`, `nada`, `scream`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second until
-    /// the first report, then RFC 3390's initial window per round-trip time (tfrc); `min` (nada, scream).
+    /// `tfrcp`, `tfrc`, `nada`, `scream`, `gcc`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second
+    /// until the first report, then RFC 3390's initial window per round-trip time (tfrc); `min` (nada, scream); 300 kbit/s (gcc).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<BitRate>,
-    /// `tfrcp`, `tfrc`, `nada`, `scream`: the smallest target. Default: 64 kbit/s; 150 kbit/s (nada, scream).
+    /// `tfrcp`, `tfrc`, `nada`, `scream`, `gcc`: the smallest target. Default: 64 kbit/s; 150 kbit/s (nada, scream, gcc).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<BitRate>,
-    /// `tfrcp`, `tfrc`, `nada`, `scream`: the largest target. Default: 1 Gbit/s; 1.5 Mbit/s (nada, scream). With `nada` it is also
+    /// `tfrcp`, `tfrc`, `nada`, `scream`, `gcc`: the largest target. Default: 1 Gbit/s; 1.5 Mbit/s (nada, scream, gcc). With `nada` it is also
     /// what the flow claims: at one bottleneck, rates are proportional to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<BitRate>,
@@ -140,11 +143,15 @@ pub enum RateKind {
     /// SCReAM v2, draft-ietf-ccwg-rfc8298bis-screamv2. It needs reports of each packet about once per frame: the
     /// receiver's `feedback`, `"40 ms"` at most.
     Scream,
+    /// GCC, draft-ietf-rmcat-gcc-02 with the later parts of libwebrtc. It needs reports of each packet: the receiver's `feedback`,
+    /// `"50 ms"` to `"100 ms"` as libwebrtc has it.
+    Gcc,
 }
 
 impl RateKind {
     /// Every controller there is.
-    pub const ALL: [Self; 5] = [Self::Fixed, Self::Tfrcp, Self::Tfrc, Self::Nada, Self::Scream];
+    pub const ALL: [Self; 6] =
+        [Self::Fixed, Self::Tfrcp, Self::Tfrc, Self::Nada, Self::Scream, Self::Gcc];
 
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
@@ -154,6 +161,7 @@ impl RateKind {
             Self::Tfrc => "tfrc",
             Self::Nada => "nada",
             Self::Scream => "scream",
+            Self::Gcc => "gcc",
         }
     }
 
@@ -173,6 +181,7 @@ impl RateKind {
                 "max",
             ],
             Self::Tfrc => &["packet", "initial", "min", "max"],
+            Self::Gcc => &["initial", "min", "max"],
             Self::Nada => &["initial", "min", "max", "priority", "ecn"],
             Self::Scream => &["initial", "min", "max", "ecn"],
         }
@@ -180,7 +189,7 @@ impl RateKind {
 
     /// Whether it needs a receiver that reports what became of each packet (RFC 8888).
     pub const fn needs_packets(self) -> bool {
-        matches!(self, Self::Nada | Self::Scream)
+        matches!(self, Self::Nada | Self::Scream | Self::Gcc)
     }
 }
 
@@ -227,9 +236,11 @@ impl RateSpec {
                 let refusal = Refusal::key("ecn", "`nada` does not answer marks as L4S demands");
                 Err(refusal.hint("write ecn = \"classic\", or choose `scream`"))
             }
-            RateKind::Tfrcp | RateKind::Tfrc | RateKind::Nada | RateKind::Scream => {
-                self.limits().map(drop)
-            }
+            RateKind::Tfrcp
+            | RateKind::Tfrc
+            | RateKind::Nada
+            | RateKind::Scream
+            | RateKind::Gcc => self.limits().map(drop),
         }
     }
 
@@ -242,6 +253,7 @@ impl RateSpec {
             RateKind::Tfrc => Box::new(tfrc::Sender::new(self.tfrc()?, start)),
             RateKind::Nada => Box::new(Nada::new(self.nada()?, start)),
             RateKind::Scream => Box::new(Scream::new(self.scream()?, start)),
+            RateKind::Gcc => Box::new(Gcc::new(self.gcc()?, start)),
         })
     }
 
@@ -304,10 +316,16 @@ impl RateSpec {
         Ok(scream::Config { l4s, initial: initial.unwrap_or(bounds.min), bounds })
     }
 
+    fn gcc(&self) -> Result<gcc::Config, Refusal> {
+        let (bounds, initial) = self.limits()?;
+        let usual = GCC_INITIAL.clamp(bounds.min, bounds.max);
+        Ok(gcc::Config { initial: initial.unwrap_or(usual), bounds })
+    }
+
     /// The smallest and the largest target, and the first one.
     fn limits(&self) -> Result<(Limits, Option<BitRate>), Refusal> {
         let (least, most) = match self.kind {
-            RateKind::Nada | RateKind::Scream => (CODEC_MIN, CODEC_MAX),
+            RateKind::Nada | RateKind::Scream | RateKind::Gcc => (CODEC_MIN, CODEC_MAX),
             RateKind::Fixed | RateKind::Tfrcp | RateKind::Tfrc => (MIN, MAX),
         };
         let (min, max) = (self.min.unwrap_or(least), self.max.unwrap_or(most));

@@ -10,6 +10,9 @@ pub const IP_UDP_BYTES: u64 = 20 + 8;
 /// Bytes of an RTP header without extensions.
 pub const HEADER_BYTES: usize = 12;
 
+/// Bytes of padding in a packet without payload, with which a rate control measures the path (RFC 3550 §5.1: 255 at most).
+pub const PADDING_BYTES: u8 = 255;
+
 /// Largest RTP packet that is taken or made: what UDP carries in IPv4.
 pub const PACKET_MAX: usize = 65_507;
 
@@ -37,7 +40,7 @@ pub struct Packet {
     pub marker: bool,
     /// What it says of the frame that it begins; `None` within a frame, and from senders not ours.
     pub mark: Option<FrameMark>,
-    /// The payload, without padding.
+    /// The payload, without padding. A packet of ours without payload is all padding, [`PADDING_BYTES`] of it.
     pub payload: Vec<u8>,
 }
 
@@ -74,6 +77,7 @@ impl Packet {
             .timestamp(self.timestamp)
             .ssrc(self.ssrc)
             .marker_bit(self.marker)
+            .maybe_padding(self.payload.is_empty().then_some(PADDING_BYTES))
             .payload(&self.payload);
         if let Some(data) = &extension {
             builder = builder.extension(ONE_BYTE, data);
@@ -132,6 +136,15 @@ mod tests {
             assert_eq!(bytes.len(), HEADER_BYTES + marked + packet.payload.len());
             assert_eq!(Packet::parse(&bytes).unwrap(), packet);
         }
+    }
+
+    #[test]
+    fn without_payload_it_is_padding() {
+        let packet = Packet { payload: Vec::new(), ..packet(None) };
+        let bytes = packet.write();
+        assert_eq!(bytes.len(), HEADER_BYTES + usize::from(PADDING_BYTES));
+        assert_eq!(bytes[0] & 0x20, 0x20, "RFC 3550 §5.1: the padding bit");
+        assert_eq!(Packet::parse(&bytes).unwrap(), packet);
     }
 
     #[test]

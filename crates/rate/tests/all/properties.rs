@@ -66,8 +66,9 @@ fn any_spec() -> impl Strategy<Value = RateSpec> {
             )
         })
     });
-    let specs: Vec<String> =
-        rules.chain(["tfrc", "nada", "scream"].map(|kind| format!("kind = '{kind}'"))).collect();
+    let specs: Vec<String> = rules
+        .chain(["tfrc", "nada", "scream", "gcc"].map(|kind| format!("kind = '{kind}'")))
+        .collect();
     proptest::sample::select(specs).prop_map(|toml| {
         let mut spec: RateSpec = toml::from_str(&toml).expect("well written");
         (spec.min, spec.max) = (Some(MIN), Some(MAX));

@@ -5,6 +5,8 @@
 pub struct Counters {
     /// Packets of the stream, each once.
     pub packets: u64,
+    /// Of these, packets without payload: padding.
+    pub padding: u64,
     /// Packets that were missing when a later one came.
     pub missing: u64,
     /// Packets that were sent again and came in time.

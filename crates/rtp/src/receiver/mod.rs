@@ -193,6 +193,10 @@ impl Receiver {
             self.ask_for(now, before + 1..sequence);
         }
         self.nacks.found(now, sequence);
+        if packet.payload.is_empty() {
+            self.counters.padding += 1;
+            return;
+        }
         self.take(now, sequence, packet);
     }
 

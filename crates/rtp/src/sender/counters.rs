@@ -11,6 +11,8 @@ pub struct Counters {
     pub packets: u64,
     /// Bytes of their payload.
     pub octets: u64,
+    /// Packets of padding, for measurements of the path; they count as packets, too.
+    pub padding: u64,
     /// Packets sent again.
     pub sent_again: u64,
     /// Packets asked for that were not sent again: forgotten, just sent, or too many.

@@ -21,7 +21,7 @@ pub use history::History;
 pub use pacer::Pacer;
 pub use period::Period;
 
-use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, Packet};
+use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, PADDING_BYTES, Packet};
 use crate::rtcp::{self, Message, Outgoing, Sent, interval::Interval};
 use period::Account;
 use suiro_payload::{Codec, FrameMark, PayloadError};
@@ -150,6 +150,8 @@ pub struct Sender {
     periods: VecDeque<Period>,
     counters: Counters,
     bye: bool,
+    /// Whether the stream was ended.
+    ended: bool,
 }
 
 impl Sender {
@@ -188,6 +190,7 @@ impl Sender {
             periods: VecDeque::new(),
             counters: Counters::default(),
             bye: false,
+            ended: false,
             config,
             controller,
             random,
@@ -424,7 +427,8 @@ impl Sender {
                 self.counters.not_sent_again += 1;
                 continue;
             }
-            let Some(packet) = self.history.again(now, extended, rtt) else {
+            let again = self.history.again(now, extended, rtt);
+            let Some(packet) = again.filter(|packet| !packet.payload.is_empty()) else {
                 self.counters.not_sent_again += 1;
                 continue;
             };
@@ -450,7 +454,7 @@ impl Sender {
     /// Ends the stream: what waits is let go, and the last report says good-bye.
     pub fn finish(&mut self, now: Time) {
         self.pacer.clear();
-        (self.bye, self.report_due) = (true, true);
+        (self.bye, self.report_due, self.ended) = (true, true, true);
         self.end_period(now);
     }
 
@@ -464,7 +468,8 @@ impl Sender {
         }
         let silence = self.breaker.next(self.interval.mean());
         let regular = Some(self.interval.next());
-        let packet = self.pacer.next().filter(|_| !self.controller.is_blocked());
+        let leaves = self.pacer.next().or_else(|| self.padding_at());
+        let packet = leaves.filter(|_| !self.controller.is_blocked());
         let timers = [self.controller.next_timer(), packet, regular, silence];
         timers.into_iter().flatten().min()
     }
@@ -482,7 +487,10 @@ impl Sender {
         if self.controller.is_blocked() {
             return None;
         }
-        let mut waiting = self.pacer.poll(now)?;
+        self.pacer.set_rate(self.controller.pacing());
+        let Some(mut waiting) = self.pacer.poll(now) else {
+            return self.pad(now);
+        };
         if waiting.new {
             let captured = waiting.captured;
             let leaving = |mark: FrameMark| mark.leaving(now, captured);
@@ -504,6 +512,37 @@ impl Sender {
         } else {
             self.counters.sent_again += 1;
         }
+        Some(Transmit::Rtp(bytes))
+    }
+
+    /// When a packet of padding leaves; `None`: the rate control wants none, or there is no stream.
+    fn padding_at(&self) -> Option<Time> {
+        let flows = self.history.highest().is_some() && !self.paused && !self.ended;
+        let wanted = flows && !self.has_stopped() && self.controller.wants_padding();
+        self.pacer.idle_at().filter(|_| wanted)
+    }
+
+    /// A packet of padding, if its time has come.
+    fn pad(&mut self, now: Time) -> Option<Transmit> {
+        self.padding_at().filter(|at| *at <= now)?;
+        let packet = Packet {
+            ssrc: self.ssrc,
+            payload_type: self.config.payload_type,
+            sequence: self.sequence,
+            timestamp: self.timestamp(now),
+            marker: false,
+            mark: None,
+            payload: Vec::new(),
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        let (bytes, size) = (packet.write(), size(&packet));
+        self.pacer.spend(now, size);
+        self.controller.on_sent(now, size);
+        self.account.on_sent(size);
+        self.breaker.on_sent(now);
+        self.counters.packets += 1;
+        self.counters.padding += 1;
+        self.history.push(now, size, packet);
         Some(Transmit::Rtp(bytes))
     }
 
@@ -537,7 +576,8 @@ impl Sender {
 /// Size of the IP packet that a packet travels in.
 fn size(packet: &Packet) -> Bytes {
     let mark = if packet.mark.is_some() { Packet::MARK_BYTES } else { 0 };
-    Bytes::new((HEADER_BYTES + mark + packet.payload.len()) as u64 + IP_UDP_BYTES)
+    let padding = if packet.payload.is_empty() { PADDING_BYTES.into() } else { 0 };
+    Bytes::new((HEADER_BYTES + mark + padding + packet.payload.len()) as u64 + IP_UDP_BYTES)
 }
 
 #[cfg(test)]

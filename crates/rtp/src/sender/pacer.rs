@@ -93,6 +93,16 @@ impl<T> Pacer<T> {
         (!self.queue.is_empty()).then_some(self.next)
     }
 
+    /// When something that does not wait here may leave: if nothing does, now or when the pace allows it.
+    pub fn idle_at(&self) -> Option<Time> {
+        self.queue.is_empty().then_some(self.next)
+    }
+
+    /// Something that did not wait here leaves.
+    pub fn spend(&mut self, now: Time, size: Bytes) {
+        self.next = self.next.max(now.saturating_sub(BURST)) + size / self.pace();
+    }
+
     /// The next one, if its time has come.
     pub fn poll(&mut self, now: Time) -> Option<T> {
         if self.next > now {

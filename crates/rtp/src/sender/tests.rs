@@ -314,3 +314,21 @@ fn in_a_pause_nothing_is_sent_and_afterwards_a_key_frame_is_first() {
     assert_eq!(sent, expected);
     assert_eq!(sender.counters().frames_paused, 7);
 }
+
+/// GCC's first probe: 900 kbit/s for at least 15 ms and five packets, of which a small frame is only one.
+#[test]
+fn a_probe_is_filled_up_with_padding() {
+    let controller = RateSpec::new(suiro_rate::RateKind::Gcc).build(Time::ZERO).unwrap();
+    let mut sender = Sender::new(Time::ZERO, config(), controller, Seed(1).random());
+    sender.on_frame(ms(0), &frame(0, &picture(500))).unwrap();
+    let packets = rtp(&run(&mut sender, ms(60)));
+    let padding: Vec<_> = packets.iter().filter(|(_, packet)| packet.payload.is_empty()).collect();
+    assert_eq!((packets.len() - padding.len(), padding.len()), (1, 6), "{packets:?}");
+    assert!(packets.windows(2).all(|two| two[1].1.sequence == two[0].1.sequence.wrapping_add(1)));
+    let took = packets[6].0 - packets[1].0;
+    assert!((10.0..30.0).contains(&took.as_millis_f64()), "{took}");
+    assert_eq!((sender.counters().packets, sender.counters().padding), (7, 6));
+    // They are reported as other packets are, and not sent again.
+    sender.finish(ms(60));
+    assert!(rtp(&run(&mut sender, ms(90))).is_empty(), "none after the end");
+}

@@ -33,7 +33,8 @@ pub struct Controlled {
     pub size: Bytes,
     /// Of what it may send, what it has to send: 1 unless set.
     pub share: f64,
-    /// Whether packets follow one another at the target, as a source makes them, where the pace is faster.
+    /// Whether packets follow one another at the target, as a source makes them, where the pace is faster; but while padding is
+    /// wanted, at the pace.
     pub paced_by_target: bool,
     /// How much faster the receiver's clock runs than the sender's, in millionths.
     pub drift_ppm: i64,
@@ -159,7 +160,8 @@ impl Controlled {
 
     fn pace(&mut self, now: Time) {
         let pace = self.controller.pacing();
-        let rate = if self.paced_by_target { pace.min(self.controller.target()) } else { pace };
+        let by_target = self.paced_by_target && !self.controller.wants_padding();
+        let rate = if by_target { pace.min(self.controller.target()) } else { pace };
         self.next_send = self.latest_send + (self.size / rate).mul_f64(1.0 / self.share);
         let target = self.controller.target().as_bps() as f64;
         if self.targets.last().is_none_or(|&(_, last)| last != target) {
