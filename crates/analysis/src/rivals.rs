@@ -22,6 +22,7 @@ use crate::group::grouped;
 use crate::guess;
 use crate::held::{self, Stretch, hold};
 use crate::link::Direction;
+use crate::settling;
 use crate::stats::Distribution;
 use crate::view::View;
 
@@ -36,6 +37,9 @@ const SETTLED: usize = 10;
 
 /// Jain's index from which on rates count as fair.
 const FAIR: f64 = 0.9;
+
+/// GoP times between two changes of the capacity in which something can settle.
+const SPAN_LEAST: usize = 15;
 
 /// A flow of less than this share of the bytes of the busiest of its kind is none that competes.
 const LEAST_SHARE: f64 = 0.01;
@@ -76,10 +80,21 @@ impl Over {
 }
 
 /// What the endpoints of a trial reported about their flows.
-struct Told<'a> {
+pub(crate) struct Told<'a> {
     flows: &'a [FlowRow],
     webrtc: BTreeSet<&'a str>,
     moq: BTreeSet<&'a str>,
+}
+
+impl<'a> Told<'a> {
+    pub fn of(view: &View<'a>) -> Self {
+        let records = view.records;
+        Self {
+            flows: &records.flows,
+            webrtc: records.webrtc_sessions.iter().map(|row| &*row.endpoint).collect(),
+            moq: records.moq_sessions.iter().map(|row| &*row.endpoint).collect(),
+        }
+    }
 }
 
 /// One flow.
@@ -116,6 +131,10 @@ pub(crate) struct Rivals<'a> {
     /// Rows of each sender, sorted.
     senders: BTreeMap<&'a str, Vec<&'a RateRow>>,
     duration_ns: i64,
+    /// When the first video packet was delivered.
+    begin_ns: i64,
+    /// When the rate of the link with the least changes.
+    changes: Vec<i64>,
 }
 
 impl<'a> Rivals<'a> {
@@ -124,11 +143,7 @@ impl<'a> Rivals<'a> {
         let duration_ns = view.duration_ns;
         let within = view.within(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
-        let told = Told {
-            flows: &view.records.flows,
-            webrtc: view.records.webrtc_sessions.iter().map(|row| &*row.endpoint).collect(),
-            moq: view.records.moq_sessions.iter().map(|row| &*row.endpoint).collect(),
-        };
+        let told = Told::of(view);
         if senders.is_empty() && told.webrtc.is_empty() && told.moq.is_empty() {
             return None;
         }
@@ -144,7 +159,8 @@ impl<'a> Rivals<'a> {
         for flow in &mut flows {
             flow.rates = rates(&flow.delivered, begin_ns, duration_ns);
         }
-        Some(Self { flows, senders, duration_ns })
+        let changes = settling::changes(view.links());
+        Some(Self { flows, senders, duration_ns, begin_ns, changes })
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow> {
@@ -223,6 +239,36 @@ impl<'a> Rivals<'a> {
         Some(begins as f64 * GOP_NS as f64 / 1e9)
     }
 
+    /// Jain's index of the video flows, while all of them send.
+    pub fn self_fairness(&self) -> Option<f64> {
+        let flows: Vec<&Flow> = self.of_kind(Kind::Video).collect();
+        let count = flows.iter().map(|flow| flow.rates.len()).min().filter(|_| flows.len() > 1)?;
+        let all_send = |gop: &usize| flows.iter().all(|flow| flow.rates[*gop] > 0.0);
+        let gops: Vec<usize> = (0..count).filter(all_send).collect();
+        let mean_of = |flow: &&Flow| mean(gops.iter().map(|gop| flow.rates[*gop]));
+        let means: Option<Vec<f64>> = flows.iter().map(mean_of).collect();
+        jain(&means?)
+    }
+
+    /// Seconds from a change of the capacity until the rate of all video flows has settled.
+    pub fn settling_s(&self) -> Option<f64> {
+        let count = self.of_kind(Kind::Video).map(|flow| flow.rates.len()).min()?;
+        let sum = |gop: usize| self.of_kind(Kind::Video).map(|flow| flow.rates[gop]).sum::<f64>();
+        let total: Vec<f64> = (0..count).map(sum).collect();
+        let place = |t_ns: &i64| {
+            let gops = t_ns.saturating_sub(self.begin_ns) / GOP_NS;
+            usize::try_from(gops).unwrap_or(0).min(count)
+        };
+        let mut bounds: Vec<usize> =
+            std::iter::once(0).chain(self.changes.iter().map(place)).collect();
+        bounds.push(count);
+        let spans = bounds.windows(2).filter(|span| span[1] >= span[0] + SPAN_LEAST);
+        mean(
+            spans
+                .map(|span| settling::first(&total[span[0]..span[1]]) as f64 * GOP_NS as f64 / 1e9),
+        )
+    }
+
     /// Standard deviation over mean of a flow's rate per GoP time, mean over the flows of this kind.
     pub fn variation(&self, kind: Kind) -> Option<f64> {
         mean(self.of_kind(kind).filter_map(|flow| variation(&flow.rates)))
@@ -291,7 +337,7 @@ impl<'a> Rivals<'a> {
 }
 
 /// What sets a flow apart, and the host that sends.
-type Way = (Over, String, String);
+pub(crate) type Way = (Over, String, String);
 
 /// The flows that compete.
 fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
@@ -380,7 +426,7 @@ fn bits(flow: &Flow) -> f64 {
 }
 
 /// What a packet's flow is, what sets it apart, and which host sent the packet.
-fn way(told: &Told<'_>, flow: &str) -> Option<Way> {
+pub(crate) fn way(told: &Told<'_>, flow: &str) -> Option<Way> {
     let (over, name) = key(told, flow)?;
     let (from, _) = guess::ends(flow)?;
     let host = from.rsplit_once(':').map_or(from, |(host, _)| host);

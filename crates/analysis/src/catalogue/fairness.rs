@@ -61,6 +61,16 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         "From the first video packet to the first of ten GoP times in a row at which Jain's index of \
          the next five is at least 0.9; null if that never happened.",
         |r| r.convergence_s();
+    fairness.self_ratio ["ratio", Higher, 3] "Self-fairness",
+        "Jain's index of the mean rates of the video flows alone, over the GoP times in which each of them has a rate (RFC 8868 \
+         §3). Null where fewer than two compete.",
+        |r| r.self_fairness();
+    fairness.settling_s ["s", Lower, 3] "Settling",
+        "Convergence after a change (RFC 8868 §3): from the first video packet, and from each change of the rate of the link that \
+         has the least, to the first of five GoP times in a row in which the rate of all video flows together is within 15 % of \
+         its mean over the second half of the time until the next change. Mean over the changes that are at least 15 GoP times \
+         apart; one after which it never settles counts for all of the time.",
+        |r| r.settling_s();
     #[main] fairness.video_variation ["ratio", Lower, 3] "Video rate variation",
         "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time, \
          mean over the video flows.",

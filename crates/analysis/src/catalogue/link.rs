@@ -110,12 +110,21 @@ static METRICS: &[Measure<Directions>] = metrics! {
     #[main] link.queue_delay_p95_ms ["ms", Lower, 3] "Queueing delay, 95 %",
         "From a packet's arrival at the link to the start of its service, 95th percentile.",
         |d| d.queue_delays().percentile(0.95);
+    link.queue_delay_p99_ms ["ms", Lower, 3] "Queueing delay, 99 %",
+        "From a packet's arrival at the link to the start of its service, 99th percentile.",
+        |d| d.queue_delays().percentile(0.99);
     link.delay_mean_ms ["ms", Lower, 3] "One-way delay",
         "From a packet's arrival at the link to its delivery, mean over packets delivered.",
         |d| d.one_way_delays().mean();
+    link.delay_p50_ms ["ms", Lower, 3] "One-way delay, median",
+        "From a packet's arrival at the link to its delivery, median over packets delivered.",
+        |d| d.one_way_delays().percentile(0.5);
     link.delay_p95_ms ["ms", Lower, 3] "One-way delay, 95 %",
         "From a packet's arrival at the link to its delivery, 95th percentile.",
         |d| d.one_way_delays().percentile(0.95);
+    link.delay_p99_ms ["ms", Lower, 3] "One-way delay, 99 %",
+        "From a packet's arrival at the link to its delivery, 99th percentile.",
+        |d| d.one_way_delays().percentile(0.99);
     link.queue_max_bytes ["B", Lower, 3] "Queue, greatest",
         "Largest number of bytes that an arriving packet found waiting.",
         |d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max();

@@ -49,6 +49,7 @@ mod control;
 mod converter;
 mod estimate;
 mod fairness;
+mod harm;
 mod layers;
 mod link;
 mod machine;
@@ -84,6 +85,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &multicast::ROUTERS,
     &multicast::MEMBERSHIPS,
     &fairness::FAMILY,
+    &harm::FAMILY,
     &webrtc::SENDERS,
     &webrtc::RECEIVERS,
     &browser::FAMILY,

@@ -108,6 +108,38 @@ fn metrics_by_hand() {
     });
     assert_eq!(metrics["fairness.convergence_s"], Some(0.0));
     assert_eq!(metrics["fairness.tcp_variation"], Some(0.0));
+    assert_eq!(metrics["fairness.self_ratio"], None, "one video flow alone");
+}
+
+/// The first flow, an RTP of `film`, has 1 Mbit/s in 1 ms alone, and from 40 s on 250 kbit/s in 4 ms next to a TCP of 750.
+#[test]
+fn a_newcomer_does_harm() {
+    let mut link = Vec::new();
+    for n in 0..1000 {
+        let t_ns = 100 * MS * n;
+        let together = n >= 400;
+        let size = if together { 3125 } else { 12_500 };
+        let mut row = packet(t_ns, RTP, size, "delivered");
+        if together {
+            row.departed_ns = Some(t_ns + 4 * MS);
+            link.push(packet(t_ns, TCP, 9375, "delivered"));
+        }
+        link.push(row);
+    }
+    let records = Records { link, ..Records::default() };
+    let metrics = summarise(&common::trial(100.0), &records);
+    let is = |name: &str, want: f64| {
+        let value = metrics[&format!("harm.{name}")].unwrap();
+        assert!((value - want).abs() < want * 1e-3, "{name}: {value}, not {want}");
+    };
+    is("share_ratio", 0.25);
+    is("rate_ratio", 0.75);
+    is("delay_ratio", 0.75);
+    is("delay_alone_ms", 1.0);
+    is("delay_together_ms", 4.0);
+    // Together from the start, there is nothing to compare with.
+    let metrics = summarise(&common::trial(31.5 * 1.001), &self::records());
+    assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
 }
 
 const STATIONS: [&str; 6] =
