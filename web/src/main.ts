@@ -1,6 +1,7 @@
 // The report page, in the order of a reader's questions: what happened, in numbers, why, over time; then what a study
 // published, whether the figures can be trusted, and how it was run.
 
+import { board } from "./board";
 import { comparison } from "./comparison";
 import { report } from "./data";
 import { h } from "./dom";
@@ -27,6 +28,7 @@ if (root) {
     alarm(page),
     // A long table would hide them.
     ...(page.cells.length > LONG ? [charts, numbers] : [numbers, charts]),
+    board(page),
     reasons(page),
     comparison(page),
     many(page),

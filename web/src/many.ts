@@ -309,8 +309,9 @@ class Many {
 }
 
 /** A trial's own page, relative to this one; its folder's name is a stranger's text. */
-function address(folder: string): string {
-  return `./${folder.split("/").map(encodeURIComponent).join("/")}/report.html`;
+/** The page of a trial in this folder, or what the folder contains. */
+export function address(folder: string, page = "report.html"): string {
+  return `./${folder.split("/").map(encodeURIComponent).join("/")}/${page}`;
 }
 
 function canvas(label: string): HTMLCanvasElement {

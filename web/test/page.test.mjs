@@ -289,6 +289,39 @@ test("latency stands over quality and stalls, a chart for each link", { skip }, 
   assert.deepEqual(faults, []);
 });
 
+test("a board ranks each column, and a value opens its trials", { skip }, async () => {
+  const { page, faults } = await open(await synthetic("matrix"));
+  const cells = await page.$$("#board tbody td");
+  assert.equal(cells.length, 12);
+  const columns = await page.$$eval("#board tbody tr", (rows) => {
+    const values = rows.map((row) =>
+      [...row.querySelectorAll("td button")].map((button) => [
+        Number.parseFloat(button.firstChild.textContent),
+        Number(button.querySelector("sub")?.textContent),
+      ]),
+    );
+    return values[0].map((_, column) => values.map((row) => row[column]));
+  });
+  for (const column of columns) {
+    const best = column.filter(([, rank]) => rank === 1);
+    assert.ok(best.length > 0, JSON.stringify(column));
+    // Equal numbers share a rank, and ranks follow the numbers in one direction.
+    const ranks = [...column].sort((a, b) => a[0] - b[0]).map(([, rank]) => rank);
+    const sorted = [...ranks].sort((a, b) => a - b);
+    assert.ok(
+      [sorted, [...sorted].reverse()].some((order) => `${order}` === `${ranks}`),
+      `${ranks}`,
+    );
+  }
+  assert.equal(await page.$("#board .opened li"), null);
+  await page.click("#board tbody td button >> nth=0");
+  assert.ok((await page.$$("#board .opened li a")).length > 0);
+  assert.ok((await page.$$("#board .opened path.trace")).length > 0);
+  await page.click("#board tbody td button >> nth=0");
+  assert.equal(await page.$("#board .opened li"), null);
+  assert.deepEqual(faults, []);
+});
+
 test("findings stand beside what was published", { skip }, async () => {
   const html = readFileSync(await synthetic("quick"), "utf8");
   const finding = (id, verdict) => ({
