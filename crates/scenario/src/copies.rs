@@ -46,7 +46,8 @@ pub(crate) fn of(
     hosts: &[String],
     body: &Node<'_>,
 ) -> Result<Vec<Placed>, Refusal<Span>> {
-    let Common { count, start, end, absence, .. } = *common;
+    let Common { start, end, absence, .. } = *common;
+    let count = if common.when { common.count } else { 0 };
     common.check_bounds().map_err(|refusal| in_text(body, &["endpoints", section], refusal))?;
     let several = hosts.len() > 1 || count > 1;
     let mut placed = Vec::new();

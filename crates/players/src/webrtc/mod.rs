@@ -84,6 +84,8 @@ pub struct WebrtcJob {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
+    /// Field trials of libwebrtc.
+    pub field_trials: Option<String>,
 }
 
 impl WebrtcJob {
@@ -116,6 +118,7 @@ impl WebrtcJob {
             peer: other.cloned().or(alone),
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
+            field_trials: None,
         })
     }
 
@@ -199,7 +202,8 @@ pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summ
             let (footage, most, key_every) = (spec.camera.clone(), spec.max_rate, spec.key_every);
             let role = Role::Publisher(Camera { footage, most, key_every });
             let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
-            run_job(&work.ok_or("a publisher's job names its viewer")?, context)
+            let work = work.ok_or("a publisher's job names its viewer")?;
+            run_job(&WebrtcJob { field_trials: spec.field_trials.clone(), ..work }, context)
         }
         _ => suiro_webrtc::publish::run_job(job, context),
     }
@@ -214,7 +218,8 @@ pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary
         Some(spec) if spec.program == WebrtcProgram::Chromium => {
             let role = Role::Viewer { save: spec.save };
             let work = WebrtcJob::of(job, role, spec.from.as_ref(), (spec.port, &spec.token));
-            run_job(&work.ok_or("a viewer's job names its publisher")?, context)
+            let work = work.ok_or("a viewer's job names its publisher")?;
+            run_job(&WebrtcJob { field_trials: spec.field_trials.clone(), ..work }, context)
         }
         _ => suiro_webrtc::view::run_job(job, context),
     }
@@ -249,7 +254,10 @@ pub async fn run(
     let (post, asked) = mpsc::channel(WAITING_MAX);
     let door = listen(job, post).await?;
     let page = job.for_page(footage.as_ref(), clock);
-    let arguments = ARGUMENTS;
+    let trials = job.field_trials.as_ref().filter(|trials| !trials.is_empty());
+    let trials = trials.map(|trials| format!("--force-fieldtrials={trials}"));
+    let arguments: Vec<&str> = ARGUMENTS.iter().copied().chain(trials.as_deref()).collect();
+    let arguments = arguments.as_slice();
     let show = Show { page: PAGE, job: page, footage, arguments, commands: WAITING_MAX };
     let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
     let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));

@@ -196,6 +196,10 @@ pub(crate) struct Common {
     /// the same count. Each copy has its own random seed.
     #[serde(default = "one")]
     pub count: u16,
+    /// Whether it takes part at all; if not, it is left out, as with a `count` of 0. For an axis that chooses among endpoints whose
+    /// number another one says.
+    #[serde(default = "yes")]
+    pub when: bool,
     /// When it is started, counted from the trial's start. Endpoints that start at the same time
     /// start in the order of the file, each when the one before is ready.
     #[serde(default)]
@@ -212,14 +216,18 @@ pub(crate) struct Common {
 
 impl Common {
     /// Its keys.
-    pub const KEYS: [&str; 5] = ["host", "count", "start", "end", "absence"];
+    pub const KEYS: [&str; 6] = ["host", "count", "when", "start", "end", "absence"];
 }
 
 /// Keys that every endpoint may have in addition to those of its kind, for suggestions.
-const ALSO: [&str; 6] = ["kind", "host", "count", "start", "end", "absence"];
+const ALSO: [&str; 7] = ["kind", "host", "count", "when", "start", "end", "absence"];
 
 const fn one() -> u16 {
     1
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl EndpointSpec {

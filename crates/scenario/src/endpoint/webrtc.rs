@@ -18,6 +18,8 @@ const KEY_EVERY: Bounds<Duration> =
 /// RFC 6750 §2.1: characters of a bearer token.
 const TOKEN: &[u8] = b"-._~+/=";
 const TOKEN_MAX: usize = 256;
+/// Characters of field trials.
+const TRIALS_MAX: usize = 1000;
 
 bounds! {
     WebrtcPublisher {
@@ -88,6 +90,11 @@ pub struct WebrtcPublisher {
     /// From one key frame to the next at most. Default: only the first frame is one, and those that viewers ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_every: Option<Duration>,
+    /// Field trials of libwebrtc that Chromium is started with, such as
+    /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
+    /// `endpoint = "chromium"`. Default: none, as an empty text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_trials: Option<String>,
 }
 
 /// Receives video over WebRTC and plays it, without a screen.
@@ -114,6 +121,11 @@ pub struct WebrtcViewer {
     /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
     #[serde(default)]
     pub save: bool,
+    /// Field trials of libwebrtc that Chromium is started with, such as
+    /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
+    /// `endpoint = "chromium"`. Default: none, as an empty text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_trials: Option<String>,
 }
 
 impl Kind for WebrtcPublisher {
@@ -158,6 +170,7 @@ impl Kind for WebrtcPublisher {
             check.push(check.refusal("start_rate", message).hint("remove start_rate"));
         }
         check_token(check, self.token.as_deref());
+        check_trials(check, self.program, self.field_trials.as_deref());
         if let Some(to) = &self.to
             && let Some(viewer) = check.peer::<WebrtcViewer>(to)
         {
@@ -207,6 +220,7 @@ impl Kind for WebrtcViewer {
             check.push(check.refusal("viewer", message).hint("remove viewer"));
         }
         check_token(check, self.token.as_deref());
+        check_trials(check, self.program, self.field_trials.as_deref());
         if let Some(from) = &self.from
             && let Some(publisher) = check.peer::<WebrtcPublisher>(from)
         {
@@ -235,6 +249,25 @@ pub(super) fn check_token(check: &mut Check<'_>, token: Option<&str>) {
     if !fits {
         let refusal = check.refusal("token", found);
         check.push(refusal.expected("1 to 256 of A-Z a-z 0-9 - . _ ~ + / ="));
+    }
+}
+
+/// Chromium ends at once if they are not pairs of a name and a value, each followed by a slash.
+fn check_trials(check: &mut Check<'_>, program: WebrtcProgram, trials: Option<&str>) {
+    let Some(trials) = trials.filter(|trials| !trials.is_empty()) else { return };
+    if program != WebrtcProgram::Chromium {
+        let message = "only Chromium has field trials";
+        check.push(check.refusal("field_trials", message).hint("remove field_trials"));
+        return;
+    }
+    let parts: Vec<&str> = trials.strip_suffix('/').unwrap_or_default().split('/').collect();
+    let is_word =
+        |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits =
+        trials.len() <= TRIALS_MAX && parts.len().is_multiple_of(2) && parts.iter().all(is_word);
+    if !fits {
+        let refusal = check.refusal("field_trials", format!("`{trials}`"));
+        check.push(refusal.expected("names and values, each followed by a slash: \"A/Enabled/\""));
     }
 }
 
