@@ -5,6 +5,7 @@
 
 mod files;
 mod network;
+mod rates;
 
 use suiro_conference::codec::Size;
 use suiro_conference::receiver::Receiver as CallReceiver;
@@ -41,6 +42,7 @@ use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 pub use files::{browser_report, documents, layers_recording, node_status, tables};
 pub use network::{frame, range, webrtc_peer, webtransport};
+pub use rates::{congestion, rtp_header};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
 pub type Target = (&'static str, fn(&[u8]));
@@ -51,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     ("browser_report", browser_report),
     ("capture", capture),
     ("conference", conference),
+    ("congestion", congestion),
     ("desired_state", desired_state),
     ("documents", documents),
     ("flow", flow),
@@ -68,6 +71,7 @@ pub const TARGETS: &[Target] = &[
     ("range", range),
     ("rtcp", rtcp),
     ("rtp", rtp),
+    ("rtp_header", rtp_header),
     ("scenario", scenario),
     ("sock_diag", sock_diag),
     ("study", study),

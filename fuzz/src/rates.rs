@@ -1,0 +1,104 @@
+//! Reports of each packet at a sender under every rate control that needs them, and headers of RTP.
+
+use suiro_payload::Codec;
+use suiro_rate::{RateKind, RateSpec};
+use suiro_rtp::packet::Packet;
+use suiro_rtp::rtcp::{Arrival, Congestion, Outgoing};
+use suiro_rtp::sender::{Config, ReportTimes, Sender, SourceFrame, Transmit};
+use suiro_scenario::{OnBreak, RoundTrip};
+use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
+
+/// Reports that are made of one input at most.
+const REPORTS_MAX: usize = 200;
+/// The bounds of the controllers.
+const MIN: BitRate = BitRate::from_kbps(100);
+const MAX: BitRate = BitRate::from_mbps(20);
+
+fn sender(kind: RateKind) -> Sender {
+    let config = Config {
+        codec: Codec::H264,
+        payload_type: 96,
+        again_type: None,
+        packet_max: Bytes::new(1500),
+        cname: "fuzz".into(),
+        reports: ReportTimes::Pictures(1),
+        rtt: RoundTrip::Path,
+        drain: None,
+        times: (Duration::from_millis(33), Duration::from_secs(1)),
+        on_break: OnBreak::Tell,
+        pauses: Vec::new(),
+        epoch_unix_ns: 1,
+    };
+    let spec = RateSpec { min: Some(MIN), max: Some(MAX), ..RateSpec::new(kind) };
+    let control = spec.build(Time::ZERO).expect("the bounds are in order");
+    Sender::new(Time::ZERO, config, control, Seed(1).random())
+}
+
+/// Sends until then, and a frame; the stream and the number of its latest packet, if one left.
+fn send(sender: &mut Sender, now: Time, number: u64, latest: &mut Option<(u32, u16)>) {
+    let mut picture = vec![0, 0, 1, 0x65, 0x88];
+    picture.resize(3000, 7);
+    let frame = SourceFrame {
+        number,
+        captured: now,
+        references: None,
+        data: &picture,
+        rate: BitRate::from_mbps(1),
+        quantiser: None,
+        begins_group: true,
+        budget: None,
+    };
+    sender.on_frame(now, &frame).expect("it is a picture");
+    let left = std::iter::from_fn(|| sender.poll(now)).take(1000);
+    for transmit in left {
+        if let Transmit::Rtp(bytes) = transmit {
+            let packet = Packet::parse(&bytes).expect("our own packet");
+            *latest = Some((packet.ssrc, packet.sequence));
+        }
+    }
+    while sender.take_period().is_some() {}
+}
+
+/// RFC 8888 reports about packets that were sent, or not: each has a byte for the time since the one before, one for how far
+/// behind the latest packet it begins, one for the number of its packets, and two for each of them, as on the wire. Targets stay
+/// within their bounds, and nothing is sent without end.
+pub fn congestion(data: &[u8]) {
+    for kind in [RateKind::Nada, RateKind::Scream, RateKind::Gcc, RateKind::Tfrc] {
+        let mut sender = sender(kind);
+        let (mut now, mut latest, mut rest) = (Time::ZERO, None, data);
+        for number in 0..REPORTS_MAX as u64 {
+            let Some((&[wait, behind, count], after)) = rest.split_first_chunk::<3>() else {
+                break;
+            };
+            let (blocks, after) = after.split_at(after.len().min(usize::from(count) * 2));
+            rest = after;
+            now += Duration::from_millis(u64::from(wait));
+            send(&mut sender, now, number, &mut latest);
+            let Some((media, highest)) = latest else { continue };
+            let arrivals = blocks.chunks_exact(2).map(|block| {
+                let block = u16::from_be_bytes([block[0], block[1]]);
+                let ago = Duration::from_micros(u64::from(block & 0x1fff) * 977);
+                let arrival = Arrival { ecn: (block >> 13) as u8 & 3, ago: Some(ago) };
+                (block >> 15 == 1).then_some(arrival)
+            });
+            let told = Congestion {
+                media,
+                first: highest.wrapping_sub(behind.into()),
+                arrivals: arrivals.collect(),
+                at: (now.as_nanos() * 65_536 / 1_000_000_000) as u32,
+            };
+            let report = Outgoing { media, congestion: Some(told), ..Outgoing::default() };
+            sender.on_rtcp(now, &report.write());
+            let target = sender.target();
+            assert!(MIN <= target && target <= MAX, "{kind}: {target}");
+        }
+    }
+}
+
+/// A packet with its header extensions: what is read is written and read again.
+pub fn rtp_header(data: &[u8]) {
+    let Ok(packet) = Packet::parse(data) else { return };
+    assert!(packet.payload.len() <= data.len());
+    let again = Packet::parse(&packet.write()).expect("our own packet");
+    assert_eq!(again, packet);
+}
