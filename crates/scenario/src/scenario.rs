@@ -49,6 +49,7 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
             ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
             ("rmcat", include_str!("../../../scenarios/rmcat.toml")),
+            ("fairness", include_str!("../../../scenarios/fairness.toml")),
         ],
     ),
     ("Layers of a host", &[("layered-qos", include_str!("../../../scenarios/layered-qos.toml"))]),
