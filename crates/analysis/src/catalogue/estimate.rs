@@ -77,9 +77,9 @@ pub(super) static FAMILY: Family<Estimates> = Family { metrics: METRICS, series:
 
 static METRICS: &[Measure<Estimates>] = metrics! {
     player.estimate_error_p50_ratio ["ratio", Lower, 3] "Estimate error, median",
-        "Distance of the player's estimate of the throughput from what its link carries of bodies, 1448 of 1500 bytes at the \
-         link's rate, as a share of that: median over time, from 5 s after the first estimate and after each change of the \
-         rate. Null without an estimate, or with several links towards viewers.",
+        "Distance of the player's estimate of the throughput from what its link carries of bodies, as a share of that, \
+         median over time. A link carries 1448 of 1500 bytes of its rate as bodies. The first 5 s after the first estimate and \
+         after each change of the rate do not count. Null without an estimate, or with several links towards viewers.",
         |e| e.errors().percentile(0.5);
     player.estimate_error_p95_ratio ["ratio", Lower, 3] "Estimate error, 95 %",
         "The same, 95th percentile.",

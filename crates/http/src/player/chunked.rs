@@ -15,6 +15,8 @@ use suiro_abr::Sample;
 use suiro_media::mp4::{self, Init};
 use suiro_units::{Bytes, Time};
 
+use super::meter::Burst;
+
 /// The largest chunk, in bytes.
 const CHUNK_BYTES_MAX: usize = 16 << 20;
 /// The most chunks of one response: a minute of frames at 120 per second.
@@ -52,29 +54,36 @@ pub(crate) struct Splitter {
     init: Arc<Init>,
     pending: BytesMut,
     begun: Option<Begun>,
+    /// What bursts of the chunk under way measured.
+    measured: Option<Burst>,
     count: u32,
 }
 
 impl Splitter {
     /// For a body of the track that the initialisation segment describes.
     pub fn new(init: Arc<Init>) -> Self {
-        Self { init, pending: BytesMut::new(), begun: None, count: 0 }
+        Self { init, pending: BytesMut::new(), begun: None, measured: None, count: 0 }
     }
 
-    /// Bytes were read; the chunks that are whole now are passed to `found`.
+    /// Bytes were read, in a burst that was measured below if the connection hands over whole frames; the chunks that are
+    /// whole now are passed to `found`.
     ///
     /// # Errors
     /// Why they are no chunks.
     pub fn push(
         &mut self,
         now: Time,
-        data: &[u8],
+        (data, burst): (&[u8], Option<Burst>),
         mut found: impl FnMut(Chunk),
     ) -> Result<(), String> {
         if data.is_empty() {
             return Ok(());
         }
         self.pending.extend_from_slice(data);
+        if let Some((bytes, took)) = burst {
+            let sum = self.measured.unwrap_or_default();
+            self.measured = Some((sum.0 + bytes, sum.1 + took));
+        }
         match &mut self.begun {
             Some(begun) => begun.reads += 1,
             None => self.begin(now),
@@ -118,6 +127,12 @@ impl Splitter {
             requested: begun.at,
             done: now,
         });
+        let measured = self.measured.take().map(|(bytes, took)| Sample {
+            bytes,
+            requested: Time::from_nanos(now.as_nanos().saturating_sub(took.as_nanos())),
+            done: now,
+        });
+        let burst = measured.or(burst);
         Ok(Chunk {
             at: now,
             decode_time: first.decode_time,
@@ -184,7 +199,7 @@ mod tests {
             let packets = bytes.chunks(1250).zip(0..);
             for (packet, ms) in packets {
                 let now = Time::from_millis(100 * number + ms);
-                splitter.push(now, packet, |chunk| found.push(chunk)).unwrap();
+                splitter.push(now, (packet, None), |chunk| found.push(chunk)).unwrap();
             }
         }
         splitter.finish().unwrap();
@@ -206,11 +221,11 @@ mod tests {
         let bytes = [chunk(0, 100), chunk(1024, 100), chunk(2048, 100)].concat();
         let (one, two) = bytes.split_at(bytes.len() - 10);
         let mut found = Vec::new();
-        splitter.push(Time::from_millis(1), one, |chunk| found.push(chunk)).unwrap();
+        splitter.push(Time::from_millis(1), (one, None), |chunk| found.push(chunk)).unwrap();
         assert_eq!(found.len(), 2);
         let error = splitter.finish().unwrap_err();
         assert!(error.contains("ends within a chunk"), "{error}");
-        splitter.push(Time::from_millis(9), two, |chunk| found.push(chunk)).unwrap();
+        splitter.push(Time::from_millis(9), (two, None), |chunk| found.push(chunk)).unwrap();
         assert!(found.iter().all(|chunk| chunk.burst.is_none()) && found.len() == 3);
         splitter.finish().unwrap();
     }
@@ -223,11 +238,11 @@ mod tests {
             let mut splitter = Splitter::new(init());
             let mut times = Vec::new();
             for piece in bytes.chunks(cut) {
-                splitter.push(Time::ZERO + Duration::from_millis(1), piece, |chunk| times.push(chunk.decode_time)).unwrap();
+                splitter.push(Time::ZERO + Duration::from_millis(1), (piece, None), |chunk| times.push(chunk.decode_time)).unwrap();
             }
             prop_assert_eq!(times, (0..sizes.len() as u64).map(|n| n * 1024).collect::<Vec<_>>());
             for piece in junk.chunks(cut) {
-                if splitter.push(Time::ZERO, piece, |_| {}).is_err() {
+                if splitter.push(Time::ZERO, (piece, None), |_| {}).is_err() {
                     break;
                 }
             }

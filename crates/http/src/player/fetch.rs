@@ -203,7 +203,8 @@ impl Client {
         loop {
             self.hold(fetch, total, length).await;
             let data = timeout(PROGRESS_TIMEOUT.into(), body.data()).await;
-            let Some(data) = data.map_err(|_| FetchError::ProgressTimeout)?? else { break };
+            let data = data.map_err(|_| FetchError::ProgressTimeout)??;
+            let Some((data, burst)) = data else { break };
             total += data.len() as u64;
             self.progress.send_modify(|progress| {
                 if progress.bytes == 0 && total > 0 {
@@ -219,7 +220,8 @@ impl Client {
                 let pass_on = |chunk| {
                     let _ = self.chunks.send(chunk);
                 };
-                splitter.push(self.clock.now(), &data, pass_on).map_err(FetchError::Media)?;
+                let now = self.clock.now();
+                splitter.push(now, (&data, burst), pass_on).map_err(FetchError::Media)?;
             }
             if fetch.keep_body {
                 kept.extend_from_slice(&data);
@@ -248,7 +250,7 @@ impl Client {
         let mut body = response.into_body();
         let reading = async {
             let mut total = 0;
-            while let Ok(Some(data)) = body.data().await {
+            while let Ok(Some((data, _))) = body.data().await {
                 total += data.len();
                 if total > ERROR_BYTES_MAX {
                     return false;

@@ -8,6 +8,7 @@ mod chunked;
 mod fetch;
 pub mod frames;
 mod live;
+mod meter;
 mod parts;
 mod record;
 mod request;
@@ -260,7 +261,7 @@ impl Player {
             keep_bodies: job.save,
         };
         let transport =
-            Transport::new(job.download, job.receive_buffer, job.http, &job.certificate);
+            Transport::new(job.download, job.receive_buffer, job.http, &job.certificate, clock);
         let head = channel::Sender::new(Head::default());
         let home = Arc::new(job.url.clone());
         let server = job.server.as_deref().map(Into::into);

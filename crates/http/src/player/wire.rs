@@ -21,6 +21,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::fetch::{CONNECT_TIMEOUT, FetchError};
+use super::meter::{Burst, Meter, Metered};
+use crate::Clock;
 use crate::flows::{Connected, Flows, OWN_AGENT};
 use crate::http3::{self, client};
 use crate::net::{self, ConnectError};
@@ -53,6 +55,7 @@ pub(crate) struct Transport {
     receive_buffer: Option<suiro_units::Bytes>,
     http: HttpVersion,
     certificate: Arc<Path>,
+    clock: Clock,
     shared: Arc<Mutex<Option<(String, Many)>>>,
 }
 
@@ -64,9 +67,10 @@ impl Transport {
         receive_buffer: Option<suiro_units::Bytes>,
         http: HttpVersion,
         certificate: &Path,
+        clock: Clock,
     ) -> Self {
         let (certificate, shared) = (certificate.into(), Arc::default());
-        Self { download, receive_buffer, http, certificate, shared }
+        Self { download, receive_buffer, http, certificate, clock, shared }
     }
 
     const fn read_buffer(&self) -> usize {
@@ -100,7 +104,7 @@ impl Transport {
         let opened = timeout(CONNECT_TIMEOUT.into(), async {
             match self.http {
                 HttpVersion::Http3 => opening.http3().await.map(Many::Three),
-                _ => opening.http2().await.map(Many::Two),
+                _ => opening.http2().await.map(|(sender, meter)| Many::Two(sender, meter)),
             }
         });
         let opened = opened.await.map_err(late)??;
@@ -151,11 +155,13 @@ impl Opening<'_> {
         Ok(sender)
     }
 
-    async fn http2(&self) -> Result<http2::SendRequest<Empty<Bytes>>, FetchError> {
+    async fn http2(&self) -> Result<(http2::SendRequest<Empty<Bytes>>, Meter), FetchError> {
         let config = tls::client(&self.transport.certificate, vec![HTTP2.to_vec()])?;
         let (stream, flow) = self.tcp().await?;
         let name = ServerName::try_from(self.url.host().to_owned());
         let name = name.map_err(|error| FetchError::Connect(std::io::Error::other(error)))?;
+        let meter = Meter::default();
+        let stream = Metered::new(stream, self.transport.clock, meter.clone());
         let connector = TlsConnector::from(Arc::new(config));
         let stream = connector.connect(name, stream).await.map_err(FetchError::Connect)?;
         if stream.get_ref().1.alpn_protocol() != Some(HTTP2) {
@@ -174,7 +180,7 @@ impl Opening<'_> {
             drop(connection.await);
             drop(flow);
         });
-        Ok(sender)
+        Ok((sender, meter))
     }
 
     async fn http3(&self) -> Result<client::Sender, FetchError> {
@@ -217,14 +223,14 @@ pub(crate) enum Connection {
 /// A connection that any number of requests share.
 #[derive(Clone)]
 pub(crate) enum Many {
-    Two(http2::SendRequest<Empty<Bytes>>),
+    Two(http2::SendRequest<Empty<Bytes>>, Meter),
     Three(client::Sender),
 }
 
 impl Many {
     fn is_closed(&self) -> bool {
         match self {
-            Self::Two(sender) => sender.is_closed(),
+            Self::Two(sender, _) => sender.is_closed(),
             Self::Three(sender) => sender.is_closed(),
         }
     }
@@ -250,10 +256,13 @@ impl Connection {
                 let response = sender.send_request(request(url, range, false)).await?;
                 Ok(response.map(Incoming::Hyper))
             }
-            Self::Many(Many::Two(sender)) => {
+            Self::Many(Many::Two(sender, meter)) => {
                 sender.ready().await?;
                 let response = sender.send_request(request(url, range, true)).await?;
-                Ok(response.map(Incoming::Hyper))
+                // What the head came with is no burst of the body.
+                meter.take();
+                let meter = meter.clone();
+                Ok(response.map(|body| Incoming::Metered(body, meter)))
             }
             Self::Many(Many::Three(sender)) => {
                 let request = request(url, range, true).map(|_: Empty<Bytes>| ());
@@ -280,6 +289,8 @@ fn request(url: &Url, range: Option<(u64, u64)>, whole: bool) -> Request<Empty<B
 /// The body of a response.
 pub(crate) enum Incoming {
     Hyper(hyper::body::Incoming),
+    /// Frames come whole; the meter knows how fast.
+    Metered(hyper::body::Incoming, Meter),
     Three(Box<client::Incoming>),
 }
 
@@ -287,21 +298,27 @@ impl Incoming {
     /// Its length, if the server said it.
     pub fn length(&self) -> Option<u64> {
         match self {
-            Self::Hyper(body) => body.size_hint().exact(),
+            Self::Hyper(body) | Self::Metered(body, _) => body.size_hint().exact(),
             Self::Three(body) => body.length(),
         }
     }
 
-    /// The next bytes of it; `None` at the end.
-    pub async fn data(&mut self) -> Result<Option<Bytes>, FetchError> {
+    /// The next bytes of it, with the burst that they came in if it is known; `None` at the end.
+    pub async fn data(&mut self) -> Result<Option<(Bytes, Option<Burst>)>, FetchError> {
         match self {
-            Self::Hyper(body) => loop {
-                let Some(frame) = body.frame().await else { return Ok(None) };
-                if let Ok(data) = frame?.into_data() {
-                    return Ok(Some(data));
-                }
-            },
-            Self::Three(body) => Ok(body.data().await?),
+            Self::Hyper(body) => Ok(next(body).await?.map(|data| (data, None))),
+            Self::Metered(body, meter) => Ok(next(body).await?.map(|data| (data, meter.take()))),
+            Self::Three(body) => Ok(body.data().await?.map(|data| (data, None))),
+        }
+    }
+}
+
+/// The next bytes of a body, whatever comes between.
+async fn next(body: &mut hyper::body::Incoming) -> Result<Option<Bytes>, FetchError> {
+    loop {
+        let Some(frame) = body.frame().await else { return Ok(None) };
+        if let Ok(data) = frame?.into_data() {
+            return Ok(Some(data));
         }
     }
 }
