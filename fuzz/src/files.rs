@@ -6,6 +6,7 @@ use std::sync::Once;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use suiro_control::node::Status;
+use suiro_foreign::Source;
 use suiro_layers::of_rows;
 use suiro_layers::report::joined;
 use suiro_players::{PageReport, check_report};
@@ -109,5 +110,19 @@ pub fn browser_report(data: &[u8]) {
     };
     if let Err(error) = check_report(kind, body) {
         assert!(!error.is_empty(), "an error says something");
+    }
+}
+
+/// A file of another program, and two captures of the same packets.
+pub fn foreign(data: &[u8]) {
+    let sources = [Source { name: "a", content: data }, Source { name: "b", content: data }];
+    for count in [1, 2] {
+        match suiro_foreign::explain(&sources[..count]) {
+            Ok(account) => {
+                assert!(!suiro_foreign::text(&account).is_empty(), "an account says something");
+                assert!(account.effects.len() <= suiro_foreign::EFFECTS_MAX, "effects are bounded");
+            }
+            Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+        }
     }
 }

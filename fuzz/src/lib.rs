@@ -40,7 +40,7 @@ use suiro_uncompressed::{Geometry, synth};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
-pub use files::{browser_report, documents, layers_recording, node_status, tables};
+pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
 pub use network::{frame, range, webrtc_peer, webtransport};
 pub use rates::{congestion, rtp_header};
 
@@ -57,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     ("desired_state", desired_state),
     ("documents", documents),
     ("flow", flow),
+    ("foreign", foreign),
     ("frame", frame),
     ("frame_store", frame_store),
     ("layers_recording", layers_recording),

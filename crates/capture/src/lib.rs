@@ -8,9 +8,11 @@
 pub mod file;
 mod hop;
 mod identity;
+mod packet;
 mod point;
 mod ring;
 mod table;
 
+pub use packet::{Ip, Unknown};
 pub use point::{Counts, FILE_BYTES_MAX, Point, PointError, PointSpec, Prepared, Zero};
 pub use table::{Addresses, End, TableError, path_rows, rows};

@@ -93,7 +93,8 @@ const WHY_EXAMPLES: &str = "Examples:
   suiro why results/quick --cell tcp=reno --json
   suiro why results/quick --between tcp=reno tcp=cubic
   suiro why results/quick --prove                     each cause, by the trial without it
-  suiro why results/quick --cell tcp=reno --prove --effect 0";
+  suiro why results/quick --cell tcp=reno --prove --effect 0
+  suiro why call.pcapng webrtc-internals.json         what other programs recorded";
 
 const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, on port 8080
@@ -392,8 +393,12 @@ pub struct CompareArgs {
 /// Arguments of `why`.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// The results folder.
+    /// The results folder; or a file of another program: a capture (pcap, pcapng), a dump of chrome://webrtc-internals,
+    /// reports of getStats() as JSON, a qlog, a log of ffmpeg.
     pub dir: PathBuf,
+    /// More files of other programs, which are explained together.
+    #[arg(value_name = "FILE", conflicts_with_all = ["cell", "between", "prove"])]
+    pub more: Vec<PathBuf>,
     /// Only this cell: its values, or `AXIS=VALUE`, joined with `+`; `#N` for one repetition. Several may be named.
     #[arg(long, value_name = "CELL", value_delimiter = ',')]
     pub cell: Vec<String>,

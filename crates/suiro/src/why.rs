@@ -1,17 +1,26 @@
-//! `suiro why`: what limited each flow, and what each stall, freeze and fall of the quality came from.
+//! `suiro why`: what limited each flow, and what each stall, freeze and fall of the quality came from; and the same for what
+//! other programs recorded.
 
 use std::io::Write;
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use suiro_foreign::Source;
 use suiro_record::PlannedTrial;
 use suiro_report::{TrialCauses, between, causes, causes_text, proofs_text};
 use suiro_screens::compare::{fitting, one};
 
 use crate::cli::WhyArgs;
-use crate::{Outcome, prove, report};
+use crate::{Outcome, Usage, prove, report};
 
-/// `suiro why DIR`.
+/// Most bytes of a file of another program.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// `suiro why DIR` or `suiro why FILE...`.
 pub fn run(args: &WhyArgs) -> Result<Outcome> {
+    if args.dir.is_file() || !args.more.is_empty() {
+        return foreign(args);
+    }
     let folder = report::results(&args.dir)?;
     let plan = folder.manifest().context("reading the results folder")?.plan;
     if let [a, b] = &args.between[..] {
@@ -50,4 +59,38 @@ fn told(args: &WhyArgs, trials: &[TrialCauses], text: impl FnOnce() -> String) -
     }
     let known = trials.iter().all(|trial| trial.problem.is_none());
     Ok(if known { Outcome::Done } else { Outcome::Failed })
+}
+
+/// `suiro why FILE...`.
+fn foreign(args: &WhyArgs) -> Result<Outcome> {
+    if !args.cell.is_empty() || !args.between.is_empty() || args.prove {
+        bail!(Usage(
+            "--cell, --between and --prove need a results folder; found files of other programs"
+                .into()
+        ));
+    }
+    let paths: Vec<&Path> = std::iter::once(&args.dir).chain(&args.more).map(|it| &**it).collect();
+    let read = |path: &&Path| {
+        // Two hosts may have files of the same name.
+        let same = paths.iter().filter(|it| it.file_name() == path.file_name()).count();
+        let name = path.file_name().filter(|_| same == 1).map_or(path.as_os_str(), |it| it);
+        let name = name.to_string_lossy().into_owned();
+        let content = suiro_outside::file::read(path, FILE_BYTES_MAX);
+        content
+            .map(|content| (name, content))
+            .with_context(|| format!("reading {}", path.display()))
+    };
+    let files: Vec<(String, Vec<u8>)> = paths.iter().map(read).collect::<Result<_>>()?;
+    let sources: Vec<Source<'_>> =
+        files.iter().map(|(name, content)| Source { name, content }).collect();
+    let account = suiro_foreign::explain(&sources)?;
+    let mut out = crate::say::results();
+    match args.json {
+        true => {
+            serde_json::to_writer_pretty(&mut out, &account)?;
+            writeln!(out)?;
+        }
+        false => write!(out, "{}", suiro_foreign::text(&account))?,
+    }
+    Ok(Outcome::Done)
 }

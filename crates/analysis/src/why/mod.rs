@@ -26,7 +26,7 @@ mod slices;
 mod sockets;
 mod told;
 mod transfers;
-mod wording;
+pub mod wording;
 
 use suiro_record::words::{Cause, Direction, Effect};
 

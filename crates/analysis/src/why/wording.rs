@@ -3,12 +3,12 @@
 use suiro_record::words::{Cause, Effect};
 
 /// A time of a trial.
-pub(super) fn seconds(ns: i64) -> String {
+pub fn seconds(ns: i64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
 /// A length of time.
-pub(super) fn span(ns: i64) -> String {
+pub fn span(ns: i64) -> String {
     match ns {
         1_000_000_000.. => format!("{:.1} s", ns as f64 / 1e9),
         _ => format!("{:.0} ms", ns as f64 / 1e6),
@@ -16,7 +16,7 @@ pub(super) fn span(ns: i64) -> String {
 }
 
 /// A bit rate.
-pub(super) fn rate(bps: f64) -> String {
+pub fn rate(bps: f64) -> String {
     let (value, unit) = match bps {
         1e9.. => (bps / 1e9, "Gbit/s"),
         1e6.. => (bps / 1e6, "Mbit/s"),
@@ -30,7 +30,7 @@ pub(super) fn rate(bps: f64) -> String {
 }
 
 /// A number of bytes.
-pub(super) fn size(bytes: i64) -> String {
+pub fn size(bytes: i64) -> String {
     match bytes {
         1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
         10_000.. => format!("{:.0} kB", bytes as f64 / 1e3),
@@ -40,17 +40,17 @@ pub(super) fn size(bytes: i64) -> String {
 }
 
 /// A length of time that is compared with others.
-pub(super) fn milliseconds(ns: i64) -> String {
+pub fn milliseconds(ns: i64) -> String {
     format!("{} ms", ns / 1_000_000)
 }
 
 /// So many of something.
-pub(super) fn count(number: usize, what: &str) -> String {
+pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// An effect as the beginning of a sentence, without its time.
-pub(super) const fn verb(effect: Effect) -> &'static str {
+pub const fn verb(effect: Effect) -> &'static str {
     match effect {
         Effect::Stall => "stalled",
         Effect::Freeze => "froze",
@@ -103,7 +103,7 @@ pub const fn label(cause: Cause) -> &'static str {
 }
 
 /// What a cause says about a flow, as a clause.
-pub(super) const fn clause(cause: Cause) -> &'static str {
+pub const fn clause(cause: Cause) -> &'static str {
     match cause {
         Cause::NoRequest => "the player requested nothing",
         Cause::Application => "the sender had nothing to send",
@@ -143,12 +143,12 @@ pub(super) const fn clause(cause: Cause) -> &'static str {
 }
 
 /// Beginning of a sentence: the effect, how long and when.
-pub(super) fn opening(effect: Effect, from_ns: i64, to_ns: i64) -> String {
+pub fn opening(effect: Effect, from_ns: i64, to_ns: i64) -> String {
     format!("{} {} at {}", verb(effect), span(to_ns.saturating_sub(from_ns)), seconds(from_ns))
 }
 
 /// The second cause, if it explains a fifth or more.
-pub(super) fn also(shares: &[(Cause, f64)]) -> Option<String> {
+pub fn also(shares: &[(Cause, f64)]) -> Option<String> {
     let (cause, share) = shares.get(1).filter(|(_, share)| *share >= 0.2)?;
     Some(format!("{} ({:.0} % of the time)", clause(*cause), share * 100.0))
 }

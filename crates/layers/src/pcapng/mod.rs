@@ -3,6 +3,7 @@
 mod packet;
 mod recording;
 
+use suiro_capture::Unknown;
 use suiro_capture::file::{self, FileError, Frame};
 
 pub use packet::{Seen, Transport};
@@ -60,9 +61,9 @@ impl Capture {
     fn take(&mut self, frame: &Frame) {
         match packet::seen(frame) {
             Ok(seen) if self.packets.len() < PACKETS => self.packets.push(seen),
-            Ok(_) | Err(packet::Unknown::Other) => self.others += 1,
-            Err(packet::Unknown::Fragment) => self.fragments += 1,
-            Err(packet::Unknown::Short) => self.short += 1,
+            Ok(_) | Err(Unknown::Other) => self.others += 1,
+            Err(Unknown::Fragment) => self.fragments += 1,
+            Err(Unknown::Short) => self.short += 1,
         }
     }
 }

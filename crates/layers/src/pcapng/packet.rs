@@ -1,8 +1,9 @@
 //! A captured frame down to the UDP or TCP payload.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use suiro_capture::file::{Frame, Order};
+use suiro_capture::{Ip, Unknown};
 use suiro_units::fnv1a;
 
 use crate::event::{Key, Protocol};
@@ -13,8 +14,6 @@ const NET: Order = Order::BIG;
 const HASHED: usize = 64;
 /// Bytes of payload that distinguish datagrams with the same IPv4 identification.
 const CHECKED: usize = 12;
-/// Most IPv6 extension headers, or VLAN tags, that are skipped.
-const HEADERS: usize = 8;
 
 /// One UDP or TCP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,121 +43,15 @@ pub struct Transport {
     pub to: SocketAddr,
 }
 
-/// Why a frame is not such a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unknown {
-    /// Something other than UDP or TCP over IP.
-    Other,
-    /// A fragment other than the first.
-    Fragment,
-    /// Captured too short, or malformed.
-    Short,
-}
-
-/// The relevant parts of an IP packet.
-struct Ip<'a> {
-    from: IpAddr,
-    to: IpAddr,
-    id: u16,
-    protocol: u8,
-    data: &'a [u8],
-    /// Length of `data` before the capture truncated it.
-    size: usize,
-}
-
 pub(super) fn seen(frame: &Frame) -> Result<Seen, Unknown> {
-    let (sent, packet) = network(frame)?;
-    let ip = match packet.first().ok_or(Unknown::Short)? >> 4 {
-        4 => ipv4(packet)?,
-        6 => ipv6(packet)?,
-        _ => return Err(Unknown::Other),
-    };
+    let ip = Ip::of(frame)?;
     let seen = match ip.protocol {
         17 => udp(&ip),
         6 => tcp(&ip),
         _ => return Err(Unknown::Other),
     };
     let seen = seen.ok_or(Unknown::Short)?;
-    Ok(Seen { t_ns: frame.t_ns, sent: frame.sent.or(sent), ..seen })
-}
-
-/// The IP packet in a frame and, if the link's header has it, whether it was sent.
-fn network<'a>(frame: &Frame<'a>) -> Result<(Option<bool>, &'a [u8]), Unknown> {
-    let data = frame.data;
-    let (kind, header, sent) = match frame.link {
-        // Ethernet (IEEE 802.3), with VLAN tags (802.1Q, 802.1ad) before the type.
-        1 => {
-            let mut at = 12;
-            let is_tag = |kind| matches!(kind, Some(0x8100 | 0x88a8));
-            for _ in 0..HEADERS {
-                at += if is_tag(NET.u16(data, at)) { 4 } else { 0 };
-            }
-            (NET.u16(data, at), at + 2, None)
-        }
-        // BSD loopback: an address family in the writer's byte order; the IP version contains the
-        // same information.
-        0 | 108 => return Ok((None, data.get(4..).ok_or(Unknown::Short)?)),
-        // Bare IP.
-        12 | 14 | 101 | 228 | 229 => return Ok((None, data)),
-        // Linux "cooked": the packet's type 4 is outgoing.
-        113 => (NET.u16(data, 14), 16, NET.u16(data, 0).map(|kind| kind == 4)),
-        276 => (NET.u16(data, 0), 20, data.get(10).map(|&kind| kind == 4)),
-        _ => return Err(Unknown::Other),
-    };
-    match kind.ok_or(Unknown::Short)? {
-        0x0800 | 0x86dd => Ok((sent, data.get(header..).ok_or(Unknown::Short)?)),
-        _ => Err(Unknown::Other),
-    }
-}
-
-/// RFC 791 §3.1.
-fn ipv4(packet: &[u8]) -> Result<Ip<'_>, Unknown> {
-    let header = usize::from(packet[0] & 0xf) * 4;
-    let fixed: &[u8; 20] = packet.first_chunk().ok_or(Unknown::Short)?;
-    let address = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
-    let number = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-    if number(6) & 0x1fff != 0 {
-        return Err(Unknown::Fragment);
-    }
-    // Offload leaves 0 where the length does not fit.
-    let total = match usize::from(number(2)) {
-        0 => packet.len(),
-        total => total,
-    };
-    let size = total.checked_sub(header).ok_or(Unknown::Short)?;
-    let data = packet.get(header..packet.len().min(total)).ok_or(Unknown::Short)?;
-    let (from, to) = (address(12).into(), address(16).into());
-    Ok(Ip { from, to, id: number(4), protocol: fixed[9], data, size })
-}
-
-/// RFC 8200 §3, §4.
-fn ipv6(packet: &[u8]) -> Result<Ip<'_>, Unknown> {
-    let address = |at: usize| {
-        let bytes: [u8; 16] =
-            packet.get(at..at + 16).ok_or(Unknown::Short)?.try_into().expect("16 bytes");
-        Ok::<IpAddr, Unknown>(Ipv6Addr::from(bytes).into())
-    };
-    let (from, to) = (address(8)?, address(24)?);
-    let mut size = match NET.u16(packet, 4).ok_or(Unknown::Short)? {
-        0 => packet.len() - 40,
-        size => size.into(),
-    };
-    let mut data = packet.get(40..packet.len().min(40 + size)).ok_or(Unknown::Short)?;
-    let mut protocol = packet[6];
-    for _ in 0..HEADERS {
-        let header = match protocol {
-            0 | 43 | 60 => usize::from(*data.get(1).ok_or(Unknown::Short)?) * 8 + 8,
-            44 if NET.u16(data, 2).ok_or(Unknown::Short)? & 0xfff8 != 0 => {
-                return Err(Unknown::Fragment);
-            }
-            44 => 8,
-            _ => break,
-        };
-        protocol = *data.first().ok_or(Unknown::Short)?;
-        data = data.get(header..).ok_or(Unknown::Short)?;
-        size = size.checked_sub(header).ok_or(Unknown::Short)?;
-    }
-    Ok(Ip { from, to, id: 0, protocol, data, size })
+    Ok(Seen { t_ns: frame.t_ns, sent: ip.sent, ..seen })
 }
 
 /// RFC 768. In a datagram's first fragment, the length is that of the whole.

@@ -10,6 +10,7 @@ mod control;
 mod diff;
 mod doctor;
 mod ends;
+mod foreign;
 mod guide;
 mod hostile_files;
 mod hostile_streams;

@@ -171,6 +171,33 @@ pub fn read(json: &str) -> Result<Vec<Found>, String> {
     effects.iter().map(|effect| one(effect).ok_or_else(|| effect.to_string())).collect()
 }
 
+/// The effects in what the program prints of captures, whose first packet is sent when the trial begins.
+pub fn read_account(json: &str, is_real_time: bool) -> Result<Vec<Found>, String> {
+    let account: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let one = |effect: &Value| {
+        let cause = match effect["cause"].as_str()? {
+            // Packets do not show why a sender sends nothing; an encoder that follows the path does so by its choice.
+            "application"
+                if is_real_time && effect["to_s"].as_f64()? - effect["from_s"].as_f64()? < 1.0 =>
+            {
+                "encoder_choice"
+            }
+            "application" => "server_processor",
+            cause => cause,
+        };
+        let sentence = ["subject", "what", "because"].map(|key| effect[key].as_str().unwrap_or(""));
+        Some(Found {
+            effect: effect["effect"].as_str()?.to_owned(),
+            from_ms: effect["from_s"].as_f64()? * 1e3,
+            to_ms: effect["to_s"].as_f64()? * 1e3,
+            causes: vec![Named { cause: cause.to_owned(), share: 1.0, proof: None }],
+            sentence: format!("{:.1} s {}", effect["from_s"].as_f64()?, sentence.join(": ")),
+        })
+    };
+    let effects = account["effects"].as_array().ok_or("no effects")?;
+    effects.iter().map(|effect| one(effect).ok_or_else(|| effect.to_string())).collect()
+}
+
 /// What is right about a case, a line for each effect, and the numbers.
 pub fn judge(case: &Case, found: &[Found]) -> (Verdict, Vec<String>, Tally) {
     let (mut named, mut near) = (vec![false; case.faults.len()], false);

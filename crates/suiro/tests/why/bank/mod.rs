@@ -38,7 +38,7 @@ pub fn run(words: &[&str]) -> usize {
     let temporary = tempfile::tempdir().expect("a folder for trials");
     let folder = folder.unwrap_or_else(|| temporary.path().to_owned());
     let prove = words.contains(&"prove");
-    let judged = judged(&seeds, &folder, prove);
+    let judged = judged(&seeds, &folder, (prove, words.contains(&"captures")));
     for held_out in [false, true] {
         let of = || judged.iter().filter(|(seed, _)| is_held_out(**seed) == held_out);
         let what = if held_out { "held out" } else { "tuned" };
@@ -60,12 +60,16 @@ struct Judged {
 /// The verdict, the faults of the case, and the numbers.
 type One = (Verdict, usize, Tally);
 
-fn judged(seeds: &[u64], folder: &Path, prove: bool) -> BTreeMap<u64, Judged> {
+fn judged(seeds: &[u64], folder: &Path, (prove, captures): (bool, bool)) -> BTreeMap<u64, Judged> {
     let (next, all) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let work = || {
         while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
             let case = Case::of(*seed);
-            let (found, problem) = match found(&case, folder, prove) {
+            let found = match captures {
+                true => captured(&case, folder),
+                false => found(&case, folder, prove),
+            };
+            let (found, problem) = match found {
                 Ok(found) => (found, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
@@ -102,19 +106,42 @@ fn print_table<'a>(what: &str, judged: impl Iterator<Item = &'a One>) {
 /// The effects of a case by `suiro why`, after a trial of it.
 fn found(case: &Case, folder: &Path, prove: bool) -> Result<Vec<Found>, String> {
     let out = folder.join(format!("case-{:03}", case.seed));
-    if !out.join("summary.json").exists() {
-        let this = std::env::current_exe().map_err(|error| error.to_string())?;
-        let traffic = format!("\"{}\", \"traffic\"", this.display());
-        let file = folder.join(format!("case-{:03}.toml", case.seed));
-        std::fs::write(&file, case.scenario.replace("TRAFFIC", &traffic))
-            .map_err(|error| error.to_string())?;
-        let (file, out) = (file.display().to_string(), out.display().to_string());
-        let run = ["run", &file, "--out", &out, "--virtual", "--retries", "0", "--seed", "7"];
-        output(&run)?;
-    }
+    run_case(case, &out, "")?;
     let out = out.display().to_string();
     let proof: &[&str] = if prove { &["--prove", "--seeds", "1", "--jobs", "1"] } else { &[] };
     judge::read(&output(&[&["why", &out, "--json"], proof].concat())?)
+}
+
+/// Runs the trial of a case unless it is there already.
+fn run_case(case: &Case, out: &Path, record: &str) -> Result<(), String> {
+    if out.join("summary.json").exists() {
+        return Ok(());
+    }
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let traffic = format!("\"{}\", \"traffic\"", this.display());
+    let file = out.with_extension("toml");
+    let scenario = case.scenario.replace("TRAFFIC", &traffic) + record;
+    std::fs::write(&file, scenario).map_err(|error| error.to_string())?;
+    let (file, out) = (file.display().to_string(), out.display().to_string());
+    output(&["run", &file, "--out", &out, "--virtual", "--retries", "0", "--seed", "7"]).map(drop)
+}
+
+/// What captures of both hosts show, after a trial of a case.
+fn captured(case: &Case, folder: &Path) -> Result<Vec<Found>, String> {
+    let out = folder.join(format!("captured-{:03}", case.seed));
+    run_case(case, &out, "[record]\ncapture = true\n")?;
+    let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
+        let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|it| Some(it.ok()?.path())).collect();
+        paths.sort();
+        Ok(paths)
+    };
+    let files = list(&out.join("trials/all/1/pcapng"))?;
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let ends = files.iter().filter(|file| !file.contains("/relay."));
+    let mut arguments: Vec<&str> = vec!["why", "--json"];
+    arguments.extend(ends.map(String::as_str));
+    judge::read_account(&output(&arguments)?, case.protocol.is_real_time())
 }
 
 /// What the program prints.

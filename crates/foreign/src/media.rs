@@ -1,0 +1,552 @@
+//! A stream of RTP packets in a capture: when nothing came, when packets came late, which were lost.
+
+use std::collections::HashMap;
+
+use suiro_record::words::Cause;
+
+use crate::model::{Effect, Evidence, Happened, Stream};
+use crate::numbers::{bit_rate, quantile};
+use crate::packets::{Capture, Content, Packet, Way};
+use crate::pair::{Crossing, Passage};
+use crate::path::{self, Direction};
+use crate::tcp::Pause;
+use suiro_analysis::why::wording::{count, rate, span};
+
+/// Fewer packets are no stream: other datagrams may look like RTP.
+const PACKETS_MIN: usize = 10;
+/// The shortest gap that is told, and the least delay above the usual: a viewer notices a freeze of this length
+/// (ITU-T P.1203.1 counts stalls from about this length on).
+const GAP_NS: i64 = 200_000_000;
+/// A gap has so many usual intervals between frames.
+const INTERVALS: i64 = 3;
+/// A stream that has gaps for this share of its time is not steady.
+const SILENT: f64 = 0.3;
+/// A gap of a stream that may send nothing is told if so many packets were sent in it.
+const SENT_MIN: usize = 10;
+/// Late stretches that are closer are one.
+const JOINED_NS: i64 = 1_000_000_000;
+/// The usual delay is the least within this time around, because clocks drift.
+const AROUND: i64 = 6;
+const BUCKET_NS: i64 = 10_000_000_000;
+/// Loss is told of seconds that lost this share, and so many packets.
+const LOSS_SHARE: f64 = 0.02;
+const LOSS_MIN: usize = 3;
+/// Three years: a timestamp further away is damaged.
+const MEDIA_NS_MAX: i128 = 100_000_000_000_000_000;
+/// Clock rates of RTP payload formats in use (RFC 3551 §6, RFC 7587).
+const CLOCKS: [u32; 6] = [8000, 16_000, 32_000, 44_100, 48_000, 90_000];
+
+/// A packet of the stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unit {
+    pub t_ns: i64,
+    pub number: u32,
+    /// Its sequence number, counted on beyond 65,535.
+    pub sequence: i64,
+    /// Its timestamp since the first, in nanoseconds; 0 if the clock rate is not known.
+    pub media_ns: i64,
+    pub bytes: u32,
+}
+
+/// A stream at the capture nearest to its receiver.
+#[derive(Debug)]
+pub(crate) struct Media<'c> {
+    pub capture: &'c Capture,
+    pub way: Way,
+    /// Its synchronisation source; none of a flow of other datagrams, which only two captures explain.
+    pub ssrc: Option<u32>,
+    pub units: Vec<Unit>,
+    clock: Option<u32>,
+    /// The same flow between two captures.
+    pub crossing: Option<&'c Crossing<'c>>,
+}
+
+/// The RTP streams of a capture, apart from flows that `nearer` has: their receiver's capture is another.
+pub(crate) fn streams<'c>(capture: &'c Capture, crossings: &'c [Crossing<'c>]) -> Vec<Media<'c>> {
+    let is_near =
+        |way: Way| crossings.iter().any(|it| std::ptr::eq(it.near, capture) && it.way == way);
+    let mut found: Vec<((u32, u32), Vec<&Packet>)> = Vec::new();
+    let mut places = HashMap::new();
+    for packet in &capture.packets {
+        let Content::Rtp(rtp) = packet.content else { continue };
+        let key = (packet.flow, rtp.ssrc);
+        let at = *places.entry(key).or_insert_with(|| {
+            found.push((key, Vec::new()));
+            found.len() - 1
+        });
+        found[at].1.push(packet);
+    }
+    let mut streams = Vec::new();
+    for ((flow, ssrc), packets) in found {
+        let way = capture.flows[flow as usize];
+        if packets.len() < PACKETS_MIN || is_near(way) {
+            continue;
+        }
+        let Some((units, clock)) = units(&packets) else { continue };
+        let is_far = |it: &&Crossing<'_>| {
+            let same = |packet: &Packet| capture.way(packet) == way;
+            std::ptr::eq(it.far, capture)
+                && it
+                    .passages
+                    .iter()
+                    .find_map(|passage| passage.received)
+                    .is_some_and(|(_, got)| same(got))
+        };
+        let crossing = crossings.iter().find(is_far);
+        streams.push(Media { capture, way, ssrc: Some(ssrc), units, clock, crossing });
+    }
+    streams.extend(others(capture, crossings));
+    streams
+}
+
+/// Flows of other datagrams between two captures, at their receiver's.
+fn others<'c>(
+    capture: &'c Capture,
+    crossings: &'c [Crossing<'c>],
+) -> impl Iterator<Item = Media<'c>> {
+    let ours = crossings.iter().filter(move |it| std::ptr::eq(it.far, capture));
+    ours.filter_map(move |crossing| {
+        let passages = crossing.passages.iter().enumerate();
+        let passages = passages.filter(|(_, it)| !matches!(it.sent.content, Content::Rtp(_)));
+        let unit = |(at, it): (usize, &Passage<'_>)| {
+            let (_, got) = it.received?;
+            let (t_ns, number, bytes) = (got.t_ns, got.number, got.bytes);
+            Some(Unit { t_ns, number, sequence: at as i64, media_ns: it.sent.t_ns, bytes })
+        };
+        let mut units: Vec<Unit> = passages.filter_map(unit).collect();
+        units.sort_by_key(|unit| unit.t_ns);
+        let way = crossing.way;
+        // Of a connection, what a viewer notices is in the direction that carries data; acknowledgements are a cause.
+        let bytes = |way: Way| {
+            let of = crossings.iter().find(|it| {
+                it.way == way
+                    && std::ptr::eq(
+                        it.near,
+                        if way == crossing.way { crossing.near } else { crossing.far },
+                    )
+            });
+            of.map_or(0, |it| it.passages.iter().map(|it| u64::from(it.sent.bytes)).sum::<u64>())
+        };
+        let carries = !way.is_tcp || bytes(way) >= bytes(way.back());
+        let is_flow = units.len() >= PACKETS_MIN && carries;
+        is_flow.then(|| Media {
+            capture,
+            way,
+            ssrc: None,
+            units,
+            clock: None,
+            crossing: Some(crossing),
+        })
+    })
+}
+
+/// The packets with whole sequence numbers and times; none if they are not in sequence, and so no RTP.
+fn units(packets: &[&Packet]) -> Option<(Vec<Unit>, Option<u32>)> {
+    let mut units: Vec<Unit> = Vec::with_capacity(packets.len());
+    let (mut sequence, mut ticks, mut first) = (0i64, 0i64, None);
+    let mut jumps = 0;
+    for packet in packets {
+        let Content::Rtp(rtp) = packet.content else { continue };
+        let (last_sequence, last_ticks) = *first.get_or_insert((rtp.sequence, rtp.timestamp));
+        let step = i64::from(rtp.sequence.wrapping_sub(last_sequence).cast_signed());
+        sequence += step;
+        ticks += i64::from(rtp.timestamp.wrapping_sub(last_ticks).cast_signed());
+        first = Some((rtp.sequence, rtp.timestamp));
+        jumps += usize::from(step.abs() > 1000);
+        units.push(Unit {
+            t_ns: packet.t_ns,
+            number: packet.number,
+            sequence,
+            media_ns: ticks,
+            bytes: packet.bytes,
+        });
+    }
+    if jumps * 20 > units.len() {
+        return None;
+    }
+    let clock = clock(&units);
+    let scale = |ticks: i64| {
+        let ns = clock.map_or(0, |clock| i128::from(ticks) * 1_000_000_000 / i128::from(clock));
+        ns.clamp(-MEDIA_NS_MAX, MEDIA_NS_MAX) as i64
+    };
+    units.iter_mut().for_each(|unit| unit.media_ns = scale(unit.media_ns));
+    Some((units, clock))
+}
+
+/// The clock rate, from timestamps against time; none if it is none in use.
+fn clock(units: &[Unit]) -> Option<u32> {
+    let (first, last) = (units.first()?, units.last()?);
+    let seconds = (last.t_ns - first.t_ns) as f64 / 1e9;
+    let found = (last.media_ns - first.media_ns) as f64 / seconds;
+    let near = |clock: &&u32| (found / f64::from(**clock) - 1.0).abs() < 0.15;
+    // 44.1 and 48 kHz are both near 46.
+    let apart = |clock: &&u32| ((found / f64::from(**clock) - 1.0).abs() * 1e6) as i64;
+    CLOCKS.iter().filter(near).min_by_key(apart).copied().filter(|_| seconds > 1.0)
+}
+
+impl<'c> Media<'c> {
+    fn name(&self) -> String {
+        match self.ssrc {
+            Some(ssrc) => format!("rtp {ssrc:#010x} {}>{}", self.way.from, self.way.to),
+            None => self.way.to_string(),
+        }
+    }
+
+    /// Whether it may send nothing for a while: speech in silence, repairs, other programs.
+    fn may_be_silent(&self, gaps: &[(Unit, Unit)]) -> bool {
+        let silent: i64 = gaps.iter().map(|(a, b)| b.t_ns - a.t_ns).sum();
+        let all = self.units[self.units.len() - 1].t_ns - self.units[0].t_ns;
+        self.is_audio() || self.ssrc.is_none() || silent as f64 > SILENT * all as f64
+    }
+
+    fn is_audio(&self) -> bool {
+        self.clock.is_some_and(|clock| clock < 90_000)
+    }
+
+    /// What was measured of it; none of a flow that is told as one between two captures.
+    pub fn stream(&self) -> Option<Stream> {
+        self.ssrc?;
+        let (first, last) = (self.units[0], self.units[self.units.len() - 1]);
+        let bytes = self.units.iter().map(|unit| u64::from(unit.bytes)).sum();
+        let length = last.t_ns - first.t_ns;
+        let lost: usize = self.holes().iter().map(|hole| hole.missing).sum();
+        let all = self.units.len() + lost;
+        let clock = self.clock.map_or("of unknown clock rate".into(), |clock| {
+            format!(
+                "{} ({} kHz)",
+                if self.is_audio() { "audio" } else { "video" },
+                f64::from(clock) / 1e3
+            )
+        });
+        let mut text = format!(
+            "{clock}: {} in {}, {}, {} missing ({:.1} %)",
+            rate(bit_rate(bytes, length)),
+            span(length),
+            count(self.units.len(), "packet"),
+            lost,
+            lost as f64 * 100.0 / all as f64,
+        );
+        if let Some(crossing) = self.crossing {
+            let sent = crossing.passages.iter().filter(|it| self.has(it.sent));
+            let (mut sent_count, mut lost) = (0, 0);
+            for passage in sent {
+                sent_count += 1;
+                lost += usize::from(passage.received.is_none());
+            }
+            text += &format!("; of {sent_count} in {}, {lost} did not come", crossing.near.name);
+        }
+        Some(Stream { name: self.name(), source: self.capture.name.clone(), text })
+    }
+
+    pub(crate) fn has(&self, packet: &Packet) -> bool {
+        match (packet.content, self.ssrc) {
+            (Content::Rtp(rtp), Some(ssrc)) => rtp.ssrc == ssrc,
+            (Content::Rtp(_), None) | (_, Some(_)) => false,
+            (_, None) => true,
+        }
+    }
+
+    /// What happened to it.
+    pub fn effects(
+        &self,
+        directions: &[Direction<'c>],
+        pauses: &[(&str, &[Pause])],
+    ) -> Vec<Happened> {
+        let direction = Direction::find(directions, self);
+        let gaps = self.gaps();
+        let may_be_silent = self.may_be_silent(&gaps);
+        let told = |gap: &(Unit, Unit)| match self.way.is_tcp {
+            true => self.tcp_gap(*gap, (direction?, directions), pauses),
+            false => self.gap(*gap, direction, may_be_silent),
+        };
+        let mut effects: Vec<Happened> = gaps.iter().filter_map(told).collect();
+        let gaps: Vec<(i64, i64)> = effects.iter().map(|gap| (gap.from_ns, gap.to_ns)).collect();
+        effects.extend(self.late(&gaps, direction));
+        effects.extend(self.losses(&gaps, direction));
+        effects
+    }
+
+    fn happened(&self, effect: Effect, (from, to): (&Unit, &Unit), what: String) -> Happened {
+        Happened {
+            subject: self.name(),
+            effect,
+            from_ns: from.t_ns,
+            to_ns: to.t_ns,
+            cause: Cause::Unknown,
+            what,
+            because: String::new(),
+            evidence: vec![Evidence::packets(&self.capture.name, from.number, to.number)],
+            ssrc: self.ssrc,
+        }
+    }
+
+    /// Neighbours with more time between them than frames usually have.
+    fn gaps(&self) -> Vec<(Unit, Unit)> {
+        let pairs = || self.units.windows(2).map(|pair| (pair[0], pair[1]));
+        let mut between: Vec<i64> = pairs()
+            .filter(|(a, b)| a.media_ns != b.media_ns)
+            .map(|(a, b)| b.t_ns - a.t_ns)
+            .collect();
+        let usual = quantile(&mut between, 0.5).unwrap_or(0);
+        let least = GAP_NS.max(INTERVALS * usual);
+        pairs().filter(|(a, b)| b.t_ns - a.t_ns > least).collect()
+    }
+
+    fn gap(
+        &self,
+        (a, b): (Unit, Unit),
+        direction: Option<&Direction<'c>>,
+        may_be_silent: bool,
+    ) -> Option<Happened> {
+        let what = format!("no packet for {}", span(b.t_ns - a.t_ns));
+        let mut gap = self.happened(Effect::Gap, (&a, &b), what);
+        if let (Some(direction), Some(_)) = (direction, self.crossing) {
+            let found = direction.gap(self, (&a, &b));
+            gap.evidence.extend(found.evidence);
+            if may_be_silent && (found.cause == Cause::Application || found.sent < SENT_MIN) {
+                return None;
+            }
+            (gap.cause, gap.because) = (found.cause, found.because);
+        } else {
+            (gap.cause, gap.because) = self.alone((a, b));
+        }
+        (gap.cause != Cause::Application || !may_be_silent).then_some(gap)
+    }
+
+    /// Of a connection: what the path did to segments, what the sender's capture says, or what became of acknowledgements.
+    fn tcp_gap(
+        &self,
+        (a, b): (Unit, Unit),
+        (direction, directions): (&Direction<'c>, &[Direction<'c>]),
+        pauses: &[(&str, &[Pause])],
+    ) -> Option<Happened> {
+        let crossing = self.crossing?;
+        let mut gap = self.happened(
+            Effect::Gap,
+            (&a, &b),
+            format!("no packet for {}", span(b.t_ns - a.t_ns)),
+        );
+        let found = direction.gap(self, (&a, &b));
+        gap.evidence.extend(found.evidence);
+        (gap.cause, gap.because) = (found.cause, found.because);
+        if found.cause != Cause::Application {
+            return Some(gap);
+        }
+        // Silence of the sender: why, its own capture says.
+        let (before, after) = (crossing.of(a.number)?.sent.t_ns, crossing.of(b.number)?.sent.t_ns);
+        let of_near = pauses.iter().filter(|(name, _)| *name == crossing.near.name);
+        let mut of_near = of_near.flat_map(|(_, pauses)| pauses.iter());
+        let pause = of_near.find(|it| it.is_of(crossing.way, before, after))?;
+        (gap.cause, gap.because) = (pause.cause, pause.because.clone());
+        if gap.cause == Cause::Unknown {
+            let back = directions.iter().find(|it| it.is_back_of(direction));
+            let acknowledgements =
+                back.and_then(|it| it.hampered(crossing.way.back(), (a.t_ns, b.t_ns)));
+            (gap.cause, gap.because) =
+                acknowledgements.map_or((gap.cause, gap.because), |text| (Cause::AckPath, text));
+        }
+        Some(gap)
+    }
+
+    /// What one capture says about a gap.
+    fn alone(&self, (a, b): (Unit, Unit)) -> (Cause, String) {
+        let length = b.t_ns - a.t_ns;
+        let between = |unit: &&Unit| a.sequence < unit.sequence && unit.sequence < b.sequence;
+        let overtaken = self.units.iter().filter(between).count() as i64;
+        let missing = (b.sequence - a.sequence - 1 - overtaken).max(0);
+        let media = b.media_ns - a.media_ns;
+        if missing > 0 {
+            let others = self.others_between(a.t_ns, b.t_ns);
+            let lost = count(missing as usize, "packet");
+            return match others {
+                0 if missing > 3 => (
+                    Cause::Outage,
+                    format!(
+                        "{lost} are missing before this capture, and no other packet came from there"
+                    ),
+                ),
+                _ => (Cause::Loss, format!("{lost} are missing before this capture")),
+            };
+        }
+        if self.clock.is_none() {
+            return (
+                Cause::Unknown,
+                "no packet is missing; a capture at the sender would show whether it sent any"
+                    .into(),
+            );
+        }
+        if media >= length - length / 4 {
+            let text = format!(
+                "the sender's frames before and after it are {} apart, and none is missing",
+                span(media)
+            );
+            return (Cause::Application, text);
+        }
+        let text = format!(
+            "no packet is missing, and frames were made in this time: {} came late; a capture at the sender would show \
+             whether it or the path held them",
+            if self.others_between(a.t_ns, b.t_ns) == 0 {
+                "all packets from there"
+            } else {
+                "this stream's packets"
+            }
+        );
+        (Cause::Unknown, text)
+    }
+
+    /// Packets of other flows between the same two addresses, in this capture.
+    fn others_between(&self, from_ns: i64, to_ns: i64) -> usize {
+        let packets = &self.capture.packets;
+        let first = packets.partition_point(|packet| packet.t_ns <= from_ns);
+        let during = packets[first..].iter().take_while(|packet| packet.t_ns < to_ns);
+        let same = |packet: &&Packet| {
+            let way = self.capture.way(packet);
+            (way.from.ip(), way.to.ip()) == (self.way.from.ip(), self.way.to.ip())
+        };
+        during.filter(same).count()
+    }
+
+    /// Delay above the usual, packet by packet: from one capture to the other, or from the timestamp to this capture.
+    fn delays(&self) -> Vec<(Unit, i64)> {
+        let mut delays: Vec<(Unit, i64)> = match self.crossing {
+            Some(crossing) => {
+                let by: HashMap<u32, i64> = crossing
+                    .passages
+                    .iter()
+                    .filter_map(|it| Some((it.received?.1.number, it.delay_ns()?)))
+                    .collect();
+                let delay = |unit: &Unit| Some((*unit, *by.get(&unit.number)?));
+                self.units.iter().filter_map(delay).collect()
+            }
+            None if self.clock.is_none() => Vec::new(),
+            None => self.units.iter().map(|unit| (*unit, unit.t_ns - unit.media_ns)).collect(),
+        };
+        path::above_usual(&mut delays, BUCKET_NS, AROUND);
+        delays
+    }
+
+    fn late(&self, gaps: &[(i64, i64)], direction: Option<&Direction<'c>>) -> Vec<Happened> {
+        let delays = self.delays();
+        let mut stretches: Vec<(usize, usize)> = Vec::new();
+        for at in (0..delays.len()).filter(|at| delays[*at].1 > GAP_NS) {
+            match stretches.last_mut() {
+                Some((_, last)) if delays[at].0.t_ns - delays[*last].0.t_ns < JOINED_NS => {
+                    *last = at
+                }
+                _ => stretches.push((at, at)),
+            }
+        }
+        let told = |(first, last): (usize, usize)| {
+            let (a, b) = (delays[first].0, delays[last].0);
+            // What a gap held comes late, at its end: that is the gap again.
+            let of_gap = gaps
+                .iter()
+                .any(|gap| (a.t_ns - gap.1).abs() < GAP_NS && b.t_ns - a.t_ns < gap.1 - gap.0);
+            if of_gap || b.t_ns - a.t_ns < GAP_NS {
+                return None;
+            }
+            let most = delays[first..=last].iter().map(|(_, delay)| *delay).max()?;
+            let what = format!(
+                "packets up to {} later than usual for {}",
+                span(most),
+                span(b.t_ns - a.t_ns)
+            );
+            let mut late = self.happened(Effect::Late, (&a, &b), what);
+            (late.cause, late.because) = match (direction, self.crossing) {
+                (Some(direction), Some(_)) => direction.late(self, (first, last), &delays),
+                _ => self.late_alone((first, last), &delays),
+            };
+            Some(late)
+        };
+        stretches.into_iter().filter_map(told).collect()
+    }
+
+    fn late_alone(&self, (first, last): (usize, usize), delays: &[(Unit, i64)]) -> (Cause, String) {
+        let (a, b) = (delays[first].0, delays[last].0);
+        let missing: usize = self
+            .holes()
+            .iter()
+            .filter(|hole| (a.t_ns..=b.t_ns).contains(&hole.t_ns))
+            .map(|hole| hole.missing)
+            .sum();
+        let bytes = delays[first..=last].iter().map(|(unit, _)| u64::from(unit.bytes)).sum();
+        let came = rate(bit_rate(bytes, b.t_ns - a.t_ns));
+        match missing {
+            0 => (
+                Cause::Unknown,
+                format!(
+                    "they came at {came}; a capture at the sender would show whether a queue or the sender held them"
+                ),
+            ),
+            missing => (
+                Cause::LinkRate,
+                format!(
+                    "they came at {came}, and {} were lost while the delay was high: a queue was full",
+                    count(missing, "packet")
+                ),
+            ),
+        }
+    }
+
+    /// Sequence numbers that never came, by where they should have.
+    pub(crate) fn holes(&self) -> Vec<Hole> {
+        let mut sorted: Vec<&Unit> = self.units.iter().collect();
+        sorted.sort_by_key(|unit| unit.sequence);
+        let pairs = sorted.windows(2).map(|pair| (pair[0], pair[1]));
+        let hole = |(a, b): (&Unit, &Unit)| {
+            let missing = usize::try_from(b.sequence - a.sequence - 1).ok().filter(|n| *n > 0)?;
+            // More is a sender that began anew.
+            (missing < 1000).then_some(Hole { t_ns: b.t_ns, number: b.number, missing })
+        };
+        pairs.filter_map(hole).collect()
+    }
+
+    fn losses(&self, gaps: &[(i64, i64)], direction: Option<&Direction<'c>>) -> Vec<Happened> {
+        let in_gap = |t_ns: i64| gaps.iter().any(|gap| gap.0 - GAP_NS < t_ns && t_ns <= gap.1);
+        let lost: Vec<Hole> = match self.crossing {
+            Some(crossing) => path::lost(self, crossing),
+            None => self.holes(),
+        };
+        let lost: Vec<Hole> = lost.into_iter().filter(|hole| !in_gap(hole.t_ns)).collect();
+        let came: Vec<i64> = self.units.iter().map(|unit| unit.t_ns).collect();
+        let mut told = Vec::new();
+        for (from, to) in path::seconds_with(&lost, &came, (LOSS_SHARE, LOSS_MIN)) {
+            let inside: Vec<&Hole> =
+                lost.iter().filter(|hole| (from..to).contains(&hole.t_ns)).collect();
+            let missing: usize = inside.iter().map(|hole| hole.missing).sum();
+            let arrived = came.partition_point(|t| *t < to) - came.partition_point(|t| *t < from);
+            let what = format!(
+                "{} of {} lost in {}",
+                missing,
+                count(missing + arrived, "packet"),
+                span(to - from)
+            );
+            let (Some(first), Some(last)) = (inside.first(), inside.last()) else { continue };
+            let at = |hole: &Hole| Unit {
+                t_ns: hole.t_ns,
+                number: hole.number,
+                sequence: 0,
+                media_ns: 0,
+                bytes: 0,
+            };
+            let mut loss = self.happened(Effect::Loss, (&at(first), &at(last)), what);
+            (loss.from_ns, loss.to_ns) = (from, to);
+            (loss.cause, loss.because) = match (direction, self.crossing) {
+                (Some(direction), Some(_)) => direction.loss(self, &inside),
+                _ => path::loss_alone(&inside, &self.delays()),
+            };
+            told.push(loss);
+        }
+        told
+    }
+}
+
+/// Packets that did not come, between two that did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hole {
+    /// When they should have come; in one capture, when the next came.
+    pub t_ns: i64,
+    /// Number of the next that came, in its file.
+    pub number: u32,
+    pub missing: usize,
+}

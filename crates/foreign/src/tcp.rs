@@ -1,0 +1,417 @@
+//! TCP connections in a capture: whether they came about, and why data stopped in the middle.
+
+use std::collections::HashMap;
+
+use suiro_record::words::Cause;
+
+use crate::model::{Effect, Evidence, Happened, Stream};
+use crate::numbers::bit_rate;
+use crate::packets::{Capture, Content, Packet, Segment, Way};
+use suiro_analysis::why::wording::{count, rate, size, span};
+
+/// Pauses below this, and below three round trips, are not told.
+const PAUSE_NS: i64 = 200_000_000;
+const ROUND_TRIPS: i64 = 3;
+/// A capture is at the host whose half of the handshake is so many times shorter.
+const NEARER: i64 = 3;
+
+/// One direction of a connection, in bytes since its first.
+#[derive(Debug, Default, Clone)]
+struct Side {
+    /// Its first sequence number.
+    first: Option<u32>,
+    /// End of what was sent.
+    next: i64,
+    /// End of what the opposite side acknowledged.
+    acknowledged: i64,
+    /// What the opposite side last offered to take beyond that, in bytes, and since when it has been 0.
+    window: Option<i64>,
+    closed_since: Option<i64>,
+    scale: u8,
+    bytes: u64,
+    segments: usize,
+    again: usize,
+    closed_windows: usize,
+    /// Parts that came after later ones, or did not come before this capture.
+    holes: Vec<(i64, i64)>,
+}
+
+#[derive(Debug)]
+struct Connection<'c> {
+    capture: &'c Capture,
+    /// From the client to the server.
+    way: Way,
+    sides: [Side; 2],
+    scaled: bool,
+    syn: Option<(i64, u32, usize)>,
+    answered: Option<i64>,
+    refused: bool,
+    round_trip_ns: i64,
+    /// When the last request was acknowledged by the server.
+    request_ns: Option<i64>,
+    span: (i64, i64),
+    /// The last packet with payload: side, time, number.
+    last: Option<(usize, i64, u32)>,
+    pauses: Vec<Pause>,
+}
+
+/// A time without data in the middle of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Pause {
+    /// The connection, from its client to its server.
+    way: Way,
+    /// Whether the server ended it.
+    pub by_server: bool,
+    from: (i64, u32),
+    to: (i64, u32),
+    /// The cause, if this capture shows it.
+    pub cause: Cause,
+    pub because: String,
+}
+
+/// The connections of a capture.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    pub streams: Vec<Stream>,
+    pub pauses: Vec<Pause>,
+    /// Those that did not come about.
+    pub failed: Vec<Happened>,
+}
+
+impl Pause {
+    /// Whether it is of this flow and at this time.
+    pub fn is_of(&self, way: Way, from_ns: i64, to_ns: i64) -> bool {
+        let own = if self.by_server { self.way.back() } else { self.way };
+        own == way && self.from.0 < to_ns && from_ns < self.to.0
+    }
+
+    /// Whether it is of a flow of these.
+    pub fn is_among(&self, ways: &[Way]) -> bool {
+        ways.contains(&self.way) || ways.contains(&self.way.back())
+    }
+
+    /// As an effect of its own.
+    pub fn effect(&self, source: &str) -> Happened {
+        Happened {
+            subject: self.way.to_string(),
+            effect: Effect::Gap,
+            from_ns: self.from.0,
+            to_ns: self.to.0,
+            cause: self.cause,
+            what: format!("no data for {}", span(self.to.0 - self.from.0)),
+            because: self.because.clone(),
+            evidence: vec![Evidence::packets(source, self.from.1, self.to.1)],
+            ssrc: None,
+        }
+    }
+}
+
+/// What a capture says about its connections.
+pub(crate) fn connections(capture: &Capture) -> Connections {
+    let mut found: Vec<Connection<'_>> = Vec::new();
+    let mut places: HashMap<Way, usize> = HashMap::new();
+    for packet in &capture.packets {
+        let Content::Tcp(segment) = packet.content else { continue };
+        let way = capture.way(packet);
+        let known = places.get(&way).or_else(|| places.get(&way.back())).copied();
+        // A port that is used again is another connection.
+        let is_new = segment.syn && !segment.ack;
+        let at = match known {
+            Some(at) if !(is_new && found[at].is_over()) => at,
+            _ => {
+                let way = if is_client(&segment, way) { way } else { way.back() };
+                found.push(Connection::new(capture, way, packet.t_ns));
+                places.insert(way, found.len() - 1);
+                places.remove(&way.back());
+                found.len() - 1
+            }
+        };
+        let side = usize::from(found[at].way != way);
+        found[at].take(packet, &segment, side);
+    }
+    Connections {
+        streams: found.iter().filter(|it| it.bytes() > 0).map(Connection::stream).collect(),
+        failed: found.iter().filter_map(Connection::failed).collect(),
+        pauses: found.into_iter().flat_map(|it| it.pauses).collect(),
+    }
+}
+
+/// Whether the sender of a connection's first packet is its client.
+fn is_client(segment: &Segment, way: Way) -> bool {
+    match segment.syn {
+        true => !segment.ack,
+        // Servers have the lower port.
+        false => way.from.port() > way.to.port(),
+    }
+}
+
+impl<'c> Connection<'c> {
+    fn new(capture: &'c Capture, way: Way, t_ns: i64) -> Self {
+        Self {
+            capture,
+            way,
+            sides: [Side::default(), Side::default()],
+            scaled: false,
+            syn: None,
+            answered: None,
+            refused: false,
+            round_trip_ns: 0,
+            request_ns: None,
+            span: (t_ns, t_ns),
+            last: None,
+            pauses: Vec::new(),
+        }
+    }
+
+    const fn is_over(&self) -> bool {
+        self.answered.is_some() || self.refused
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sides.iter().map(|side| side.bytes).sum()
+    }
+
+    fn take(&mut self, packet: &Packet, segment: &Segment, side: usize) {
+        self.span.1 = packet.t_ns;
+        self.open(packet, segment, side);
+        let own = &mut self.sides[side];
+        let first = *own.first.get_or_insert(segment.sequence.wrapping_add(segment.syn.into()));
+        let base = own.next;
+        let start = base
+            + i64::from(
+                segment.sequence.wrapping_sub(first.wrapping_add(base as u32)).cast_signed(),
+            );
+        if packet.bytes > 0 && !segment.syn {
+            self.data(packet, start, side);
+        }
+        if segment.ack {
+            self.acknowledge(packet.t_ns, segment, 1 - side);
+        }
+        self.refused |= segment.rst && self.answered.is_none() && side == 1;
+    }
+
+    fn open(&mut self, packet: &Packet, segment: &Segment, side: usize) {
+        if segment.syn {
+            // A scale counts if both have it (RFC 7323 §2.2).
+            self.scaled = segment.scale.is_some() && (!segment.ack || self.scaled);
+            self.sides[1 - side].scale = segment.scale.unwrap_or(0);
+        }
+        match (segment.syn, segment.ack) {
+            (true, false) => {
+                let (t_ns, number, tries) = self.syn.unwrap_or((packet.t_ns, packet.number, 0));
+                self.syn = Some((t_ns, number, tries + 1));
+            }
+            (true, true) => {
+                self.answered.get_or_insert(packet.t_ns);
+            }
+            // Both halves of the handshake make one round trip, wherever the capture is; not if it was repeated.
+            (false, true) if side == 0 && self.round_trip_ns == 0 => {
+                if let (Some((t_ns, _, 1)), Some(_)) = (self.syn, self.answered) {
+                    self.round_trip_ns = packet.t_ns - t_ns;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn acknowledge(&mut self, t_ns: i64, segment: &Segment, of: usize) {
+        let scaled = self.scaled;
+        let side = &mut self.sides[of];
+        let Some(first) = side.first else { return };
+        let to = side.acknowledged;
+        let to = to
+            + i64::from(
+                segment.acknowledges.wrapping_sub(first.wrapping_add(to as u32)).cast_signed(),
+            );
+        if of == 0 && to > side.acknowledged {
+            self.request_ns = Some(t_ns);
+        }
+        side.acknowledged = side.acknowledged.max(to);
+        let scale = if scaled && !segment.syn { side.scale } else { 0 };
+        let window = i64::from(segment.window) << scale;
+        side.window = Some(window);
+        match (window, side.closed_since) {
+            (0, None) => {
+                side.closed_since = Some(t_ns);
+                side.closed_windows += 1;
+            }
+            (1.., Some(_)) => side.closed_since = None,
+            _ => {}
+        }
+    }
+
+    fn data(&mut self, packet: &Packet, start: i64, side: usize) {
+        let end = start + i64::from(packet.bytes);
+        let least = PAUSE_NS.max(ROUND_TRIPS * self.round_trip_ns);
+        if let Some(last) = self.last.filter(|last| packet.t_ns - last.1 > least) {
+            self.pause(packet, (start, end), side, last);
+        }
+        let own = &mut self.sides[side];
+        own.segments += 1;
+        own.bytes += u64::from(packet.bytes);
+        match () {
+            // A probe of a closed window, or a keep-alive, has one old byte.
+            () if end <= own.next && packet.bytes > 1 => own.again += 1,
+            () if start > own.next => own.holes.push((own.next, start)),
+            () => {}
+        }
+        own.holes.retain(|hole| !(start <= hole.0 && hole.1 <= end));
+        own.next = own.next.max(end);
+        self.last = Some((side, packet.t_ns, packet.number));
+        if side == 0 {
+            self.request_ns = None;
+        }
+    }
+
+    /// Why there was no data between `last` and `packet`, as far as a capture at one host shows it.
+    fn pause(
+        &mut self,
+        packet: &Packet,
+        (start, end): (i64, i64),
+        side: usize,
+        last: (usize, i64, u32),
+    ) {
+        let own = &self.sides[side];
+        let length = packet.t_ns - last.1;
+        let (in_flight, who) = (own.next - own.acknowledged, ["client", "server"][side]);
+        let is_near = self.near() == Some(side);
+        let fills = own.holes.iter().any(|hole| start < hole.1 && hole.0 < end);
+        let is_again = end <= own.next;
+        let (cause, because) = match own.closed_since {
+            Some(since) => (
+                Cause::SlowReader,
+                format!(
+                    "the receive window of the {} was 0 for {}",
+                    ["server", "client"][side],
+                    span(packet.t_ns - since)
+                ),
+            ),
+            None if fills => (
+                Cause::Unknown,
+                format!(
+                    "{} had not come to this capture, and came after {}; one at the {who} would show what the path did",
+                    size(end - start),
+                    span(length)
+                ),
+            ),
+            None if is_again => (
+                Cause::Unknown,
+                format!(
+                    "{} of the {who} were sent again after {}; a capture at the other host would show whether they or their \
+                     acknowledgements were lost or held",
+                    size(end - start),
+                    span(length)
+                ),
+            ),
+            None if in_flight > 0
+                && own.window.is_some_and(|window| window > 0 && in_flight >= window) =>
+            {
+                (
+                    Cause::ReceiveWindow,
+                    format!(
+                        "the {who} had {} in flight, all that the receive window takes",
+                        size(in_flight)
+                    ),
+                )
+            }
+            None if in_flight > 0 => (
+                Cause::Unknown,
+                format!(
+                    "{} were in flight; a capture at the other host would show where they were",
+                    size(in_flight)
+                ),
+            ),
+            // A client that asks for nothing.
+            None if side == 0 => return,
+            None if last.0 == 0
+                && (is_near || self.request_ns.is_some_and(|t_ns| t_ns - last.1 < length / 4)) =>
+            {
+                (
+                    Cause::Application,
+                    format!("the server answered a request after {}", span(length)),
+                )
+            }
+            None if last.0 == 1 && is_near => (
+                Cause::Application,
+                format!(
+                    "everything that the server had sent was acknowledged, and it sent nothing for {}",
+                    span(length)
+                ),
+            ),
+            None => (
+                Cause::Unknown,
+                format!(
+                    "the server sent nothing for {}, as seen here; a capture at the server would show why",
+                    span(length)
+                ),
+            ),
+        };
+        self.pauses.push(Pause {
+            way: self.way,
+            by_server: side == 1,
+            from: (last.1, last.2),
+            to: (packet.t_ns, packet.number),
+            cause,
+            because,
+        });
+    }
+
+    /// The side that the capture was made at, from the two halves of the handshake.
+    fn near(&self) -> Option<usize> {
+        let to_server = self.answered? - self.syn.filter(|it| it.2 == 1)?.0;
+        let to_client = self.round_trip_ns - to_server;
+        match () {
+            () if to_client < 0 || self.round_trip_ns == 0 => None,
+            () if to_server > NEARER * to_client => Some(0),
+            () if to_client > NEARER * to_server => Some(1),
+            () => None,
+        }
+    }
+
+    fn stream(&self) -> Stream {
+        let length = self.span.1 - self.span.0;
+        let [up, down] = &self.sides;
+        let again = up.again + down.again;
+        let mut text = format!(
+            "{} up, {} down in {}",
+            size(up.bytes as i64),
+            size(down.bytes as i64),
+            span(length)
+        );
+        text += &format!(" ({})", rate(bit_rate(self.bytes(), length)));
+        if self.round_trip_ns > 0 {
+            text += &format!(", handshake {}", span(self.round_trip_ns));
+        }
+        text +=
+            &format!(", {} of {} sent again", again, count(up.segments + down.segments, "segment"));
+        let closed = up.closed_windows + down.closed_windows;
+        if closed > 0 {
+            text += &format!(", receive window 0 {}", count(closed, "time"));
+        }
+        Stream { name: self.way.to_string(), source: self.capture.name.clone(), text }
+    }
+
+    /// If it did not come about.
+    fn failed(&self) -> Option<Happened> {
+        let (t_ns, number, tries) = self.syn.filter(|_| self.answered.is_none())?;
+        let because = match self.refused {
+            true => "the server's host refused it (RST): no program listens there, or a firewall rejects it".into(),
+            false => format!(
+                "{} within {} without an answer; a capture at the server would show whether they came",
+                count(tries, "SYN"),
+                span(self.span.1 - t_ns)
+            ),
+        };
+        Some(Happened {
+            subject: self.way.to_string(),
+            effect: Effect::NoConnection,
+            from_ns: t_ns,
+            to_ns: self.span.1,
+            cause: if self.refused { Cause::Application } else { Cause::Unknown },
+            what: "the connection did not come about".into(),
+            because,
+            evidence: vec![Evidence::packets(&self.capture.name, number, number)],
+            ssrc: None,
+        })
+    }
+}

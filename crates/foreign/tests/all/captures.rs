@@ -1,0 +1,146 @@
+//! RTP in one capture, and in two.
+
+use suiro_foreign::{Account, Effect, Happened, Source, explain};
+use suiro_record::words::Cause;
+
+use crate::made::{MS, RECEIVER, SENDER, Sent, both, capture, stream, udp};
+
+fn account(stream: &[Sent]) -> Account {
+    let [near, far] = both(stream);
+    explain(&[Source { name: "near", content: &near }, Source { name: "far", content: &far }])
+        .unwrap()
+}
+
+/// What the receiver's capture alone says.
+fn far(stream: &[Sent]) -> Account {
+    let [_, far] = both(stream);
+    explain(&[Source { name: "far", content: &far }]).unwrap()
+}
+
+fn told(account: &Account) -> Vec<(Effect, Cause)> {
+    account.effects.iter().map(|it| (it.effect, it.cause)).collect()
+}
+
+fn only(account: &Account) -> &Happened {
+    assert_eq!(account.effects.len(), 1, "{:#?}", account.effects);
+    &account.effects[0]
+}
+
+fn during(stream: &mut [Sent], from: i64, to: i64, change: impl Fn(&mut Sent)) {
+    stream.iter_mut().filter(|it| (from * MS..to * MS).contains(&it.t_ns)).for_each(change);
+}
+
+#[test]
+fn a_stream_without_a_fault_has_no_effect() {
+    assert_eq!(told(&account(&stream())), []);
+    assert_eq!(told(&far(&stream())), []);
+    let account = account(&stream());
+    assert!(account.streams.iter().any(|it| it.text.contains("0 lost (0.0 %)")), "{account:#?}");
+    assert!(account.streams.iter().any(|it| it.text.contains("video (90 kHz)")), "{account:#?}");
+}
+
+#[test]
+fn packets_lost_at_random_are_a_loss_between_the_captures() {
+    let mut stream = stream();
+    during(&mut stream, 5000, 8000, |it| {
+        if (it.t_ns / MS) % 7 == 3 {
+            it.came_ns = None;
+        }
+    });
+    let account = account(&stream);
+    let loss = only(&account);
+    assert_eq!((loss.effect, loss.cause), (Effect::Loss, Cause::Loss));
+    assert!(loss.because.contains("no queue was full"), "{loss:?}");
+    assert_eq!(told(&far(&stream)), [(Effect::Loss, Cause::Loss)]);
+}
+
+#[test]
+fn a_path_that_carries_nothing_is_an_outage_whether_it_loses_or_holds_packets() {
+    let mut lost = stream();
+    during(&mut lost, 5000, 6500, |it| it.came_ns = None);
+    let account_lost = account(&lost);
+    let gap = only(&account_lost);
+    assert_eq!((gap.effect, gap.cause), (Effect::Gap, Cause::Outage));
+    assert!(gap.because.contains("135 packets sent in this time, 135 were lost"), "{gap:?}");
+    assert_eq!(told(&far(&lost)), [(Effect::Gap, Cause::Outage)]);
+    let mut held = stream();
+    during(&mut held, 5000, 6500, |it| it.came_ns = Some(6450 * MS + it.t_ns / 100));
+    assert_eq!(told(&account(&held)), [(Effect::Gap, Cause::Outage)]);
+    // One capture cannot tell it from a sender that was held up.
+    assert_eq!(told(&far(&held)), [(Effect::Gap, Cause::Unknown)]);
+}
+
+#[test]
+fn a_sender_that_sends_nothing_is_told_from_the_path() {
+    let silent: Vec<Sent> =
+        stream().into_iter().filter(|it| !(5000 * MS..6500 * MS).contains(&it.t_ns)).collect();
+    // Its sequence numbers go on.
+    let mut number = 0;
+    let silent: Vec<Sent> = silent
+        .into_iter()
+        .map(|it| {
+            let frame = (it.t_ns * 30 / 1_000_000_000) as u32;
+            number += 1;
+            Sent { data: crate::made::rtp(frame, number), ..it }
+        })
+        .collect();
+    for account in [account(&silent), far(&silent)] {
+        let gap = only(&account);
+        assert_eq!((gap.effect, gap.cause), (Effect::Gap, Cause::Application), "{gap:?}");
+    }
+}
+
+/// Behind a queue with room for so much time: a packet takes 16 ms from 5 to 9 s, else 2 ms.
+fn queued(room: i64) -> Vec<Sent> {
+    let (mut stream, mut free) = (stream(), 0);
+    for it in &mut stream {
+        let takes = if (5000 * MS..9000 * MS).contains(&it.t_ns) { 16 * MS } else { 2 * MS };
+        if free - it.t_ns > room {
+            it.came_ns = None;
+            continue;
+        }
+        free = free.max(it.t_ns) + takes;
+        it.came_ns = Some(free + 18 * MS);
+    }
+    stream
+}
+
+#[test]
+fn a_queue_of_a_slower_link_is_its_rate_and_a_longer_path_is_its_delay() {
+    // 90 packets a second, of which 60 are carried.
+    let queue = queued(i64::MAX);
+    let late = told(&account(&queue));
+    assert_eq!(late, [(Effect::Late, Cause::RateStep)]);
+    assert_eq!(told(&far(&queue)), [(Effect::Late, Cause::Unknown)]);
+    let mut longer = stream();
+    during(&mut longer, 5000, 9000, |it| it.came_ns = Some(it.t_ns + 420 * MS));
+    // The first packet of the longer path comes after a gap of its own, which says the same.
+    let causes: Vec<Cause> = account(&longer).effects.iter().map(|it| it.cause).collect();
+    assert!(causes.contains(&Cause::Delay), "{causes:?}");
+    assert!(!causes.contains(&Cause::LinkRate) && !causes.contains(&Cause::RateStep), "{causes:?}");
+}
+
+#[test]
+fn losses_behind_a_long_queue_are_its_overflow() {
+    let stream = queued(100 * MS);
+    let account = account(&stream);
+    let loss = only(&account);
+    assert_eq!((loss.effect, loss.cause), (Effect::Loss, Cause::LinkRate), "{loss:?}");
+    assert_eq!(told(&far(&stream)), [(Effect::Loss, Cause::LinkRate)]);
+}
+
+#[test]
+fn checks_of_ice_that_nobody_answers_are_told() {
+    let mut check = vec![0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42];
+    check.resize(20, 7);
+    let packet =
+        |n: i64| crate::made::Made { t_ns: n * 500 * MS, data: udp(SENDER, RECEIVER, &check) };
+    let content = capture(&(0..10).map(packet).collect::<Vec<_>>());
+    let account = explain(&[Source { name: "x", content: &content }]).unwrap();
+    let failed = only(&account);
+    assert_eq!((failed.effect, failed.cause), (Effect::NoConnection, Cause::Unknown));
+    assert!(
+        failed.because.starts_with("10 connectivity checks over 1 candidate pair in 4.5 s"),
+        "{failed:?}"
+    );
+}

@@ -1,0 +1,88 @@
+//! Logs of QUIC connections and of ffmpeg.
+
+use suiro_foreign::{Account, Effect, Source, explain};
+use suiro_record::words::Cause;
+
+/// A connection whose packets are lost for a second.
+pub const QLOG: &str = r#"{"qlog_version":"0.3","qlog_format":"NDJSON","trace":{"vantage_point":{"type":"server"},"common_fields":{"time_format":"relative","reference_time":1795651200000}}}
+{"time":0,"name":"recovery:metrics_updated","data":{"min_rtt":20,"smoothed_rtt":20,"congestion_window":12000,"bytes_in_flight":2400}}
+{"time":1,"name":"transport:packet_sent","data":{"header":{"packet_number":1}}}
+{"time":21,"name":"transport:packet_received","data":{"header":{"packet_number":1}}}
+{"time":30,"name":"transport:packet_sent","data":{"header":{"packet_number":2}}}
+{"time":60,"name":"transport:packet_sent","data":{"header":{"packet_number":3}}}
+{"time":200,"name":"transport:packet_sent","data":{"header":{"packet_number":4}}}
+{"time":1100,"name":"transport:packet_received","data":{"header":{"packet_number":2}}}
+{"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":2},"trigger":"time_threshold"}}
+{"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":3},"trigger":"time_threshold"}}
+"#;
+
+pub const FFMPEG: &str = "ffmpeg version 7.1 Copyright (c) 2000-2024 the FFmpeg developers
+[sdp @ 0x55] RTP: missed 12 packets
+[sdp @ 0x55] RTP: missed 3 packets
+frame=  100 fps= 25 q=28.0 size=     512kB time=00:00:04.00 bitrate=1048.6kbits/s speed=   1x
+[tcp @ 0x55] Connection to tcp://10.0.0.9:80 failed: Connection refused
+frame=  150 fps= 25 q=28.0 size=     768kB time=00:00:06.00 bitrate=1048.6kbits/s drop=4 speed=   1x
+";
+
+fn account(text: &str) -> Account {
+    explain(&[Source { name: "x", content: text.as_bytes() }]).unwrap()
+}
+
+#[test]
+fn packets_that_were_lost_while_nothing_came_are_an_outage() {
+    let account = account(QLOG);
+    assert_eq!(account.effects.len(), 1, "{account:#?}");
+    let gap = &account.effects[0];
+    assert_eq!((gap.effect, gap.cause), (Effect::Gap, Cause::Outage));
+    assert_eq!((gap.from_ns, gap.to_ns), (21_000_000, 1_100_000_000));
+    assert_eq!(
+        gap.because,
+        "of 3 packets sent in this time, 2 were lost: the path carried nothing"
+    );
+    let text = &account.streams[0].text;
+    assert_eq!(text, "4 packets sent, 2 received, 2 lost, round trip from 20 ms to 20 ms");
+}
+
+#[test]
+fn packets_that_were_not_lost_leave_it_open() {
+    let kept: String = QLOG
+        .lines()
+        .filter(|it| !it.contains("packet_lost"))
+        .map(|it| format!("\u{1e}{it}\n"))
+        .collect();
+    let account = account(&kept);
+    assert_eq!(
+        (account.effects[0].effect, account.effects[0].cause),
+        (Effect::Gap, Cause::Unknown)
+    );
+}
+
+#[test]
+fn messages_of_ffmpeg_are_told_with_their_lines() {
+    let account = account(FFMPEG);
+    let told: Vec<_> = account
+        .effects
+        .iter()
+        .map(|it| (it.effect, it.cause, it.from_ns / 1_000_000_000))
+        .collect();
+    assert_eq!(
+        told,
+        [(Effect::Loss, Cause::Loss, 0), (Effect::NoConnection, Cause::Application, 4)]
+    );
+    assert_eq!(account.effects[0].evidence[0].place, "line 2");
+    assert_eq!(account.streams[0].text, "6.0 s of media, 1.00 × real time, 4 frames dropped");
+}
+
+#[test]
+fn ffmpeg_below_real_time_is_slow() {
+    let lines: String = (1..10)
+        .map(|n| {
+            format!("frame={n} fps=25 size=1kB time=00:00:0{n}.00 bitrate=1kbits/s speed=0.7x\r")
+        })
+        .collect();
+    let account = account(&lines);
+    assert_eq!(
+        (account.effects[0].effect, account.effects[0].cause),
+        (Effect::Slow, Cause::Unknown)
+    );
+}
