@@ -146,6 +146,9 @@ fn told(
         .collect();
     let alone = connections.pauses.iter().filter(|pause| !pause.is_among(&both));
     effects.extend(alone.map(|pause| pause.effect(&capture.name)));
+    let again = connections.again.iter();
+    let again = again.filter(|(way, _)| !both.contains(way) && !both.contains(&way.back()));
+    effects.extend(again.map(|(_, effect)| effect.clone()));
     for media in media::streams(capture, crossings) {
         streams.extend(media.stream());
         effects.extend(media.effects(directions, pauses));

@@ -308,9 +308,11 @@ impl<'c> Media<'c> {
             }
             (gap.cause, gap.because) = (found.cause, found.because);
         } else {
+            // Of a stream that is not steady, one capture cannot tell silence from loss.
             (gap.cause, gap.because) = self.alone((a, b));
+            return (!may_be_silent).then_some(gap);
         }
-        (gap.cause != Cause::Application || !may_be_silent).then_some(gap)
+        Some(gap)
     }
 
     /// Of a connection: what the path did to segments, what the sender's capture says, or what became of acknowledgements.
@@ -342,10 +344,25 @@ impl<'c> Media<'c> {
             let back = directions.iter().find(|it| it.is_back_of(direction));
             let acknowledgements =
                 back.and_then(|it| it.hampered(crossing.way.back(), (a.t_ns, b.t_ns)));
-            (gap.cause, gap.because) =
-                acknowledgements.map_or((gap.cause, gap.because), |text| (Cause::AckPath, text));
+            (gap.cause, gap.because) = match acknowledgements {
+                Some(text) => (Cause::AckPath, text),
+                None => self.lost_before((a, b), direction).unwrap_or((gap.cause, gap.because)),
+            };
         }
         Some(gap)
+    }
+
+    /// If a gap is the wait for segments that the path had lost shortly before it, or in it.
+    fn lost_before(
+        &self,
+        (a, b): (Unit, Unit),
+        direction: &Direction<'c>,
+    ) -> Option<(Cause, String)> {
+        let lost = path::lost(self, self.crossing?);
+        let near = |hole: &&Hole| (a.t_ns - JOINED_NS..=b.t_ns).contains(&hole.t_ns);
+        let lost: Vec<&Hole> = lost.iter().filter(near).collect();
+        let (cause, because) = (!lost.is_empty()).then(|| direction.loss(self, &lost))?;
+        Some((cause, format!("{} lost {because}", count(lost.len(), "packet"))))
     }
 
     /// What one capture says about a gap.
@@ -496,7 +513,7 @@ impl<'c> Media<'c> {
         let hole = |(a, b): (&Unit, &Unit)| {
             let missing = usize::try_from(b.sequence - a.sequence - 1).ok().filter(|n| *n > 0)?;
             // More is a sender that began anew.
-            (missing < 1000).then_some(Hole { t_ns: b.t_ns, number: b.number, missing })
+            (missing < 1000).then_some(Hole { t_ns: b.t_ns, number: b.number, sent_ns: 0, missing })
         };
         pairs.filter_map(hole).collect()
     }
@@ -548,5 +565,14 @@ pub(crate) struct Hole {
     pub t_ns: i64,
     /// Number of the next that came, in its file.
     pub number: u32,
+    /// When it was sent, by the capture nearer to its sender; 0 in one capture.
+    pub sent_ns: i64,
     pub missing: usize,
+}
+
+impl Hole {
+    /// One packet, where this one is.
+    pub fn at(packet: &Packet) -> Self {
+        Self { t_ns: packet.t_ns, number: packet.number, sent_ns: 0, missing: 1 }
+    }
 }

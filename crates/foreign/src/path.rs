@@ -17,6 +17,8 @@ const LATE_NS: i64 = 150_000_000;
 const MOST: f64 = 0.8;
 /// The path carried nothing if it carried nothing for this share of a gap.
 const SILENT: f64 = 0.8;
+/// So many packets before a lost one are looked at.
+const NEAR: usize = 2000;
 /// A flow with this share of the bytes competes.
 const COMPETES: f64 = 0.2;
 /// The rate fell if it is below this share of what was carried before.
@@ -45,8 +47,6 @@ struct Carried {
     /// Delay above the usual.
     above_ns: i64,
     bytes: u32,
-    /// Its number where it came; 0 if it did not.
-    number: u32,
 }
 
 /// Why a stream had no packet for a while.
@@ -88,7 +88,6 @@ pub(crate) fn directions<'c>(crossings: &[Crossing<'c>]) -> Vec<Direction<'c>> {
             received_ns: passage.received.map(|(_, got)| got.t_ns),
             above_ns: passage.delay_ns().unwrap_or(0),
             bytes: passage.sent.bytes,
-            number: passage.received.map_or(0, |(_, got)| got.number),
         });
         directions[at].carried.extend(carried);
     }
@@ -169,7 +168,8 @@ impl<'c> Direction<'c> {
             let text = format!("the sender sent nothing for {}", span(longest));
             return Gap { evidence, ..gap(Cause::Application, text, sent.len()) };
         }
-        let (cause, because) = self.held_or_lost(&sent, (from, to), (began, ended));
+        let asked = sent.first().map_or(from, |it| crossing.there(it.sent.t_ns));
+        let (cause, because) = self.held_or_lost(&sent, (from, to, asked), (began, ended));
         Gap { evidence, ..gap(cause, because, sent.len()) }
     }
 
@@ -177,7 +177,7 @@ impl<'c> Direction<'c> {
     fn held_or_lost(
         &self,
         sent: &[&Passage<'_>],
-        (from, to): (i64, i64),
+        (from, to, asked): (i64, i64, i64),
         (began, ended): (i64, i64),
     ) -> (Cause, String) {
         let lost = sent.iter().filter(|it| it.received.is_none()).count();
@@ -192,13 +192,15 @@ impl<'c> Direction<'c> {
             return (Cause::Delay, text);
         }
         let others = self.during(from, to);
+        // What was not sent could not be carried.
         let silent = longest(others.iter().map(|it| it.0).chain([from, to]));
+        let told = silent.min(to - asked.clamp(from, to));
         if silent as f64 >= SILENT * (to - from) as f64
             && self.is_outage((began, began + (to - from)), (began, ended))
         {
             let text = format!(
                 "the path carried nothing for {}: of {sent_count} sent in this time, {lost} were lost and {} came after it",
-                span(silent),
+                span(told),
                 sent.len() - lost
             );
             return (Cause::Outage, text);
@@ -308,29 +310,19 @@ impl<'c> Direction<'c> {
         let (Some(first), Some(last)) = (lost.first(), lost.last()) else {
             return (Cause::Unknown, String::new());
         };
-        // By the sender's clock and the receiver's: the packets around, in the order sent.
-        let near: Vec<&Carried> = {
-            let at = |number: u32| self.carried.iter().position(|it| it.number == number);
-            let (Some(from), Some(to)) = (at(first.number), at(last.number)) else {
-                return (Cause::Loss, format!("between {} and {}", self.near.name, self.far.name));
-            };
-            let from =
-                self.carried[..from].iter().rposition(|it| it.received_ns.is_some()).unwrap_or(0);
-            self.carried[from..=to.max(from)].iter().collect()
+        // How long the last packet that came before each had waited.
+        let waited = |hole: &&Hole| {
+            let at = self.carried.partition_point(|it| it.sent_ns < hole.sent_ns);
+            let mut before = self.carried[..at].iter().rev().take(NEAR);
+            Some(before.find(|it| it.received_ns.is_some())?.above_ns)
         };
-        let (mut behind, mut all, mut above, mut last_above) = (0usize, 0usize, Vec::new(), 0);
-        for it in near {
-            match it.received_ns {
-                Some(_) => last_above = it.above_ns,
-                None => {
-                    all += 1;
-                    behind += usize::from(last_above >= QUEUE_NS);
-                    above.push(last_above);
-                }
-            }
-        }
-        let usual = quantile(&mut above, 0.5).unwrap_or(0);
+        let mut above: Vec<i64> = lost.iter().filter_map(|hole| waited(hole)).collect();
         let between = format!("between {} and {}", self.near.name, self.far.name);
+        let behind = above.iter().filter(|above| **above >= QUEUE_NS).count();
+        let all = above.len();
+        let Some(usual) = quantile(&mut above, 0.5) else {
+            return (Cause::Unknown, format!("{between}; no packet came before them"));
+        };
         let others = self.share_of_others(media, (first.t_ns - usual, last.t_ns));
         if behind as f64 >= MOST * all.max(1) as f64 && others >= COMPETES {
             let text = format!(
@@ -417,9 +409,12 @@ pub(crate) fn lost(media: &Media<'_>, crossing: &Crossing<'_>) -> Vec<Hole> {
     let least = delays.min().unwrap_or(0);
     for passage in crossing.passages.iter().filter(|it| media.has(it.sent)) {
         match passage.received {
-            None => missing.push(crossing.there(passage.sent.t_ns.saturating_add(least))),
+            None => missing.push(passage.sent.t_ns),
             Some((_, got)) => {
-                let hole = |t_ns| Hole { t_ns, number: got.number, missing: 1 };
+                let hole = |sent_ns: i64| {
+                    let t_ns = crossing.there(sent_ns.saturating_add(least));
+                    Hole { t_ns, number: got.number, sent_ns, missing: 1 }
+                };
                 holes.extend(missing.drain(..).map(hole));
             }
         }

@@ -163,7 +163,7 @@ impl Connection {
             .lost
             .iter()
             .filter(|(t_ns, _)| !of_silence(*t_ns))
-            .map(|(t_ns, _)| Hole { t_ns: *t_ns, number: 0, missing: 1 })
+            .map(|(t_ns, _)| Hole { t_ns: *t_ns, number: 0, sent_ns: 0, missing: 1 })
             .collect();
         let sent: Vec<i64> = self.sent.iter().map(|it| it.0).collect();
         for (from, to) in seconds_with(&holes, &sent, (LOSS_SHARE, LOSS_MIN)) {

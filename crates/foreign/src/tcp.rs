@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use suiro_record::words::Cause;
 
+use crate::media::Hole;
 use crate::model::{Effect, Evidence, Happened, Stream};
 use crate::numbers::bit_rate;
 use crate::packets::{Capture, Content, Packet, Segment, Way};
+use crate::path::seconds_with;
 use suiro_analysis::why::wording::{count, rate, size, span};
 
 /// Pauses below this, and below three round trips, are not told.
@@ -14,6 +16,9 @@ const PAUSE_NS: i64 = 200_000_000;
 const ROUND_TRIPS: i64 = 3;
 /// A capture is at the host whose half of the handshake is so many times shorter.
 const NEARER: i64 = 3;
+/// Segments sent again are told of seconds with this share of them, and so many.
+const AGAIN_SHARE: f64 = 0.02;
+const AGAIN_MIN: usize = 3;
 
 /// One direction of a connection, in bytes since its first.
 #[derive(Debug, Default, Clone)]
@@ -53,6 +58,11 @@ struct Connection<'c> {
     /// The last packet with payload: side, time, number.
     last: Option<(usize, i64, u32)>,
     pauses: Vec<Pause>,
+    /// Segments that were sent again, by the next packet; and when each came first.
+    again: Vec<Hole>,
+    came: Vec<i64>,
+    /// Segments that were sent again since the last data.
+    in_vain: usize,
 }
 
 /// A time without data in the middle of a connection.
@@ -74,6 +84,8 @@ pub(crate) struct Pause {
 pub(crate) struct Connections {
     pub streams: Vec<Stream>,
     pub pauses: Vec<Pause>,
+    /// Seconds in which much was sent again, by connection.
+    pub again: Vec<(Way, Happened)>,
     /// Those that did not come about.
     pub failed: Vec<Happened>,
 }
@@ -131,6 +143,7 @@ pub(crate) fn connections(capture: &Capture) -> Connections {
     }
     Connections {
         streams: found.iter().filter(|it| it.bytes() > 0).map(Connection::stream).collect(),
+        again: found.iter().flat_map(Connection::sent_again).collect(),
         failed: found.iter().filter_map(Connection::failed).collect(),
         pauses: found.into_iter().flat_map(|it| it.pauses).collect(),
     }
@@ -160,6 +173,9 @@ impl<'c> Connection<'c> {
             span: (t_ns, t_ns),
             last: None,
             pauses: Vec::new(),
+            again: Vec::new(),
+            came: Vec::new(),
+            in_vain: 0,
         }
     }
 
@@ -243,21 +259,38 @@ impl<'c> Connection<'c> {
     fn data(&mut self, packet: &Packet, start: i64, side: usize) {
         let end = start + i64::from(packet.bytes);
         let least = PAUSE_NS.max(ROUND_TRIPS * self.round_trip_ns);
+        // What is sent again into a silence does not end it.
+        let into_silence = end <= self.sides[side].next
+            && self.last.is_some_and(|last| packet.t_ns - last.1 > least && last.0 == side);
+        if into_silence
+            && self.sides[side].acknowledged < end
+            && self.sides[side].closed_since.is_none()
+        {
+            self.sides[side].again += 1;
+            self.again.push(Hole::at(packet));
+            self.in_vain += 1;
+            return;
+        }
         if let Some(last) = self.last.filter(|last| packet.t_ns - last.1 > least) {
             self.pause(packet, (start, end), side, last);
         }
+        self.came.push(packet.t_ns);
         let own = &mut self.sides[side];
         own.segments += 1;
         own.bytes += u64::from(packet.bytes);
         match () {
             // A probe of a closed window, or a keep-alive, has one old byte.
-            () if end <= own.next && packet.bytes > 1 => own.again += 1,
+            () if end <= own.next && packet.bytes > 1 => {
+                own.again += 1;
+                self.again.push(Hole::at(packet));
+            }
             () if start > own.next => own.holes.push((own.next, start)),
             () => {}
         }
         own.holes.retain(|hole| !(start <= hole.0 && hole.1 <= end));
         own.next = own.next.max(end);
         self.last = Some((side, packet.t_ns, packet.number));
+        self.in_vain = 0;
         if side == 0 {
             self.request_ns = None;
         }
@@ -289,20 +322,24 @@ impl<'c> Connection<'c> {
             None if fills => (
                 Cause::Unknown,
                 format!(
-                    "{} had not come to this capture, and came after {}; one at the {who} would show what the path did",
+                    "{} had not come to this capture, and came after {}; a capture at the {who} would show what the path did",
                     size(end - start),
                     span(length)
                 ),
             ),
-            None if is_again => (
-                Cause::Unknown,
-                format!(
-                    "{} of the {who} were sent again after {}; a capture at the other host would show whether they or their \
-                     acknowledgements were lost or held",
-                    size(end - start),
+            None if self.in_vain > 0 || is_again => {
+                let times = match self.in_vain + usize::from(is_again) {
+                    1 => "once".to_owned(),
+                    2 => "twice".to_owned(),
+                    more => format!("{more} times"),
+                };
+                let text = format!(
+                    "data was sent again {times} in {}; a capture at the other host would show whether it or its \
+                     acknowledgement was lost or held",
                     span(length)
-                ),
-            ),
+                );
+                (Cause::Unknown, text)
+            }
             None if in_flight > 0
                 && own.window.is_some_and(|window| window > 0 && in_flight >= window) =>
             {
@@ -389,6 +426,30 @@ impl<'c> Connection<'c> {
             text += &format!(", receive window 0 {}", count(closed, "time"));
         }
         Stream { name: self.way.to_string(), source: self.capture.name.clone(), text }
+    }
+
+    /// Seconds in which much was sent again.
+    fn sent_again(&self) -> Vec<(Way, Happened)> {
+        let stretches = seconds_with(&self.again, &self.came, (AGAIN_SHARE, AGAIN_MIN));
+        let told = stretches.into_iter().map(|(from, to)| {
+            let inside: Vec<&Hole> =
+                self.again.iter().filter(|it| (from..to).contains(&it.t_ns)).collect();
+            let numbers = inside.first().zip(inside.last()).map_or((0, 0), |(a, b)| (a.number, b.number));
+            let all = self.came.iter().filter(|t_ns| (from..to).contains(*t_ns)).count();
+            let effect = Happened {
+                subject: self.way.to_string(),
+                effect: Effect::Loss,
+                from_ns: from,
+                to_ns: to,
+                cause: Cause::Unknown,
+                what: format!("{} of {} sent again in {}", inside.len(), count(all, "segment"), span(to - from)),
+                because: "they or their acknowledgements were lost or late; a capture at the other host would show which".into(),
+                evidence: vec![Evidence::packets(&self.capture.name, numbers.0, numbers.1)],
+                ssrc: None,
+            };
+            (self.way, effect)
+        });
+        told.collect()
     }
 
     /// If it did not come about.

@@ -1,7 +1,7 @@
 //! `suiro compare`: several trials side by side in one video.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use suiro_record::folder;
@@ -26,16 +26,23 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
         let hint = "hint: name another file";
         bail!(Usage(format!("{} is a file of a trial\n{hint}", output.display())));
     }
-    let (cells, player) = (&args.cells, args.player.as_deref());
-    let request = Request { results, cells, player, output: &output };
-    let mut work = Work::new("comparison");
-    let made = compare::make(&request, &mut |done, doing| work.update(done, doing));
-    work.finish();
-    let poster = made?;
+    let manifest = results.manifest()?;
+    let trials = compare::choose(results, &manifest.plan, &args.cells)?;
+    let player = args.player.as_deref();
+    let title = &manifest.title;
+    let poster = film(&Request { title, trials: &trials, player, output: &output })?;
     writeln!(say::results(), "{}\n{}", output.display(), poster.display())?;
     if args.out.is_none() {
         let built = suiro_report::build(results).context("showing it in the report")?;
         writeln!(say::results(), "{}", built.report.display())?;
     }
     Ok(Outcome::Done)
+}
+
+/// Makes a comparison and shows how far it is; returns where its poster is.
+pub fn film(request: &Request<'_>) -> Result<PathBuf> {
+    let mut work = Work::new("comparison");
+    let made = compare::make(request, &mut |done, doing| work.update(done, doing));
+    work.finish();
+    made
 }

@@ -86,13 +86,19 @@ fn a_client_that_asks_for_nothing_has_no_effect() {
 fn data_that_is_sent_again_after_a_pause_may_have_been_lost() {
     let mut packets = opened();
     packets.push(segment(45, false, ACK, (1001, 601), 60_000, 1000));
+    // Sent again into silence: one gap, to the next new data.
+    packets.push(segment(300, false, ACK, (1001, 601), 60_000, 1000));
     packets.push(segment(700, false, ACK, (1001, 601), 60_000, 1000));
+    packets.push(segment(720, true, ACK, (601, 2001), 60_000, 0));
+    packets.push(segment(721, false, ACK, (2001, 601), 60_000, 1000));
     let account = account(&packets);
-    let gap = &account.effects[0];
+    let told: Vec<_> = account.effects.iter().map(|it| (it.effect, it.cause)).collect();
+    assert_eq!(told, [(Effect::Gap, Cause::Unknown)]);
     // The segment or its acknowledgement: one capture does not show it.
-    assert_eq!((gap.effect, gap.cause), (Effect::Gap, Cause::Unknown));
-    assert!(gap.because.contains("sent again after 655 ms"), "{gap:?}");
-    assert!(account.streams[0].text.contains("1 of 3 segments sent again"), "{account:?}");
+    let gap = &account.effects[0];
+    assert!(gap.because.contains("sent again twice"), "{gap:?}");
+    assert_eq!((gap.from_ns, gap.to_ns), (45_000_000, 721_000_000));
+    assert!(account.streams[0].text.contains("2 of 3 segments sent again"), "{account:?}");
 }
 
 #[test]

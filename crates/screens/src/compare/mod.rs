@@ -9,7 +9,7 @@ mod font;
 mod layout;
 mod painter;
 
-pub use choice::{fitting, one};
+pub use choice::{TRIALS_MAX, fitting, one};
 
 use std::path::{Path, PathBuf};
 
@@ -29,15 +29,43 @@ use painter::{Content, Painter, Tile};
 /// What is to be compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The results folder; its trials' screens have been made.
-    pub results: &'a Folder,
-    /// The cells, each by its values joined with `+`, and `#N` for another repetition than the first.
-    /// Empty: the first repetition of each.
-    pub cells: &'a [String],
+    /// The heading.
+    pub title: &'a str,
+    /// The trials, [`TRIALS_MAX`] at most; their screens have been made.
+    pub trials: &'a [Chosen<'a>],
     /// The viewer whose screen is shown, where a trial has several; `None`: the first.
     pub player: Option<&'a str>,
     /// The video to write; the poster, a still of it, is written next to it as PNG.
     pub output: &'a Path,
+}
+
+/// A trial to compare.
+#[derive(Debug, Clone)]
+pub struct Chosen<'a> {
+    /// The results folder that it is in.
+    pub results: &'a Folder,
+    /// The trial.
+    pub planned: &'a PlannedTrial,
+    /// What it is called.
+    pub label: String,
+}
+
+/// The trials of a folder that are meant by `cells`: each by its values joined with `+`, and `#N` for another repetition
+/// than the first. Of no words: the first repetition of each cell.
+///
+/// # Errors
+/// [`Unsuitable`]: a word that fits no cell, or several; more than fit on a frame.
+pub fn choose<'a>(
+    results: &'a Folder,
+    plan: &'a [PlannedTrial],
+    cells: &[String],
+) -> Result<Vec<Chosen<'a>>> {
+    let label = |planned: &PlannedTrial| {
+        let name = choice::name(planned).replace('+', " · ");
+        if planned.repetition == 1 { name } else { format!("{name} #{}", planned.repetition) }
+    };
+    let chosen = choice::choose(plan, cells)?.into_iter();
+    Ok(chosen.map(|planned| Chosen { results, planned, label: label(planned) }).collect())
 }
 
 /// One trial to show.
@@ -56,21 +84,18 @@ struct Shown {
 /// # Errors
 /// [`Unsuitable`]: no such cell or viewer, or a trial without a screen. Else the folder cannot be read,
 /// or ffmpeg fails.
-pub fn make(request: &Request, progress: Progress) -> Result<PathBuf> {
-    let manifest = request.results.manifest()?;
-    let chosen = choice::choose(&manifest.plan, request.cells)?;
-    let shown: Vec<Shown> = chosen
-        .iter()
-        .map(|planned| shown(request.results, planned, request.player))
-        .collect::<Result<_>>()?;
+pub fn make(request: &Request<'_>, progress: Progress) -> Result<PathBuf> {
+    let of = |chosen: &Chosen<'_>| shown(chosen, request.player);
+    let shown: Vec<Shown> = request.trials.iter().map(of).collect::<Result<_>>()?;
     let poster = request.output.with_extension("png");
-    write(&manifest.title, &shown, (request.output, &poster), progress)
+    write(request.title, &shown, (request.output, &poster), progress)
         .with_context(|| format!("making {}", request.output.display()))?;
     Ok(poster)
 }
 
 /// A trial's screen and what its viewer saw.
-fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Result<Shown> {
+fn shown(chosen: &Chosen<'_>, player: Option<&str>) -> Result<Shown> {
+    let Chosen { results, planned, .. } = *chosen;
     let (dir, name) = (results.trial(planned), choice::name(planned));
     let lacks = |because: &str| {
         let hint = "suiro run NAME --set record.quality=true makes it after the trials; with \
@@ -95,11 +120,8 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
         player: Reader::read_all::<PlayerRow>(&dir)?,
         ..Records::default()
     };
-    let label = match planned.repetition {
-        1 => name.replace('+', " · "),
-        repetition => format!("{} #{repetition}", name.replace('+', " · ")),
-    };
     let viewing = viewing(&outcome, &records, &screen.endpoint);
+    let label = chosen.label.clone();
     let tile = Tile { label, viewing, reasons: reasons(&dir, &screen.endpoint)? };
     let stamped = screen.stamps_agree + screen.stamps_differ > 0;
     let strip = if stamped { stamp::strip(height) } else { 0 };

@@ -16,12 +16,13 @@ use suiro_outside::printable;
 use suiro_record::{Folder, Manifest, PlannedTrial};
 use suiro_report::{between_named, causes, difference, parting};
 use suiro_scenario::{Disk, JOBS, Overrides, Plan, Scenario, TimeKind};
+use suiro_screens::compare::{Chosen, Request, TRIALS_MAX};
 
 use crate::cli::within;
 use crate::diff::share;
 use crate::outputs::{self, Existing};
 use crate::run::{self, How};
-use crate::{Outcome, Usage, diff, interrupt, report, say};
+use crate::{Outcome, Usage, compare, diff, interrupt, report, say};
 
 pub use range::Range;
 
@@ -30,6 +31,7 @@ pub const EXAMPLES: &str = "Examples:
   suiro run quick --virtual --repeat 3 --out results/first
   suiro what-if results/first --set links.access.queue.limit=\"20 kB\"
   suiro what-if results/first --set abr=bola --only tcp=reno --html changes.html
+  suiro what-if results/seen --set links.access.rate=\"1 Mbit/s\" --film changes.mp4
   suiro what-if results/first --search links.access.queue.limit=\"10 kB..1 MB\" \\
       --limit \"link.down.queue_delay_p95_ms < 200 ms\"      the longest queue that keeps the limit";
 
@@ -70,8 +72,12 @@ pub struct WhatIfArgs {
     /// Also write the page of `suiro diff`.
     #[arg(long, value_name = "FILE", conflicts_with = "search")]
     pub html: Option<PathBuf>,
-    /// Replace the file of --html if it is there already.
-    #[arg(long, requires = "html")]
+    /// Also write a video with the screens before and after the change side by side, for the first repetition of up to four
+    /// cells. Needs `[record] quality = true` in the scenario, or `--set record.quality=true`.
+    #[arg(long, value_name = "FILE", conflicts_with = "search")]
+    pub film: Option<PathBuf>,
+    /// Replace the files of --html and --film if they are there already.
+    #[arg(long)]
     pub replace: bool,
 }
 
@@ -86,8 +92,8 @@ pub fn run(args: &WhatIfArgs) -> Result<Outcome> {
             "there is nothing to change\nhint: --set PATH=VALUE makes a change, --search finds a value".to_owned()
         ));
     }
-    if let Some(page) = &args.html {
-        outputs::check(std::slice::from_ref(page), &[], Existing::of(args.replace))?;
+    for file in args.html.iter().chain(&args.film) {
+        outputs::check(std::slice::from_ref(file), &[], Existing::of(args.replace))?;
     }
     let plan = origin.plan(&args.set)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan));
@@ -101,6 +107,9 @@ pub fn run(args: &WhatIfArgs) -> Result<Outcome> {
     }
     if let Some(page) = &args.html {
         diff::write_page(page, &found)?;
+    }
+    if let Some(output) = &args.film {
+        film(&origin, &changed, &plan, output)?;
     }
     say!("results: {}", changed.root().display());
     let valid = changed.summary()?.trials.iter().all(|trial| trial.valid || trial.skipped);
@@ -187,6 +196,25 @@ fn tell_moments(origin: &Origin, changed: &Folder, plan: &Plan) -> Result<()> {
             writeln!(out, "  {}", between_named(("before", &one), ("after", &other)))?;
         }
     }
+    Ok(())
+}
+
+/// The screens of trials before and after the change, side by side.
+fn film(origin: &Origin, changed: &Folder, plan: &Plan, output: &Path) -> Result<()> {
+    let mut trials = Vec::new();
+    for after in plan.trials.iter().map(|it| &it.planned).filter(|it| it.repetition == 1) {
+        let before = origin.manifest.plan.iter().find(|it| is_same(it, after, plan));
+        let Some(before) = before.filter(|_| trials.len() + 2 <= TRIALS_MAX) else { continue };
+        let name = |when: &str| match after.cell.is_empty() {
+            true => when.to_owned(),
+            false => format!("{}, {when}", printable(&after.folder)),
+        };
+        trials.push(Chosen { results: &origin.folder, planned: before, label: name("before") });
+        trials.push(Chosen { results: changed, planned: after, label: name("after") });
+    }
+    let title = &origin.manifest.title;
+    let poster = compare::film(&Request { title, trials: &trials, player: None, output })?;
+    writeln!(say::results(), "{}\n{}", output.display(), poster.display())?;
     Ok(())
 }
 
