@@ -1,10 +1,11 @@
 # The entry points; CI calls what a person calls. Each installs what is missing (scripts/setup).
-.PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb release generate notebooks
+.PHONY: help demo kernel test test-why bank lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb release generate notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
 	@echo "make install     put suiro, its man pages and shell completions into ~/.local (PREFIX=DIR for elsewhere)"
 	@echo "make uninstall   remove what make install put there"
+	@echo "make bank        judge suiro why by 200 trials with known causes"
 	@echo "make kernel      build the kernel of virtual time (4 minutes; make test, wheel and deb also build it)"
 	@echo "make players      install other players: VLC, GStreamer, dash.js, hls.js"
 	@echo "make peers        build the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
@@ -71,6 +72,10 @@ bench:
 bench-uncompressed:
 	@scripts/setup demo
 	@scripts/bench-uncompressed
+
+bank:
+	@scripts/setup kernel
+	@scripts/bank
 
 fuzz:
 	@scripts/setup build

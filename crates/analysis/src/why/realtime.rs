@@ -296,9 +296,8 @@ impl<'a, 'v> Stream<'a, 'v> {
 
     /// The frames that should have been seen in a stretch of time, by cause.
     fn effect(&self, effect: Effect, (from, to): (i64, i64)) -> Explained {
-        let first = self.captured(from.saturating_sub(self.usual.age_ns));
-        let last = self.captured(to.saturating_sub(self.usual.age_ns)).max(first + 1);
-        let places = first.min(self.frames.len())..last.min(self.frames.len());
+        let places = self.concerned(effect, (from, to));
+        let first = places.start;
         let concerned = &self.frames[places.clone()];
         let mut weights: Vec<(Cause, f64)> = Vec::new();
         let mut broken = self.broken_before(first);
@@ -339,6 +338,21 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
+    /// The places of the frames that should have been seen in a stretch of time. The usual age tells which; but a freeze of a
+    /// stream that is far behind waits for the frame that ends it.
+    fn concerned(&self, effect: Effect, (from, to): (i64, i64)) -> std::ops::Range<usize> {
+        let first = self.captured(from.saturating_sub(self.usual.age_ns));
+        let last = self.captured(to.saturating_sub(self.usual.age_ns)).max(first + 1);
+        let due = first.min(self.frames.len())..last.min(self.frames.len());
+        let shown = |frame: &Frame| frame.row.displayed_ns;
+        let end = self.frames.iter().position(|it| shown(it).is_some_and(|at| at >= to));
+        let Some(end) = end.filter(|end| effect == Effect::Freeze && *end + 1 < due.start) else {
+            return due;
+        };
+        let before = self.frames[..end].iter().rposition(|it| shown(it).is_some());
+        before.map_or(0, |before| before + 1)..end + 1
+    }
+
     /// Whether a frame is one of those that an effect is about; one in time, next to them, is not.
     fn suffers(&self, effect: Effect, frame: &Frame) -> bool {
         match effect {
@@ -362,12 +376,12 @@ impl<'a, 'v> Stream<'a, 'v> {
         let webrtc = webrtc.filter(|row| own(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
         let held = rate.map(|row| row.queue_bytes);
         let held = held.chain(webrtc.filter_map(|row| Some(bytes(row.queue_bytes?))));
-        held.max().unwrap_or(0).max(self.waiting_bytes(from, to))
+        held.max().unwrap_or(0).max(self.waiting_bytes(from, to.saturating_add(ROW_NS)))
     }
 
-    /// Bytes that waited for QUIC's congestion window at most, in the sender or a relay.
+    /// Bytes that waited for QUIC's congestion window at most, in the sender or a relay, by rows of this time.
     pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
-        let during = |t_ns: i64| (from..=to.saturating_add(ROW_NS)).contains(&t_ns);
+        let during = |t_ns: i64| (from..=to).contains(&t_ns);
         let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
         let rows = self.records.quic.iter();
         let rows = rows.filter(|row| sends(&row.endpoint) && during(row.t_ns.as_nanos_i64()));

@@ -254,7 +254,9 @@ impl Stream<'_, '_> {
                 if left_out == 0 {
                     return Some(Told::nothing(cause));
                 }
-                let set = self.set_fps(from, to);
+                // The camera's own rate is no reason.
+                let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
+                let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
                 let set = set.map_or(String::new(), |fps| {
                     format!(", and was set to {fps} frames per second")
                 });

@@ -5,7 +5,7 @@ use suiro_units::{Random, Seed};
 use super::faults::{Fault, KINDS, Kind};
 
 /// Cases of the bank, from seed 0.
-pub const CASES: u64 = 60;
+pub const CASES: u64 = 200;
 /// How long each trial lasts.
 pub const SECONDS: u64 = 16;
 

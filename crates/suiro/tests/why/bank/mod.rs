@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cases::{CASES, Case, is_held_out};
 use judge::{Found, Tally, Verdict};
 
+/// The budget: shares of all cases.
+const FALSE_MOST: f64 = 0.03;
+const RIGHT_LEAST: f64 = 0.8;
 /// Trials at one time.
 const ABREAST: usize = 2;
 
@@ -48,7 +51,25 @@ pub fn run(words: &[&str]) -> usize {
             print_table(&what, of().map(|(_, judged)| &judged.after));
         }
     }
-    judged.values().filter(|judged| judged.before.0 == Verdict::NotRun).count()
+    let not_run = judged.values().filter(|judged| judged.before.0 == Verdict::NotRun).count();
+    not_run + if words.contains(&"budget") { over_budget(&judged) } else { 0 }
+}
+
+/// How many of the shares of all cases are beyond what the program is to keep to.
+fn over_budget(judged: &BTreeMap<u64, Judged>) -> usize {
+    let share = |verdict: Verdict| {
+        let count = judged.values().filter(|judged| judged.before.0 == verdict).count();
+        count as f64 / judged.len().max(1) as f64
+    };
+    let shares = [
+        ("false", share(Verdict::False), share(Verdict::False) <= FALSE_MOST, FALSE_MOST),
+        ("right", share(Verdict::Right), share(Verdict::Right) >= RIGHT_LEAST, RIGHT_LEAST),
+    ];
+    for (what, share, is_kept, limit) in shares {
+        let word = if is_kept { "kept" } else { "BROKEN" };
+        println!("budget {word}: {:.1} % {what}, limit {:.0} %", share * 100.0, limit * 100.0);
+    }
+    shares.iter().filter(|(.., is_kept, _)| !is_kept).count()
 }
 
 /// How right the program is about a case: as it is, and without the causes that it refutes itself.
