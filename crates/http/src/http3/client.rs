@@ -18,19 +18,28 @@ pub(crate) enum Http3Error {
     /// There is no socket, or no way to begin.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The handshake failed.
+    /// The handshake, the connection or the request failed.
     #[error("http/3: {0}")]
-    Quic(#[from] moq_noq::ConnectionError),
-    /// The handshake cannot begin.
-    #[error("http/3: {0}")]
-    Begin(#[from] moq_noq::ConnectError),
-    /// The connection of HTTP/3 failed.
-    #[error("http/3: {0}")]
-    Connection(#[from] h3::error::ConnectionError),
-    /// The request failed.
-    #[error("http/3: {0}")]
-    Request(#[from] h3::error::StreamError),
+    Failed(String),
 }
+
+/// The errors of the libraries, whose texts say all that anybody needs of them.
+macro_rules! failed {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Http3Error {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        }
+    )*};
+}
+
+failed!(
+    moq_noq::ConnectionError,
+    moq_noq::ConnectError,
+    h3::error::ConnectionError,
+    h3::error::StreamError
+);
 
 /// A connection, which any number of requests share. When its last clone is dropped, the connection is closed.
 #[derive(Clone)]
