@@ -66,10 +66,10 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          §3). Null where fewer than two compete.",
         |r| r.self_fairness();
     fairness.settling_s ["s", Lower, 3] "Settling",
-        "Convergence after a change (RFC 8868 §3): from the first video packet, and from each change of the rate of the link that \
-         has the least, to the first of five GoP times in a row in which the rate of all video flows together is within 15 % of \
-         its mean over the second half of the time until the next change. Mean over the changes that are at least 15 GoP times \
-         apart; one after which it never settles counts for all of the time.",
+        "Convergence after a change (RFC 8868 §3), from the first video packet, and from each change of the rate of the link that \
+         has the least. It ends with the first of five GoP times in a row in which all video flows together are near their later \
+         rate: within 15 % of the mean over the second half of the time until the next change. Mean over the changes that are at \
+         least 15 GoP times apart; one after which it never settles counts for all of the time.",
         |r| r.settling_s();
     #[main] fairness.video_variation ["ratio", Lower, 3] "Video rate variation",
         "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time, \
