@@ -195,10 +195,10 @@ fn unquoted(value: &str) -> String {
 }
 
 /// A value as typed, as TOML: as it is if it is TOML of one line, and not a number or the like in
-/// the place of a text; else quoted.
+/// the place of a text; else quoted. The name of a parameter, `$name`, is no text: anything may replace it.
 fn literal(value: &str, existing: Option<&DeValue<'_>>) -> String {
     let parsed = DeValue::parse(value).ok().filter(|_| !value.contains(['\n', '\r']));
-    let wants_text = matches!(existing, Some(DeValue::String(_)));
+    let wants_text = matches!(existing, Some(DeValue::String(text)) if !text.starts_with('$'));
     match parsed.map(|parsed| parsed.into_inner()) {
         Some(DeValue::String(_) | DeValue::Array(_) | DeValue::Table(_)) => value.to_owned(),
         Some(_) if !wants_text => value.to_owned(),
@@ -337,7 +337,7 @@ mod tests {
 
     const TEXT: &str = "duration = \"40 s\"\n\n[parameters]\nabr = \"bola\" # why\nn = 3\n\n\
         [matrix]\ntcp = [\"reno\", \"cubic\"]\nnet = [{ label = \"a\", value = [1] }, { label = \"b\", value = 2 }]\n\n\
-        [links.access]\ndelay = \"20 ms\"\ndown.rate = \"8 Mbit/s\"\nqueue = { limit = \"1 kB\" }\n";
+        [links.access]\ndelay = \"20 ms\"\ndown.rate = \"8 Mbit/s\"\nqueue = { limit = \"1 kB\" }\nloss = \"$n\"\n";
 
     fn set(what: &[&str]) -> Result<String, String> {
         let mut source = Source::new("f", TEXT);
@@ -361,6 +361,7 @@ mod tests {
         assert_eq!(changed("abr=dynamic"), "abr = \"dynamic\" # why");
         assert_eq!(changed("abr=5"), "abr = \"5\" # why");
         assert_eq!(changed("n=5"), "n = 5");
+        assert_eq!(changed("links.access.loss=0.5"), "loss = 0.5");
         assert_eq!(changed("duration=5 s"), "duration = \"5 s\"");
         assert_eq!(changed("links.access.down.rate=2 Mbit/s"), "down.rate = \"2 Mbit/s\"");
         assert_eq!(changed("links.access.queue.limit=\"9 kB\""), "queue = { limit = \"9 kB\" }");
