@@ -219,7 +219,7 @@ test("invalid and missing trials are shown prominently, with their reasons", { s
   // A browser fires the event after opening.
   await page.locator("#validity .trial").nth(8).waitFor();
   assert.equal(await page.locator("#validity .trial").count(), 9);
-  await page.selectOption("select", { label: "mean of repetitions" });
+  await page.selectOption('select[aria-label="repetition"]', { label: "mean of repetitions" });
   assert.ok((await paths(page, "window")).length >= 3);
   assert.deepEqual(faults, []);
 });
