@@ -63,11 +63,7 @@ fn alone(
             }
         }
     }
-    // The answer of a connection whose beginning is not in the capture has long headers, too.
-    let is_known = |way: &Way| capture.flows.contains(&way.back());
     let silent = flows.into_iter().filter(|it| !answered.contains(&capture.flows[it.0 as usize]));
-    let silent =
-        silent.filter(|it| what.contains("DTLS") || !is_known(&capture.flows[it.0 as usize]));
     let told = silent.map(|(_, first, last, tries)| {
         let because = format!(
             "{} in {} without an answer; a capture at the other host would show whether they came",

@@ -191,13 +191,12 @@ fn document(name: &str, text: &str) -> Result<Read, SourceError> {
         Ok(whole) => vec![whole],
         Err(error) => {
             let records = text.split(['\n', '\u{1e}']).map(str::trim).filter(|it| !it.is_empty());
-            let mut documents: Vec<Value> =
+            let documents: Vec<Value> =
                 records.map_while(|it| serde_json::from_str(it).ok()).collect();
             // The last record may be cut off, as by the end of a program; the first is what tells.
             if documents.len() < 2 {
                 return Err(SourceError::broken(name, format!("not JSON: {error}")));
             }
-            documents.shrink_to_fit();
             documents
         }
     };

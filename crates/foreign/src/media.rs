@@ -255,14 +255,15 @@ impl<'c> Media<'c> {
         let direction = Direction::find(directions, self);
         let gaps = self.gaps();
         let may_be_silent = self.may_be_silent(&gaps);
+        let (delays, lost) = (self.delays(), self.lost());
         let told = |gap: &(Unit, Unit)| match self.way.is_tcp {
-            true => self.tcp_gap(*gap, (direction?, directions), pauses),
+            true => self.tcp_gap(*gap, (direction?, directions), pauses, &lost),
             false => self.gap(*gap, direction, may_be_silent),
         };
         let mut effects: Vec<Happened> = gaps.iter().filter_map(told).collect();
         let gaps: Vec<(i64, i64)> = effects.iter().map(|gap| (gap.from_ns, gap.to_ns)).collect();
-        effects.extend(self.late(&gaps, direction));
-        effects.extend(self.losses(&gaps, direction));
+        effects.extend(self.late(&gaps, direction, (&delays, &lost)));
+        effects.extend(self.losses(&gaps, direction, (&delays, &lost)));
         effects
     }
 
@@ -321,6 +322,7 @@ impl<'c> Media<'c> {
         (a, b): (Unit, Unit),
         (direction, directions): (&Direction<'c>, &[Direction<'c>]),
         pauses: &[(&str, &[Pause])],
+        lost: &[Hole],
     ) -> Option<Happened> {
         let crossing = self.crossing?;
         let mut gap = self.happened(
@@ -346,7 +348,9 @@ impl<'c> Media<'c> {
                 back.and_then(|it| it.hampered(crossing.way.back(), (a.t_ns, b.t_ns)));
             (gap.cause, gap.because) = match acknowledgements {
                 Some(text) => (Cause::AckPath, text),
-                None => self.lost_before((a, b), direction).unwrap_or((gap.cause, gap.because)),
+                None => {
+                    self.lost_before((a, b), direction, lost).unwrap_or((gap.cause, gap.because))
+                }
             };
         }
         Some(gap)
@@ -357,8 +361,8 @@ impl<'c> Media<'c> {
         &self,
         (a, b): (Unit, Unit),
         direction: &Direction<'c>,
+        lost: &[Hole],
     ) -> Option<(Cause, String)> {
-        let lost = path::lost(self, self.crossing?);
         let near = |hole: &&Hole| (a.t_ns - JOINED_NS..=b.t_ns).contains(&hole.t_ns);
         let lost: Vec<&Hole> = lost.iter().filter(near).collect();
         let (cause, because) = (!lost.is_empty()).then(|| direction.loss(self, &lost))?;
@@ -427,12 +431,7 @@ impl<'c> Media<'c> {
     fn delays(&self) -> Vec<(Unit, i64)> {
         let mut delays: Vec<(Unit, i64)> = match self.crossing {
             Some(crossing) => {
-                let by: HashMap<u32, i64> = crossing
-                    .passages
-                    .iter()
-                    .filter_map(|it| Some((it.received?.1.number, it.delay_ns()?)))
-                    .collect();
-                let delay = |unit: &Unit| Some((*unit, *by.get(&unit.number)?));
+                let delay = |unit: &Unit| Some((*unit, crossing.of(unit.number)?.delay_ns()?));
                 self.units.iter().filter_map(delay).collect()
             }
             None if self.clock.is_none() => Vec::new(),
@@ -442,8 +441,12 @@ impl<'c> Media<'c> {
         delays
     }
 
-    fn late(&self, gaps: &[(i64, i64)], direction: Option<&Direction<'c>>) -> Vec<Happened> {
-        let delays = self.delays();
+    fn late(
+        &self,
+        gaps: &[(i64, i64)],
+        direction: Option<&Direction<'c>>,
+        (delays, lost): (&[(Unit, i64)], &[Hole]),
+    ) -> Vec<Happened> {
         let mut stretches: Vec<(usize, usize)> = Vec::new();
         for at in (0..delays.len()).filter(|at| delays[*at].1 > GAP_NS) {
             match stretches.last_mut() {
@@ -470,38 +473,19 @@ impl<'c> Media<'c> {
             );
             let mut late = self.happened(Effect::Late, (&a, &b), what);
             (late.cause, late.because) = match (direction, self.crossing) {
-                (Some(direction), Some(_)) => direction.late(self, (first, last), &delays),
-                _ => self.late_alone((first, last), &delays),
+                (Some(direction), Some(_)) => direction.late(self, (first, last), delays),
+                _ => late_alone(&delays[first..=last], lost),
             };
             Some(late)
         };
         stretches.into_iter().filter_map(told).collect()
     }
 
-    fn late_alone(&self, (first, last): (usize, usize), delays: &[(Unit, i64)]) -> (Cause, String) {
-        let (a, b) = (delays[first].0, delays[last].0);
-        let missing: usize = self
-            .holes()
-            .iter()
-            .filter(|hole| (a.t_ns..=b.t_ns).contains(&hole.t_ns))
-            .map(|hole| hole.missing)
-            .sum();
-        let bytes = delays[first..=last].iter().map(|(unit, _)| u64::from(unit.bytes)).sum();
-        let came = rate(bit_rate(bytes, b.t_ns - a.t_ns));
-        match missing {
-            0 => (
-                Cause::Unknown,
-                format!(
-                    "they came at {came}; a capture at the sender would show whether a queue or the sender held them"
-                ),
-            ),
-            missing => (
-                Cause::LinkRate,
-                format!(
-                    "they came at {came}, and {} were lost while the delay was high: a queue was full",
-                    count(missing, "packet")
-                ),
-            ),
+    /// What did not come: with two captures between them, with one before it.
+    fn lost(&self) -> Vec<Hole> {
+        match self.crossing {
+            Some(crossing) => path::lost(self, crossing),
+            None => self.holes(),
         }
     }
 
@@ -518,13 +502,14 @@ impl<'c> Media<'c> {
         pairs.filter_map(hole).collect()
     }
 
-    fn losses(&self, gaps: &[(i64, i64)], direction: Option<&Direction<'c>>) -> Vec<Happened> {
+    fn losses(
+        &self,
+        gaps: &[(i64, i64)],
+        direction: Option<&Direction<'c>>,
+        (delays, lost): (&[(Unit, i64)], &[Hole]),
+    ) -> Vec<Happened> {
         let in_gap = |t_ns: i64| gaps.iter().any(|gap| gap.0 - GAP_NS < t_ns && t_ns <= gap.1);
-        let lost: Vec<Hole> = match self.crossing {
-            Some(crossing) => path::lost(self, crossing),
-            None => self.holes(),
-        };
-        let lost: Vec<Hole> = lost.into_iter().filter(|hole| !in_gap(hole.t_ns)).collect();
+        let lost: Vec<Hole> = lost.iter().filter(|hole| !in_gap(hole.t_ns)).copied().collect();
         let came: Vec<i64> = self.units.iter().map(|unit| unit.t_ns).collect();
         let mut told = Vec::new();
         for (from, to) in path::seconds_with(&lost, &came, (LOSS_SHARE, LOSS_MIN)) {
@@ -550,11 +535,37 @@ impl<'c> Media<'c> {
             (loss.from_ns, loss.to_ns) = (from, to);
             (loss.cause, loss.because) = match (direction, self.crossing) {
                 (Some(direction), Some(_)) => direction.loss(self, &inside),
-                _ => path::loss_alone(&inside, &self.delays()),
+                _ => path::loss_alone(&inside, delays),
             };
             told.push(loss);
         }
         told
+    }
+}
+
+/// What one capture says about packets that came late.
+fn late_alone(late: &[(Unit, i64)], lost: &[Hole]) -> (Cause, String) {
+    let (Some((a, _)), Some((b, _))) = (late.first(), late.last()) else {
+        return (Cause::Unknown, String::new());
+    };
+    let during = lost.iter().filter(|hole| (a.t_ns..=b.t_ns).contains(&hole.t_ns));
+    let missing: usize = during.map(|hole| hole.missing).sum();
+    let bytes = late.iter().map(|(unit, _)| u64::from(unit.bytes)).sum();
+    let came = rate(bit_rate(bytes, b.t_ns - a.t_ns));
+    match missing {
+        0 => (
+            Cause::Unknown,
+            format!(
+                "they came at {came}; a capture at the sender would show whether a queue or the sender held them"
+            ),
+        ),
+        missing => (
+            Cause::LinkRate,
+            format!(
+                "they came at {came}, and {} were lost while the delay was high: a queue was full",
+                count(missing, "packet")
+            ),
+        ),
     }
 }
 

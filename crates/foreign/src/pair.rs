@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::numbers::quantile;
+use crate::numbers::{between, quantile, unwrapped};
 use crate::packets::{Capture, Content, Packet, Way};
 
 /// Two captures have to share so many packets of a flow.
@@ -47,9 +47,7 @@ impl<'c> Crossing<'c> {
 
     /// The packets that were sent after one time and before another, by the near capture's clock.
     pub fn sent(&self, after_ns: i64, before_ns: i64) -> &[Passage<'c>] {
-        let first = self.passages.partition_point(|it| it.sent.t_ns <= after_ns);
-        let last = self.passages.partition_point(|it| it.sent.t_ns < before_ns);
-        self.passages.get(first..last).unwrap_or_default()
+        between(&self.passages, |it| it.sent.t_ns, (after_ns, before_ns))
     }
 
     /// A time of the near capture's clock by the far capture's.
@@ -96,13 +94,7 @@ pub(crate) fn crossings<'c>(a: &'c Capture, b: &'c Capture) -> Vec<Crossing<'c>>
             continue;
         }
         let crossing = match forwards(*flow) {
-            true => crossing(
-                a,
-                b,
-                *flow,
-                &pairs.iter().map(|(a, b)| (*a, *b)).collect::<Vec<_>>(),
-                -offset,
-            ),
+            true => crossing(a, b, *flow, pairs, -offset),
             false => {
                 let turned: Vec<_> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
                 let Some((first, _)) = turned.first() else { continue };
@@ -169,9 +161,7 @@ fn segments<'c>(
         let mut last = 0i64;
         let of_flow = capture.packets.iter().filter(move |it| it.flow == flow);
         of_flow.filter_map(move |packet| {
-            let start = start_of(packet)?;
-            let step = start.wrapping_sub(base.wrapping_add(last as u32)).cast_signed();
-            last += i64::from(step);
+            last = unwrapped(start_of(packet)?, base, last);
             Some((last, packet))
         })
     };

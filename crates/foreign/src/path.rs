@@ -4,7 +4,7 @@ use suiro_record::words::Cause;
 
 use crate::media::{Hole, Media, Unit};
 use crate::model::Evidence;
-use crate::numbers::{bit_rate, quantile};
+use crate::numbers::{between, bit_rate, quantile};
 use crate::packets::{Capture, Way};
 use crate::pair::{Crossing, Passage};
 use suiro_analysis::why::wording::{count, rate, span};
@@ -140,9 +140,7 @@ impl<'c> Direction<'c> {
 
     /// Where in `came` this stretch is.
     fn during(&self, from_ns: i64, to_ns: i64) -> &[(i64, u32, Way)] {
-        let first = self.came.partition_point(|it| it.0 <= from_ns);
-        let last = self.came.partition_point(|it| it.0 < to_ns);
-        self.came.get(first..last).unwrap_or_default()
+        between(&self.came, |it| it.0, (from_ns, to_ns))
     }
 
     /// Why a stream had no packet between two packets of the far capture.
@@ -221,14 +219,10 @@ impl<'c> Direction<'c> {
 
     /// Whether so many packets in a row, of all flows, are lost or held by chance less than once in a thousand times.
     fn is_outage(&self, (from, to): (i64, i64), (began, ended): (i64, i64)) -> bool {
-        let between = |from: i64, to: i64| {
-            let first = self.carried.partition_point(|it| it.sent_ns <= from);
-            let last = self.carried.partition_point(|it| it.sent_ns < to);
-            self.carried.get(first..last).unwrap_or_default()
-        };
-        let during = between(from, to).len();
+        let sent = |from: i64, to: i64| between(&self.carried, |it| it.sent_ns, (from, to));
+        let during = sent(from, to).len();
         let lost = |list: &[Carried]| list.iter().filter(|it| it.received_ns.is_none()).count();
-        let around = [between(began - AROUND_NS, began), between(ended, ended + AROUND_NS)];
+        let around = [sent(began - AROUND_NS, began), sent(ended, ended + AROUND_NS)];
         let all: usize = around.iter().map(|list| list.len()).sum();
         let share = around.iter().map(|list| lost(list)).sum::<usize>() as f64 / all.max(1) as f64;
         during >= OUTAGE_MIN && share.powi(during as i32) < BY_CHANCE
@@ -252,7 +246,7 @@ impl<'c> Direction<'c> {
         let (jump, peak) = delays[before..=last].windows(2).fold((0, 0), |(jump, peak), pair| {
             (jump.max(pair[1].1.saturating_sub(pair[0].1)), peak.max(pair[1].1))
         });
-        let mut all: Vec<i64> = delays[first..=last].iter().map(|it| it.1).collect();
+        let mut all: Vec<i64> = stretch.iter().map(|it| it.1).collect();
         let low = quantile(&mut all, 0.25).unwrap_or(0) as f64;
         let is_step = jump as f64 >= STEP * peak as f64 && low >= STEP * peak as f64;
         if is_step {
@@ -265,9 +259,7 @@ impl<'c> Direction<'c> {
         let of_stretch = first..=last;
         let at_peak = of_stretch.max_by_key(|at| delays[*at].1).unwrap_or(last);
         let to = if at_peak > first { delays[at_peak].0.t_ns } else { to };
-        let carried = self.during(from, to);
-        let bytes: u64 = carried.iter().map(|it| u64::from(it.1)).sum();
-        let came = bit_rate(bytes, to - from);
+        let came = self.rate_bps(from, to);
         let others = self.share_of_others(media, (from, to));
         if others >= COMPETES {
             let text = format!(
@@ -279,7 +271,7 @@ impl<'c> Direction<'c> {
         }
         let before = (1..=BEFORE_NS / PERIOD_NS)
             .map(|n| (from - peak - n * PERIOD_NS, from - peak - (n - 1) * PERIOD_NS))
-            .map(|(a, b)| bit_rate(self.during(a, b).iter().map(|it| u64::from(it.1)).sum(), b - a))
+            .map(|(a, b)| self.rate_bps(a, b))
             .fold(0.0, f64::max);
         match came < FELL * before {
             true => (
@@ -294,6 +286,11 @@ impl<'c> Direction<'c> {
                 (Cause::LinkRate, format!("they waited in a queue that carried {}", rate(came)))
             }
         }
+    }
+
+    /// What was carried in a stretch of time, of all flows.
+    fn rate_bps(&self, from: i64, to: i64) -> f64 {
+        bit_rate(self.during(from, to).iter().map(|it| u64::from(it.1)).sum(), to - from)
     }
 
     /// The share of the bytes carried that other flows had.

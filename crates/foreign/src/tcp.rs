@@ -6,7 +6,7 @@ use suiro_record::words::Cause;
 
 use crate::media::Hole;
 use crate::model::{Effect, Evidence, Happened, Stream};
-use crate::numbers::bit_rate;
+use crate::numbers::{bit_rate, unwrapped};
 use crate::packets::{Capture, Content, Packet, Segment, Way};
 use crate::path::seconds_with;
 use suiro_analysis::why::wording::{count, rate, size, span};
@@ -192,11 +192,7 @@ impl<'c> Connection<'c> {
         self.open(packet, segment, side);
         let own = &mut self.sides[side];
         let first = *own.first.get_or_insert(segment.sequence.wrapping_add(segment.syn.into()));
-        let base = own.next;
-        let start = base
-            + i64::from(
-                segment.sequence.wrapping_sub(first.wrapping_add(base as u32)).cast_signed(),
-            );
+        let start = unwrapped(segment.sequence, first, own.next);
         if packet.bytes > 0 && !segment.syn {
             self.data(packet, start, side);
         }
@@ -234,11 +230,7 @@ impl<'c> Connection<'c> {
         let scaled = self.scaled;
         let side = &mut self.sides[of];
         let Some(first) = side.first else { return };
-        let to = side.acknowledged;
-        let to = to
-            + i64::from(
-                segment.acknowledges.wrapping_sub(first.wrapping_add(to as u32)).cast_signed(),
-            );
+        let to = unwrapped(segment.acknowledges, first, side.acknowledged);
         if of == 0 && to > side.acknowledged {
             self.request_ns = Some(t_ns);
         }
