@@ -65,7 +65,7 @@ impl Of<'_> {
         Some((numbers.first()?.0, numbers.last()?.0))
     }
 
-    fn stream(&self, parts: Vec<String>) -> Option<Stream> {
+    fn stream(&self, parts: &[String]) -> Option<Stream> {
         let (name, source) = (self.name(), self.statistics.name.clone());
         (!parts.is_empty()).then(|| Stream { name, source, text: parts.join(", ") })
     }
@@ -91,10 +91,9 @@ impl Of<'_> {
         }
         if let (Some(delay), Some(emitted)) =
             (self.last("jitterBufferDelay"), self.last("jitterBufferEmittedCount"))
+            && emitted > 0.0
         {
-            if emitted > 0.0 {
-                parts.push(format!("jitter buffer {:.0} ms", delay / emitted * 1e3));
-            }
+            parts.push(format!("jitter buffer {:.0} ms", delay / emitted * 1e3));
         }
         if let (Some(concealed), Some(all), false) = (
             self.last("concealedSamples"),
@@ -103,7 +102,7 @@ impl Of<'_> {
         ) {
             parts.push(format!("{:.2} % concealed", concealed * 100.0 / all.max(1.0)));
         }
-        self.stream(parts)
+        self.stream(&parts)
     }
 
     fn outbound(&self) -> Option<Stream> {
@@ -117,7 +116,7 @@ impl Of<'_> {
         if let Some(again) = self.last("retransmittedPacketsSent") {
             parts.push(format!("{again:.0} packets sent again"));
         }
-        self.stream(parts)
+        self.stream(&parts)
     }
 
     fn happened(

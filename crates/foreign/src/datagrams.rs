@@ -27,7 +27,7 @@ fn checks(capture: &Capture) -> Option<Happened> {
             matches!(packet.content, Content::Stun { is_request, .. } if is_request == wanted)
         })
     };
-    let (first, last) = (of(true).next()?, of(true).last()?);
+    let (first, last) = (of(true).next()?, of(true).next_back()?);
     if of(false).next().is_some() {
         return None;
     }
@@ -51,7 +51,7 @@ fn alone(
     answers: impl Fn(&Packet) -> bool,
 ) -> Vec<Happened> {
     let mut flows: Vec<(u32, &Packet, &Packet, usize)> = Vec::new();
-    let mut answered = std::collections::HashSet::new();
+    let mut answered = std::collections::BTreeSet::new();
     for packet in &capture.packets {
         if answers(packet) {
             answered.insert(capture.way(packet).back());

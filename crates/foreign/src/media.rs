@@ -1,6 +1,6 @@
 //! A stream of RTP packets in a capture: when nothing came, when packets came late, which were lost.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use suiro_record::words::Cause;
 
@@ -66,7 +66,7 @@ pub(crate) fn streams<'c>(capture: &'c Capture, crossings: &'c [Crossing<'c>]) -
     let is_near =
         |way: Way| crossings.iter().any(|it| std::ptr::eq(it.near, capture) && it.way == way);
     let mut found: Vec<((u32, u32), Vec<&Packet>)> = Vec::new();
-    let mut places = HashMap::new();
+    let mut places = BTreeMap::new();
     for packet in &capture.packets {
         let Content::Rtp(rtp) = packet.content else { continue };
         let key = (packet.flow, rtp.ssrc);
@@ -129,7 +129,7 @@ fn others<'c>(
         };
         let carries = !way.is_tcp || bytes(way) >= bytes(way.back());
         let is_flow = units.len() >= PACKETS_MIN && carries;
-        is_flow.then(|| Media {
+        is_flow.then_some(Media {
             capture,
             way,
             ssrc: None,
@@ -451,7 +451,7 @@ impl<'c> Media<'c> {
         for at in (0..delays.len()).filter(|at| delays[*at].1 > GAP_NS) {
             match stretches.last_mut() {
                 Some((_, last)) if delays[at].0.t_ns - delays[*last].0.t_ns < JOINED_NS => {
-                    *last = at
+                    *last = at;
                 }
                 _ => stretches.push((at, at)),
             }

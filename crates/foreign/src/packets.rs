@@ -1,6 +1,6 @@
 //! The packets of one capture: of each the flow, and what its first bytes say.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -120,7 +120,7 @@ impl Capture {
     /// Reads the content of a file.
     pub fn read(name: &str, content: &[u8]) -> Result<Self, FileError> {
         let mut capture = Self { name: name.to_owned(), ..Self::default() };
-        let (mut flows, mut number) = (HashMap::new(), 0u32);
+        let (mut flows, mut number) = (BTreeMap::new(), 0u32);
         let contents = file::read(content, |frame| {
             number = number.saturating_add(1);
             capture.take(frame, number, &mut flows);
@@ -130,7 +130,7 @@ impl Capture {
         Ok(Self { lost: contents.lost, cut: contents.cut, ..capture })
     }
 
-    fn take(&mut self, frame: &Frame<'_>, number: u32, flows: &mut HashMap<Way, u32>) {
+    fn take(&mut self, frame: &Frame<'_>, number: u32, flows: &mut BTreeMap<Way, u32>) {
         let Some((way, bytes, content, identity)) = transport(frame) else {
             self.others += 1;
             return;

@@ -1,7 +1,7 @@
 //! Two captures of the same packets: which is nearer to the sender, how far apart their clocks are, and what became of
 //! each packet in between.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::numbers::{between, quantile, unwrapped};
 use crate::packets::{Capture, Content, Packet, Way};
@@ -36,7 +36,7 @@ pub(crate) struct Crossing<'c> {
     pub far: &'c Capture,
     pub passages: Vec<Passage<'c>>,
     /// Where in `passages` a packet of the far capture is, by its number.
-    by_number: HashMap<u32, usize>,
+    by_number: BTreeMap<u32, usize>,
 }
 
 impl<'c> Crossing<'c> {
@@ -61,7 +61,7 @@ impl<'c> Crossing<'c> {
 pub(crate) fn crossings<'c>(a: &'c Capture, b: &'c Capture) -> Vec<Crossing<'c>> {
     let shared = shared(a, b);
     // By flow of `a`: how far the time of `b` is ahead, at least, usually, at most.
-    let ahead: HashMap<u32, [i64; 3]> = shared
+    let ahead: BTreeMap<u32, [i64; 3]> = shared
         .iter()
         .filter(|(_, pairs)| pairs.len() >= SHARED_MIN)
         .map(|(flow, pairs)| {
@@ -116,7 +116,7 @@ fn crossing<'c>(
     offset: i64,
 ) -> Crossing<'c> {
     let way = near.flows[flow as usize];
-    let all: HashMap<u32, &Packet> = match way.is_tcp {
+    let all: BTreeMap<u32, &Packet> = match way.is_tcp {
         false => pairs.iter().map(|(sent, got)| (sent.number, *got)).collect(),
         true => {
             let mut all = segments(near, far, (flow, pairs[0].1.flow), least(pairs));
@@ -151,10 +151,10 @@ fn segments<'c>(
     far: &'c Capture,
     (sent, came): (u32, u32),
     least_ns: i64,
-) -> HashMap<u32, &'c Packet> {
+) -> BTreeMap<u32, &'c Packet> {
     let of_flow = |it: &&Packet| it.flow == sent;
     let Some(base) = near.packets.iter().filter(of_flow).find_map(start_of) else {
-        return HashMap::new();
+        return BTreeMap::new();
     };
     // Sequence numbers in whole numbers, from the flow's first.
     let whole = |flow: u32, capture: &'c Capture| {
@@ -169,7 +169,7 @@ fn segments<'c>(
     whole(came, far).for_each(|(start, packet)| there.entry(start).or_default().push(packet));
     let mut sent_from: BTreeMap<i64, Vec<&Packet>> = BTreeMap::new();
     whole(sent, near).for_each(|(start, packet)| sent_from.entry(start).or_default().push(packet));
-    let mut all = HashMap::new();
+    let mut all = BTreeMap::new();
     for (start, mut transmissions) in sent_from {
         let covers = there.range(start - JOINED_MAX..=start).flat_map(|(from, list)| {
             list.iter().filter(move |it| from + i64::from(it.bytes).max(1) > start)
@@ -197,12 +197,12 @@ type Pairs<'c> = Vec<(&'c Packet, &'c Packet)>;
 
 /// Packets that both captures have, by flow of `a`. Equal ones are matched in order of time.
 fn shared<'c>(a: &'c Capture, b: &'c Capture) -> Vec<(u32, Pairs<'c>)> {
-    let mut there: HashMap<u64, VecDeque<&Packet>> = HashMap::new();
+    let mut there: BTreeMap<u64, VecDeque<&Packet>> = BTreeMap::new();
     for packet in &b.packets {
         there.entry(packet.identity).or_default().push_back(packet);
     }
     let mut flows: Vec<(u32, Pairs<'_>)> = Vec::new();
-    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut places: BTreeMap<u32, usize> = BTreeMap::new();
     for packet in &a.packets {
         let found = there.get_mut(&packet.identity).and_then(VecDeque::pop_front);
         let Some(found) = found.filter(|found| b.way(found).is_tcp == a.way(packet).is_tcp) else {

@@ -313,7 +313,7 @@ impl<'c> Direction<'c> {
             let mut before = self.carried[..at].iter().rev().take(NEAR);
             Some(before.find(|it| it.received_ns.is_some())?.above_ns)
         };
-        let mut above: Vec<i64> = lost.iter().filter_map(|hole| waited(hole)).collect();
+        let mut above: Vec<i64> = lost.iter().filter_map(waited).collect();
         let between = format!("between {} and {}", self.near.name, self.far.name);
         let behind = above.iter().filter(|above| **above >= QUEUE_NS).count();
         let all = above.len();
@@ -391,7 +391,7 @@ pub(crate) fn above_usual(delays: &mut [(Unit, i64)], bucket_ns: i64, around: i6
         let entry = least.entry(unit.t_ns.div_euclid(bucket_ns)).or_insert(*delay);
         *entry = (*entry).min(*delay);
     }
-    let mut usual = std::collections::HashMap::new();
+    let mut usual = std::collections::BTreeMap::new();
     for (unit, delay) in delays.iter_mut() {
         let bucket = unit.t_ns.div_euclid(bucket_ns);
         let of = || least.range(bucket - around..=bucket + around).map(|(_, least)| *least).min();
@@ -453,7 +453,7 @@ pub(crate) fn loss_alone(lost: &[&Hole], delays: &[(Unit, i64)]) -> (Cause, Stri
         let at = delays.partition_point(|(unit, _)| unit.t_ns < hole.t_ns);
         Some(delays.get(at.checked_sub(1)?)?.1)
     };
-    let mut above: Vec<i64> = lost.iter().filter_map(|hole| before(hole)).collect();
+    let mut above: Vec<i64> = lost.iter().filter_map(before).collect();
     let behind = above.iter().filter(|above| **above >= QUEUE_NS).count();
     if above.is_empty() {
         return (Cause::Loss, "before this capture".into());

@@ -1,6 +1,6 @@
 //! TCP connections in a capture: whether they came about, and why data stopped in the middle.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use suiro_record::words::Cause;
 
@@ -121,7 +121,7 @@ impl Pause {
 /// What a capture says about its connections.
 pub(crate) fn connections(capture: &Capture) -> Connections {
     let mut found: Vec<Connection<'_>> = Vec::new();
-    let mut places: HashMap<Way, usize> = HashMap::new();
+    let mut places: BTreeMap<Way, usize> = BTreeMap::new();
     for packet in &capture.packets {
         let Content::Tcp(segment) = packet.content else { continue };
         let way = capture.way(packet);
@@ -288,7 +288,7 @@ impl<'c> Connection<'c> {
         }
     }
 
-    /// Why there was no data between `last` and `packet`, as far as a capture at one host shows it.
+    /// Notes that there was no data between `last` and `packet`, if that is worth a word.
     fn pause(
         &mut self,
         packet: &Packet,
@@ -296,85 +296,20 @@ impl<'c> Connection<'c> {
         side: usize,
         last: (usize, i64, u32),
     ) {
-        let own = &self.sides[side];
         let length = packet.t_ns - last.1;
-        let (in_flight, who) = (own.next - own.acknowledged, ["client", "server"][side]);
-        let is_near = self.near() == Some(side);
-        let fills = own.holes.iter().any(|hole| start < hole.1 && hole.0 < end);
-        let is_again = end <= own.next;
-        let (cause, because) = match own.closed_since {
-            Some(since) => (
-                Cause::SlowReader,
-                format!(
-                    "the receive window of the {} was 0 for {}",
-                    ["server", "client"][side],
-                    span(packet.t_ns - since)
-                ),
-            ),
-            None if fills => (
-                Cause::Unknown,
-                format!(
-                    "{} had not come to this capture, and came after {}; a capture at the {who} would show what the path did",
-                    size(end - start),
-                    span(length)
-                ),
-            ),
-            None if self.in_vain > 0 || is_again => {
-                let times = match self.in_vain + usize::from(is_again) {
-                    1 => "once".to_owned(),
-                    2 => "twice".to_owned(),
-                    more => format!("{more} times"),
-                };
-                let text = format!(
-                    "data was sent again {times} in {}; a capture at the other host would show whether it or its \
-                     acknowledgement was lost or held",
-                    span(length)
-                );
-                (Cause::Unknown, text)
-            }
-            None if in_flight > 0
-                && own.window.is_some_and(|window| window > 0 && in_flight >= window) =>
-            {
-                (
-                    Cause::ReceiveWindow,
-                    format!(
-                        "the {who} had {} in flight, all that the receive window takes",
-                        size(in_flight)
-                    ),
-                )
-            }
-            None if in_flight > 0 => (
-                Cause::Unknown,
-                format!(
-                    "{} were in flight; a capture at the other host would show where they were",
-                    size(in_flight)
-                ),
-            ),
-            // A client that asks for nothing.
-            None if side == 0 => return,
-            None if last.0 == 0
-                && (is_near || self.request_ns.is_some_and(|t_ns| t_ns - last.1 < length / 4)) =>
-            {
-                (
-                    Cause::Application,
-                    format!("the server answered a request after {}", span(length)),
-                )
-            }
-            None if last.0 == 1 && is_near => (
-                Cause::Application,
-                format!(
-                    "everything that the server had sent was acknowledged, and it sent nothing for {}",
-                    span(length)
-                ),
-            ),
-            None => (
-                Cause::Unknown,
-                format!(
-                    "the server sent nothing for {}, as seen here; a capture at the server would show why",
-                    span(length)
-                ),
-            ),
-        };
+        let closed = self.sides[side].closed_since.map(|since| {
+            let text = format!(
+                "the receive window of the {} was 0 for {}",
+                ["server", "client"][side],
+                span(packet.t_ns - since)
+            );
+            (Cause::SlowReader, text)
+        });
+        let why = closed
+            .or_else(|| self.came_again((start, end), side, length))
+            .or_else(|| self.in_flight(side))
+            .or_else(|| self.silence(side, last, length));
+        let Some((cause, because)) = why else { return };
         self.pauses.push(Pause {
             way: self.way,
             by_server: side == 1,
@@ -383,6 +318,92 @@ impl<'c> Connection<'c> {
             cause,
             because,
         });
+    }
+
+    /// If the data that ends a pause had been missing, or is not new.
+    fn came_again(
+        &self,
+        (start, end): (i64, i64),
+        side: usize,
+        length: i64,
+    ) -> Option<(Cause, String)> {
+        let own = &self.sides[side];
+        if own.holes.iter().any(|hole| start < hole.1 && hole.0 < end) {
+            let text = format!(
+                "{} had not come to this capture, and came after {}; a capture at the {} would show what the path did",
+                size(end - start),
+                span(length),
+                ["client", "server"][side]
+            );
+            return Some((Cause::Unknown, text));
+        }
+        let times = match self.in_vain + usize::from(end <= own.next) {
+            0 => return None,
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            more => format!("{more} times"),
+        };
+        let text = format!(
+            "data was sent again {times} in {}; a capture at the other host would show whether it or its acknowledgement was \
+             lost or held",
+            span(length)
+        );
+        Some((Cause::Unknown, text))
+    }
+
+    /// If data was not acknowledged yet.
+    fn in_flight(&self, side: usize) -> Option<(Cause, String)> {
+        let own = &self.sides[side];
+        let in_flight = own.next - own.acknowledged;
+        let is_full = own.window.is_some_and(|window| window > 0 && in_flight >= window);
+        let flight = size(in_flight);
+        let why = match is_full {
+            true => (
+                Cause::ReceiveWindow,
+                format!(
+                    "the {} had {flight} in flight, all that the receive window takes",
+                    ["client", "server"][side]
+                ),
+            ),
+            false => (
+                Cause::Unknown,
+                format!(
+                    "{flight} were in flight; a capture at the other host would show where they were"
+                ),
+            ),
+        };
+        (in_flight > 0).then_some(why)
+    }
+
+    /// Why a server sent nothing, as far as this capture shows it; nothing of a client, which need not ask for more.
+    fn silence(
+        &self,
+        side: usize,
+        last: (usize, i64, u32),
+        length: i64,
+    ) -> Option<(Cause, String)> {
+        let is_near = self.near() == Some(side);
+        let answers = last.0 == 0;
+        let had_it = self.request_ns.is_some_and(|t_ns| t_ns - last.1 < length / 4);
+        let length = span(length);
+        let why = match () {
+            () if answers && (is_near || had_it) => {
+                (Cause::Application, format!("the server answered a request after {length}"))
+            }
+            () if !answers && is_near => {
+                let text = format!(
+                    "everything that the server had sent was acknowledged, and it sent nothing for {length}"
+                );
+                (Cause::Application, text)
+            }
+            () => {
+                let text = format!(
+                    "the server sent nothing for {length}, as seen here; a capture at the server would show why"
+                );
+                (Cause::Unknown, text)
+            }
+        };
+        (side == 1).then_some(why)
     }
 
     /// The side that the capture was made at, from the two halves of the handshake.
