@@ -1,7 +1,6 @@
 //! HTTP to one of this crate's servers: requests become [`Ask`]s, one after the other, and [`Reply`]s are sent.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -116,9 +115,7 @@ async fn run(
             let secure = move |stream: TcpStream| {
                 let acceptor = acceptor.clone();
                 async move {
-                    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-                    let accepting = tokio::time::timeout(PATIENCE, acceptor.accept(stream));
-                    let stream = accepting.await.map_err(late)??;
+                    let stream = suiro_serving::tls::accept(acceptor, stream, PATIENCE).await?;
                     Ok((stream, suiro_serving::Speaks::Http1))
                 }
             };

@@ -3,6 +3,7 @@
 pub mod bearer;
 pub mod desk;
 mod places;
+pub mod tls;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

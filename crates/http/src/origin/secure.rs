@@ -99,11 +99,12 @@ impl Door {
                 let secure = move |stream: TcpStream| {
                     let acceptor = acceptor.clone();
                     async move {
-                        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-                        let accepting = tokio::time::timeout(PATIENCE, acceptor.accept(stream));
-                        let stream = accepting.await.map_err(late)??;
+                        let stream = serving::tls::accept(acceptor, stream, PATIENCE).await?;
                         let http2 = stream.get_ref().1.alpn_protocol() == Some(OVER_TCP[0]);
-                        Ok((stream, if http2 { Speaks::Http2 } else { Speaks::Http1 }))
+                        Ok::<_, io::Error>((
+                            stream,
+                            if http2 { Speaks::Http2 } else { Speaks::Http1 },
+                        ))
                     }
                 };
                 serving::run_over(listener, limits, flows, secure, respond, stop).await
