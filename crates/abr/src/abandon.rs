@@ -106,7 +106,7 @@ pub fn judge_live(ladder: &Ladder, download: &LiveDownload, buffer: Duration) ->
     if rate.is_zero() || download.rate.is_zero() {
         return None;
     }
-    // What has come of the chunk that is under way counts too, as far as the nominal rate tells.
+    // The part of the current chunk that has arrived counts too, estimated from the nominal rate.
     let media = media.max(came / download.rate).min(segment);
     let left = segment - media;
     let rest = (download.rate * left) / rate;

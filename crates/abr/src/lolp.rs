@@ -179,7 +179,7 @@ impl Lolp {
     }
 }
 
-/// What is known when a rung is chosen.
+/// The inputs to the choice of a rung.
 struct Seen<'a> {
     ladder: &'a Ladder,
     rate: BitRate,

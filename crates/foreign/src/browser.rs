@@ -9,7 +9,7 @@ use suiro_analysis::why::wording::{rate, span};
 const SECOND_NS: i64 = 1_000_000_000;
 /// Loss within this time before a freeze may be its cause: the time of some repairs.
 const BEFORE_NS: i64 = 2 * SECOND_NS;
-/// A frame rate below this share of the usual is told.
+/// A frame rate below this share of the usual is reported.
 const FEWER: f64 = 0.6;
 /// A round trip above this multiple of the usual, and by this much, is a cause.
 const LONGER: f64 = 2.0;

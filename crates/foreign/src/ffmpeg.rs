@@ -10,7 +10,7 @@ use suiro_analysis::why::wording::{count, span};
 const REAL_TIME: f64 = 0.95;
 /// The first lines of progress are of the start.
 const SETTLED: usize = 3;
-/// Most messages that are told.
+/// The most messages that are reported.
 const TOLD_MAX: usize = 100;
 
 /// A message and what it means.

@@ -32,7 +32,7 @@ use packets::Capture;
 pub use model::{Account, Effect, Evidence, Happened, SourceLine, Stream};
 pub use text::text;
 
-/// Most effects that are told.
+/// The most effects that are reported.
 pub const EFFECTS_MAX: usize = 1000;
 /// A browser's effect is joined with what packets show up to this time before it.
 const JOINED_NS: i64 = 2_000_000_000;
@@ -193,7 +193,7 @@ fn document(name: &str, text: &str) -> Result<Read, SourceError> {
             let records = text.split(['\n', '\u{1e}']).map(str::trim).filter(|it| !it.is_empty());
             let documents: Vec<Value> =
                 records.map_while(|it| serde_json::from_str(it).ok()).collect();
-            // The last record may be cut off, as by the end of a program; the first is what tells.
+            // The last record is cut off if its program was killed; the first says what the file is.
             if documents.len() < 2 {
                 return Err(SourceError::broken(name, format!("not JSON: {error}")));
             }

@@ -14,21 +14,21 @@ use suiro_analysis::why::wording::{count, rate, span};
 
 /// Fewer packets are no stream: other datagrams may look like RTP.
 const PACKETS_MIN: usize = 10;
-/// The shortest gap that is told, and the least delay above the usual: a viewer notices a freeze of this length
+/// The shortest gap that is reported, and the least delay above the usual: a viewer notices a freeze of this length
 /// (ITU-T P.1203.1 counts stalls from about this length on).
 const GAP_NS: i64 = 200_000_000;
 /// A gap has so many usual intervals between frames.
 const INTERVALS: i64 = 3;
 /// A stream that has gaps for this share of its time is not steady.
 const SILENT: f64 = 0.3;
-/// A gap of a stream that may send nothing is told if so many packets were sent in it.
+/// A gap of a stream that may send nothing is reported if at least this many packets were sent in it.
 const SENT_MIN: usize = 10;
 /// Late stretches that are closer are one.
 const JOINED_NS: i64 = 1_000_000_000;
 /// The usual delay is the least within this time around, because clocks drift.
 const AROUND: i64 = 6;
 const BUCKET_NS: i64 = 10_000_000_000;
-/// Loss is told of seconds that lost this share, and so many packets.
+/// Loss is reported for seconds that lost at least this share, and this number, of packets.
 const LOSS_SHARE: f64 = 0.02;
 const LOSS_MIN: usize = 3;
 /// Three years: a timestamp further away is damaged.
@@ -203,7 +203,7 @@ impl<'c> Media<'c> {
         self.clock.is_some_and(|clock| clock < 90_000)
     }
 
-    /// What was measured of it; none of a flow that is told as one between two captures.
+    /// What was measured of it; none of a flow that is reported as one between two captures.
     pub fn stream(&self) -> Option<Stream> {
         self.ssrc?;
         let (first, last) = (self.units[0], self.units[self.units.len() - 1]);

@@ -39,7 +39,7 @@ pub struct Account {
     pub streams: Vec<Stream>,
     /// What happened, in order of time.
     pub effects: Vec<Happened>,
-    /// Effects beyond the most that are told.
+    /// Effects beyond the most that are reported.
     pub left_out: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::model::{Effect, Evidence, Happened, Stream};
 use crate::path::seconds_with;
 use suiro_analysis::why::wording::{count, size, span};
 
-/// A silence is told if it is longer than this and than four round trips.
+/// A silence is reported if it is longer than this and longer than four round trips.
 const SILENCE_NS: i64 = 200_000_000;
 const ROUND_TRIPS: i64 = 4;
 /// A window that is full to this share limits.

@@ -11,12 +11,12 @@ use crate::packets::{Capture, Content, Packet, Segment, Way};
 use crate::path::seconds_with;
 use suiro_analysis::why::wording::{count, rate, size, span};
 
-/// Pauses below this, and below three round trips, are not told.
+/// Pauses below this, or below three round trips, are not reported.
 const PAUSE_NS: i64 = 200_000_000;
 const ROUND_TRIPS: i64 = 3;
 /// A capture is at the host whose half of the handshake is so many times shorter.
 const NEARER: i64 = 3;
-/// Segments sent again are told of seconds with this share of them, and so many.
+/// Retransmissions are reported for seconds with at least this share, and this number, of them.
 const AGAIN_SHARE: f64 = 0.02;
 const AGAIN_MIN: usize = 3;
 

@@ -48,7 +48,7 @@ pub fn text(account: &Account) -> String {
         }
     }
     if account.left_out > 0 {
-        line(format!("{} further effects are not told", account.left_out));
+        line(format!("{} further effects are not shown", account.left_out));
     }
     text
 }

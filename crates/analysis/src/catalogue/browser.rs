@@ -50,7 +50,7 @@ static METRICS: &[Measure<Browsers>] = metrics! {
         "How long these freezes lasted together (`totalFreezesDuration`).",
         |c| c.total(|row| row.freezes_ns.map(Duration::as_secs_f64));
     browser.dropped ["frames", Lower, 3] "Frames dropped by the browser",
-        "Frames that came to a viewer and were not shown, by the browser's own count (`framesDropped`).",
+        "Frames that reached a viewer and were not shown, as the browser counts them (`framesDropped`).",
         |c| c.total(|row| row.dropped.map(|count| count as f64));
     browser.jitter_buffer_mean_ms ["ms", Lower, 3] "Jitter buffer of the browser",
         "From the first packet of a frame until the frame left the jitter buffer, mean over the frames (`jitterBufferDelay`).",

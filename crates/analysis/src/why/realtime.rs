@@ -338,8 +338,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
-    /// The places of the frames that should have been seen in a stretch of time. The usual age tells which; but a freeze of a
-    /// stream that is far behind waits for the frame that ends it.
+    /// The places of the frames that were due in a stretch of time, by their usual age. If a stream is far behind, a freeze
+    /// instead concerns the frames up to the one that ends it.
     fn concerned(&self, effect: Effect, (from, to): (i64, i64)) -> std::ops::Range<usize> {
         let first = self.captured(from.saturating_sub(self.usual.age_ns));
         let last = self.captured(to.saturating_sub(self.usual.age_ns)).max(first + 1);

@@ -338,7 +338,7 @@ fn a_connection_alone_on_its_link_does_not_compete() {
         ("fairness.moq_share_ratio", None),
     ];
     common::assert_metrics(&trial, &records, &of_two);
-    // What comes back of the other call is no rival: it shares the link in the direction of little.
+    // The other call's feedback does not compete: it uses the link in the direction in which little is sent.
     let back = |row: &LinkRow| LinkRow {
         flow: "udp 10.0.0.4:7000>10.0.0.1:6000".into(),
         size_bytes: 50,
