@@ -307,41 +307,77 @@ impl<'c> Direction<'c> {
         let (Some(first), Some(last)) = (lost.first(), lost.last()) else {
             return (Cause::Unknown, String::new());
         };
-        // How long the last packet that came before each had waited.
-        let waited = |hole: &&Hole| {
-            let at = self.carried.partition_point(|it| it.sent_ns < hole.sent_ns);
-            let mut before = self.carried[..at].iter().rev().take(NEAR);
-            Some(before.find(|it| it.received_ns.is_some())?.above_ns)
-        };
-        let mut above: Vec<i64> = lost.iter().filter_map(waited).collect();
         let between = format!("between {} and {}", self.near.name, self.far.name);
-        let behind = above.iter().filter(|above| **above >= QUEUE_NS).count();
-        let all = above.len();
-        let Some(usual) = quantile(&mut above, 0.5) else {
+        let waits = lost.iter().filter_map(|hole| self.waited_before(hole)).collect();
+        let Some(waits) = Waits::new(waits) else {
             return (Cause::Unknown, format!("{between}; no packet came before them"));
         };
-        let others = self.share_of_others(media, (first.t_ns - usual, last.t_ns));
-        if behind as f64 >= MOST * all.max(1) as f64 && others >= COMPETES {
-            let text = format!(
-                "{between}, behind packets that had waited {}, {:.0} % of them of other flows: a queue was full",
-                span(usual),
-                others * 100.0
-            );
-            return (Cause::Competing, text);
-        }
-        match behind as f64 >= MOST * all.max(1) as f64 {
-            true => (
-                Cause::LinkRate,
-                format!(
-                    "{between}, behind packets that had waited {}: a queue was full",
-                    span(usual)
-                ),
-            ),
-            false => (
+        let usual = span(waits.median_ns);
+        match waits.queue() {
+            Queue::Full => {
+                let others =
+                    self.share_of_others(media, (first.t_ns - waits.median_ns, last.t_ns));
+                let (cause, of_others) = match others >= COMPETES {
+                    true => {
+                        (Cause::Competing, format!(", {:.0} % of them of other flows", others * 100.0))
+                    }
+                    false => (Cause::LinkRate, String::new()),
+                };
+                let waited = format!("behind packets that had waited {usual}{of_others}");
+                (cause, format!("{between}, {waited}: a queue was full"))
+            }
+            Queue::Short => (
                 Cause::Loss,
-                format!("{between}, while packets waited {}: no queue was full", span(usual)),
+                format!("{between}, while packets waited {usual}: no queue was full"),
             ),
+            Queue::Unclear => (Cause::Unknown, format!("{between}, {waits}")),
         }
+    }
+
+    /// How long the last packet waited that was sent no later than a lost one, and came. Packets of one burst have one
+    /// time of sending.
+    fn waited_before(&self, hole: &Hole) -> Option<i64> {
+        let at = self.carried.partition_point(|it| it.sent_ns <= hole.sent_ns);
+        let mut before = self.carried[..at].iter().rev().take(NEAR);
+        Some(before.find(|it| it.received_ns.is_some())?.above_ns)
+    }
+}
+
+/// What the packets just before lost ones say about the queue.
+enum Queue {
+    Full,
+    Short,
+    Unclear,
+}
+
+/// How long the packets just before lost ones had waited.
+struct Waits {
+    /// Those that had waited as long as a long queue takes.
+    long: usize,
+    all: usize,
+    median_ns: i64,
+}
+
+impl Waits {
+    fn new(mut waits: Vec<i64>) -> Option<Self> {
+        let long = waits.iter().filter(|wait| **wait >= QUEUE_NS).count();
+        Some(Self { long, all: waits.len(), median_ns: quantile(&mut waits, 0.5)? })
+    }
+
+    fn queue(&self) -> Queue {
+        let most = MOST * self.all as f64;
+        match self.long {
+            long if long as f64 >= most => Queue::Full,
+            long if (self.all - long) as f64 >= most => Queue::Short,
+            _ => Queue::Unclear,
+        }
+    }
+}
+
+impl std::fmt::Display for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { long, all, .. } = self;
+        write!(f, "{long} of {all} behind packets that had waited {} or more", span(QUEUE_NS))
     }
 }
 
@@ -453,25 +489,14 @@ pub(crate) fn loss_alone(lost: &[&Hole], delays: &[(Unit, i64)]) -> (Cause, Stri
         let at = delays.partition_point(|(unit, _)| unit.t_ns < hole.t_ns);
         Some(delays.get(at.checked_sub(1)?)?.1)
     };
-    let mut above: Vec<i64> = lost.iter().filter_map(before).collect();
-    let behind = above.iter().filter(|above| **above >= QUEUE_NS).count();
-    if above.is_empty() {
+    let Some(waits) = Waits::new(lost.iter().filter_map(before).collect()) else {
         return (Cause::Loss, "before this capture".into());
-    }
-    let is_queue = behind as f64 >= MOST * above.len() as f64;
-    let usual = span(quantile(&mut above, 0.5).unwrap_or(0));
-    match is_queue {
-        true => (
-            Cause::LinkRate,
-            format!(
-                "before this capture, next to packets {usual} later than usual: a queue was full"
-            ),
-        ),
-        false => (
-            Cause::Loss,
-            format!(
-                "before this capture, next to packets {usual} later than usual: no queue was full"
-            ),
-        ),
+    };
+    let usual = span(waits.median_ns);
+    let next_to = format!("before this capture, next to packets {usual} later than usual");
+    match waits.queue() {
+        Queue::Full => (Cause::LinkRate, format!("{next_to}: a queue was full")),
+        Queue::Short => (Cause::Loss, format!("{next_to}: no queue was full")),
+        Queue::Unclear => (Cause::Unknown, format!("before this capture, {waits}")),
     }
 }
