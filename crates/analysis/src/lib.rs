@@ -60,7 +60,7 @@ mod webrtc;
 pub mod why;
 
 pub use accounts::disagreements;
-pub use analyse::{Analysis, analyse, explain, summarise, timeline};
+pub use analyse::{Analysis, analyse, explain, explain_by, summarise, timeline};
 pub use catalogue::{catalogue, describe, describe_among, documentation, quantities};
 pub use compare::{CellSummary, INTERVAL, compare, compare_some, means};
 pub use diff::{CellDiff, Diff, DiffVerdict, MARGIN, MetricDiff, TEST, diff};

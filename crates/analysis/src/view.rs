@@ -8,7 +8,7 @@ use crate::link::{Direction, directions};
 use crate::player::{Player, players};
 use crate::tcp::{Socket, media_sockets};
 use crate::uncompressed::{ByRing, by_ring};
-use crate::why::Why;
+use crate::why::{Rules, Why};
 use crate::{Records, duration_ns};
 
 /// What every metric and every series reads: the records of one trial, and the groups of them that
@@ -19,6 +19,8 @@ pub(crate) struct View<'a> {
     pub records: &'a Records,
     /// The trial's length.
     pub duration_ns: i64,
+    /// What causes are decided by.
+    pub rules: Rules,
     links: OnceCell<Vec<Direction<'a>>>,
     sockets: OnceCell<Vec<Socket<'a>>>,
     players: OnceCell<Vec<Player<'a>>>,
@@ -32,12 +34,18 @@ impl<'a> View<'a> {
             trial,
             records,
             duration_ns: duration_ns(trial),
+            rules: Rules::default(),
             links: OnceCell::new(),
             sockets: OnceCell::new(),
             players: OnceCell::new(),
             rings: OnceCell::new(),
             why: OnceCell::new(),
         }
+    }
+
+    /// The same, with causes decided by other numbers.
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
     /// Every direction of every link, sorted by link, down before up.

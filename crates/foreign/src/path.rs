@@ -315,21 +315,20 @@ impl<'c> Direction<'c> {
         let usual = span(waits.median_ns);
         match waits.queue() {
             Queue::Full => {
-                let others =
-                    self.share_of_others(media, (first.t_ns - waits.median_ns, last.t_ns));
+                let others = self.share_of_others(media, (first.t_ns - waits.median_ns, last.t_ns));
                 let (cause, of_others) = match others >= COMPETES {
-                    true => {
-                        (Cause::Competing, format!(", {:.0} % of them of other flows", others * 100.0))
-                    }
+                    true => (
+                        Cause::Competing,
+                        format!(", {:.0} % of them of other flows", others * 100.0),
+                    ),
                     false => (Cause::LinkRate, String::new()),
                 };
                 let waited = format!("behind packets that had waited {usual}{of_others}");
                 (cause, format!("{between}, {waited}: a queue was full"))
             }
-            Queue::Short => (
-                Cause::Loss,
-                format!("{between}, while packets waited {usual}: no queue was full"),
-            ),
+            Queue::Short => {
+                (Cause::Loss, format!("{between}, while packets waited {usual}: no queue was full"))
+            }
             Queue::Unclear => (Cause::Unknown, format!("{between}, {waits}")),
         }
     }

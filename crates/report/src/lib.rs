@@ -36,7 +36,17 @@ pub fn why_of(folder: &Folder, planned: &PlannedTrial) -> Result<suiro_analysis:
     read::why(folder, planned)
 }
 
+/// How a trial went and all of its records, for other questions than a report's.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub fn records_of(folder: &Folder, planned: &PlannedTrial) -> Result<(Trial, Records), String> {
+    read::whole(folder, planned)
+}
+
 use std::path::{Path, PathBuf};
+
+use suiro_analysis::Records;
 
 use suiro_record::{Findings, Folder, FolderError, Manifest, PlannedTrial, Summary, Trial};
 

@@ -281,11 +281,19 @@ fn write_causes_again(dir: &Path, why: &Why) -> Option<String> {
 /// # Errors
 /// What is wrong with its records, in words.
 pub(crate) fn why(folder: &Folder, planned: &PlannedTrial) -> Result<Why, String> {
+    whole(folder, planned).map(|(outcome, records)| explain(&outcome, &records))
+}
+
+/// How a trial went, and all of its records.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub(crate) fn whole(folder: &Folder, planned: &PlannedTrial) -> Result<(Trial, Records), String> {
     let outcome = folder.outcome(planned).map_err(|error| error.to_string())?;
     let outcome = outcome.ok_or("trial.json is missing: it was not run, or was interrupted")?;
     let (records, problems) = records(&folder.trial(planned), &outcome);
     match problems.is_empty() {
-        true => Ok(explain(&outcome, &records)),
+        true => Ok((outcome, records)),
         false => Err(problems.join("; ")),
     }
 }

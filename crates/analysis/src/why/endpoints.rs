@@ -1,14 +1,10 @@
 //! When endpoints did not run.
 
 use suiro_record::tables::LatenessRow;
-use suiro_units::Duration;
 
 use super::evidence::Evidence;
 use crate::Records;
 use crate::view::View;
-
-/// An absence that is shorter delays nothing that anybody would notice: three ticks of a scheduler.
-const LEAST: Duration = Duration::from_millis(30);
 
 /// A time in which an endpoint did not run.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +30,12 @@ impl Absence<'_> {
 /// The absences of these endpoints, in order; of all if none is named.
 pub(super) fn absences<'v>(view: &'v View<'_>, endpoints: &[&str]) -> Vec<Absence<'v>> {
     let of = |row: &&LatenessRow| endpoints.is_empty() || endpoints.contains(&&*row.endpoint);
-    let long = view.records.lateness.iter().filter(of).filter(|row| row.worst_ns >= LEAST);
+    let long = view
+        .records
+        .lateness
+        .iter()
+        .filter(of)
+        .filter(|row| row.worst_ns.as_nanos_i64() >= view.rules.absent_ns);
     let absence = |row: &'v LatenessRow| {
         let from_ns = row.worst_from_ns.as_nanos_i64();
         let to_ns = from_ns.saturating_add(row.worst_ns.as_nanos_i64());

@@ -45,22 +45,29 @@ pub(super) struct Rows<'v> {
     pub to: i64,
 }
 
-impl Rows<'_> {
+impl<'v> Rows<'v> {
     /// A step for each flow in each direction of each link, whose filter selects exactly the rows of this flow that were
-    /// chosen. `filter` is what the rows were chosen by, other than time.
-    pub fn steps(&self, records: &Records, what: &str, filter: &str) -> Vec<Step> {
-        let mut flows: Vec<(&LinkRow, usize, usize)> = Vec::new();
+    /// chosen. `what` tells of these rows; `filter` is what they were chosen by, other than time.
+    pub fn steps(
+        &self,
+        records: &Records,
+        what: impl Fn(&[&'v LinkRow]) -> String,
+        filter: &str,
+    ) -> Vec<Step> {
+        let mut flows: Vec<Vec<&'v LinkRow>> = Vec::new();
         let same = |a: &LinkRow, b: &LinkRow| {
             (&a.link, a.direction, &a.flow) == (&b.link, b.direction, &b.flow)
         };
         for row in &self.rows {
-            let Some(at) = place(&records.link, *row) else { continue };
-            match flows.iter_mut().find(|(other, ..)| same(other, row)) {
-                Some((_, first, last)) => (*first, *last) = ((*first).min(at), (*last).max(at)),
-                None => flows.push((row, at, at)),
+            match flows.iter_mut().find(|rows| rows.first().is_some_and(|it| same(it, row))) {
+                Some(rows) => rows.push(row),
+                None => flows.push(vec![row]),
             }
         }
-        let step = |(row, first, last): (&LinkRow, usize, usize)| {
+        let step = |rows: &Vec<&'v LinkRow>| {
+            let row = rows.first()?;
+            let places = || rows.iter().filter_map(|row| place(&records.link, *row));
+            let (first, last) = places().min().zip(places().max())?;
             let mut conditions =
                 format!("link={},direction={},flow={}", row.link, row.direction, row.flow);
             conditions.push_str(&format!(",t_ns={}..{}", self.from, self.to));
@@ -68,9 +75,9 @@ impl Rows<'_> {
                 conditions.push_str(&format!(",{filter}"));
             }
             let evidence = Evidence { table: "link", first, last, filter: conditions };
-            Step { what: what.to_owned(), evidence }
+            Some(Step { what: what(rows), evidence })
         };
-        flows.into_iter().map(step).collect()
+        flows.iter().filter_map(step).collect()
     }
 }
 

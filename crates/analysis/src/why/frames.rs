@@ -5,22 +5,10 @@ use suiro_record::words::Cause;
 
 use super::endpoints::absent;
 use super::links::Carried;
-use super::path::{LEAST_NS, QUEUED_NS, SLOW_NS, Seen, queue, slowness};
+use super::path::{Seen, queue, slowness};
 use super::realtime::Stream;
 use super::{since, total};
 
-/// For so long before dropped packets the queue is looked at.
-const BEFORE_NS: i64 = 500_000_000;
-/// For so long a sender that was disturbed holds frames back: the time in which GCC and CUBIC recover.
-pub(super) const HELD_NS: i64 = 3_000_000_000;
-/// A receiver that did not run for longer has left its windows closed: the shortest retransmission timeout of QUIC and TCP.
-const AWAY_NS: i64 = 200_000_000;
-/// An encoder that makes this much more than it was set to overshoots.
-const OVERSHOOT: f64 = 1.25;
-/// The time over which what it made counts.
-const ENCODED_NS: i64 = 1_000_000_000;
-/// A key frame is late if it comes later after a loss than two round trips and this much.
-const KEY_FRAME_NS: i64 = 100_000_000;
 /// Frames before one that it may have waited for: two seconds at 30 frames per second.
 const WAITED_FOR_MAX: usize = 60;
 
@@ -38,16 +26,19 @@ impl<'v> Frame<'v> {
     /// The frames of a viewer in order. None if none of them says when it was captured.
     pub fn all(mut rows: Vec<&'v FrameRow>) -> Vec<Self> {
         rows.sort_by_key(|row| row.frame);
-        let known = |row: &&'v FrameRow| Some((row.frame, row.captured_ns?));
-        let ends = rows.iter().find_map(known).zip(rows.iter().rev().find_map(known));
-        let Some(((first, from), (last, to))) = ends else { return Vec::new() };
-        let interval = if last > first { since(to, from) / since(last, first) } else { 0 };
-        let (mut number, mut at) = (first, from);
+        let known: Vec<(i64, i64)> =
+            rows.iter().filter_map(|row| Some((row.frame, row.captured_ns?))).collect();
+        let (Some(first), Some(last)) = (known.first(), known.last()) else { return Vec::new() };
+        let interval = per_frame(*first, *last);
+        // Between its neighbours, so that the order of capture is that of the numbers.
+        let guess = |frame: i64| {
+            let next = known.partition_point(|(number, _)| *number <= frame);
+            let before = next.checked_sub(1).map_or(*first, |at| known[at]);
+            let apart = known.get(next).map_or(interval, |after| per_frame(before, *after));
+            before.1.saturating_add(since(frame, before.0).saturating_mul(apart))
+        };
         let frames = rows.into_iter().map(|row| {
-            let guess =
-                at.saturating_add(row.frame.saturating_sub(number).saturating_mul(interval));
-            let captured_ns = row.captured_ns.unwrap_or(guess);
-            (number, at) = (row.frame, captured_ns);
+            let captured_ns = row.captured_ns.unwrap_or_else(|| guess(row.frame));
             Self { row, captured_ns, left_out: false }
         });
         let mut frames: Vec<Self> = frames.collect();
@@ -79,6 +70,11 @@ impl<'v> Frame<'v> {
     }
 }
 
+/// The time from one frame to the next, between two frames by number and time of capture.
+fn per_frame((first, from): (i64, i64), (last, to): (i64, i64)) -> i64 {
+    if last > first { since(to, from) / since(last, first) } else { 0 }
+}
+
 /// Whether a flow lost nothing after a frame, until another was sent.
 fn is_clean_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
     let drops = |from: i64| Seen::of(data, from, until).drops.most();
@@ -103,7 +99,7 @@ impl Stream<'_, '_> {
         let held = self.held_ns(frame);
         match self.own_cause(frame, broken_since) {
             // In time itself, it waited for one before it.
-            None if held > LEAST_NS => {
+            None if held > self.rules.least_ns => {
                 self.waited_for(at, broken_since).or(Some(Cause::JitterBuffer))
             }
             own => own,
@@ -146,7 +142,7 @@ impl Stream<'_, '_> {
         if waited.max(transit).max(held) < late / 2 {
             return None;
         }
-        if waited > LEAST_NS && waited > transit.max(held) {
+        if waited > self.rules.least_ns && waited > transit.max(held) {
             return self.before_sending(captured, sent);
         }
         let Some(received) = row.received_ns else {
@@ -155,7 +151,7 @@ impl Stream<'_, '_> {
         if !row.decodable {
             return self.not_decodable(broken_since, received);
         }
-        if transit > LEAST_NS && transit >= held {
+        if transit > self.rules.least_ns && transit >= held {
             return self.on_the_way(sent, received, transit);
         }
         let shown = row.displayed_ns.unwrap_or(received);
@@ -169,13 +165,13 @@ impl Stream<'_, '_> {
         if absent(&self.senders, captured, sent).is_some() {
             return Some(Cause::ServerProcessor);
         }
-        let met = self.trouble(captured.saturating_sub(HELD_NS), sent);
+        let met = self.trouble(captured.saturating_sub(self.rules.held_ns), sent);
         met.or_else(|| self.overshoots(captured).then_some(Cause::Encoder))
             .or_else(|| (self.held_bytes(captured, sent) > 0).then_some(Cause::Pacing))
     }
 
     fn not_received(&self, captured: i64, sent: i64) -> Option<Cause> {
-        let from = since(sent, LEAST_NS);
+        let from = since(sent, self.rules.least_ns);
         let until =
             sent.saturating_add(self.usual.transit_ns).saturating_add(self.usual.interval_ns);
         if absent(&self.receivers, sent, until).is_some() {
@@ -195,29 +191,29 @@ impl Stream<'_, '_> {
     /// was lost as well.
     fn not_decodable(&self, broken_since: Option<i64>, received: i64) -> Option<Cause> {
         let broken = broken_since?;
-        let asked = self.usual.transit_ns.saturating_mul(4).saturating_add(KEY_FRAME_NS);
+        let asked = self.usual.transit_ns.saturating_mul(4).saturating_add(self.rules.key_frame_ns);
         if received.saturating_sub(broken) > asked {
             let again = self.dropped(received.saturating_sub(asked), received);
             return Some(again.unwrap_or(Cause::KeyFrame));
         }
-        let from = broken.saturating_sub(self.usual.transit_ns).saturating_sub(LEAST_NS);
+        let from = broken.saturating_sub(self.usual.transit_ns).saturating_sub(self.rules.least_ns);
         self.dropped(from, received)
     }
 
     /// What explains at least half of a delay on the way, or repaired what was lost there.
     fn on_the_way(&self, sent: i64, received: i64, delay: i64) -> Option<Cause> {
-        let from = since(sent, LEAST_NS);
+        let from = since(sent, self.rules.least_ns);
         let seen = Seen::of(&self.data, from, received);
-        if seen.late_ns > LEAST_NS && seen.late_ns >= delay / 2 {
+        if seen.late_ns > self.rules.least_ns && seen.late_ns >= delay / 2 {
             return Some(Cause::Emulator);
         }
         if absent(&self.receivers, sent, received).is_some() {
             return Some(Cause::ClientProcessor);
         }
-        if seen.waited_ns() > LEAST_NS && seen.waited_ns() >= delay / 2 {
+        if seen.waited_ns() > self.rules.least_ns && seen.waited_ns() >= delay / 2 {
             return seen.waited.map(|waited| self.queue(waited));
         }
-        if seen.slow_ns() > LEAST_NS && seen.slow_ns() >= delay / 2 {
+        if seen.slow_ns() > self.rules.least_ns && seen.slow_ns() >= delay / 2 {
             return seen.slow.map(|slow| slowness(&self.data, slow));
         }
         if let Some(cause) = self.dropped(from, received) {
@@ -234,7 +230,7 @@ impl Stream<'_, '_> {
             if self.was_away(received) {
                 return Some(Cause::ClientProcessor);
             }
-            let met = self.trouble(sent.saturating_sub(HELD_NS), received);
+            let met = self.trouble(sent.saturating_sub(self.rules.held_ns), received);
             return Some(met.unwrap_or(Cause::CongestionWindow));
         }
         self.back_is_to_blame(from, received).then_some(Cause::AckPath)
@@ -245,7 +241,8 @@ impl Stream<'_, '_> {
         let seen = Seen::of(&self.data, from, to);
         seen.drops.most()?.cause().or_else(|| {
             // Where all were dropped, those before them show how long the queue was.
-            let before = || Seen::of(&self.data, from.saturating_sub(BEFORE_NS), to).waited;
+            let before =
+                || Seen::of(&self.data, from.saturating_sub(self.rules.queue_before_ns), to).waited;
             seen.waited.or_else(before).map(|waited| self.queue(waited))
         })
     }
@@ -260,11 +257,12 @@ impl Stream<'_, '_> {
         }
         let seen = Seen::of(&self.data, from, to);
         let back = Seen::of(&self.back, from, to);
-        let by_queue = |(ns, _): &(i64, _)| *ns > QUEUED_NS && !back.outweighs(&seen);
+        let by_queue =
+            |(ns, _): &(i64, _)| *ns > self.rules.queued_ns && !back.outweighs(&seen, self.rules);
         if let Some(waited) = seen.waited.filter(by_queue) {
             return Some(self.queue(waited));
         }
-        if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > SLOW_NS) {
+        if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
             return Some(slowness(&self.data, slow));
         }
         self.back_is_to_blame(from, to).then_some(Cause::AckPath)
@@ -275,17 +273,19 @@ impl Stream<'_, '_> {
         let seen = Seen::of(&self.back, from, to);
         let out = self.back.iter().any(|way| way.way.is_out(from, to));
         let dropped = seen.drops.most().is_some();
-        out || dropped || seen.waited_ns() > QUEUED_NS || seen.slow_ns() > SLOW_NS
+        out || dropped
+            || seen.waited_ns() > self.rules.queued_ns
+            || seen.slow_ns() > self.rules.slow_ns
     }
 
     /// Whether the packets that a packet waited behind had been held back by QUIC for want of acknowledgements: the link was
     /// idle before them, while data waited for the congestion window.
     fn came_at_once(&self, t_ns: i64) -> bool {
         let begun = self.data.iter().map(|way| way.busy_since(t_ns)).fold(t_ns, i64::min);
-        let before = begun.saturating_sub(AWAY_NS);
+        let before = begun.saturating_sub(self.rules.away_ns);
         self.data.iter().all(|way| way.is_idle(before, begun))
             && self.waiting_bytes(before, begun) > 0
-            && self.back_is_to_blame(begun.saturating_sub(HELD_NS), begun)
+            && self.back_is_to_blame(begun.saturating_sub(self.rules.held_ns), begun)
     }
 
     /// Who filled the queue that a packet waited in.
@@ -302,16 +302,16 @@ impl Stream<'_, '_> {
 
     /// Whether the receiver did not run shortly before.
     fn was_away(&self, t_ns: i64) -> bool {
-        let before = t_ns.saturating_sub(HELD_NS);
-        self.receivers.iter().any(|it| it.overlap_ns(before, t_ns) > AWAY_NS)
+        let before = t_ns.saturating_sub(self.rules.held_ns);
+        self.receivers.iter().any(|it| it.overlap_ns(before, t_ns) > self.rules.away_ns)
     }
 
     /// Whether the encoder exceeded its bit rate since the link was idle, or at least in the second before.
     pub fn overshoots(&self, t_ns: i64) -> bool {
         let busy = self.data.iter().map(|way| way.busy_since(t_ns));
-        let from = busy.fold(t_ns.saturating_sub(ENCODED_NS), i64::min);
+        let from = busy.fold(t_ns.saturating_sub(self.rules.encoded_ns), i64::min);
         let made = self.made_bps(from, t_ns).zip(self.encoder_bps(from, t_ns));
-        made.is_some_and(|(made, set)| set > 0.0 && made > OVERSHOOT * set)
+        made.is_some_and(|(made, set)| set > 0.0 && made > self.rules.overshoot * set)
     }
 
     /// What the encoder made in a stretch of time.

@@ -51,7 +51,7 @@ impl Stream<'_, '_> {
             Rows { rows: self.packets(from, to).collect(), from, to }
         };
         let steps = match cause {
-            Cause::Delay => delayed().steps(self.records, &reason, ""),
+            Cause::Delay => delayed().steps(self.records, |_| reason.clone(), ""),
             _ => Vec::new(),
         };
         Some(Explained {

@@ -6,13 +6,11 @@ use std::ops::Range;
 use suiro_record::tables::LinkRow;
 
 use super::path::{Dropped, Drops};
+use super::rules::Rules;
 use super::since;
 use super::slices::Slices;
 use crate::link::Direction;
 use crate::view::View;
-
-/// A rate that is this much below the one before has fallen; one that is above the inverse has risen.
-const STEP: f64 = 0.8;
 
 /// Slices of a busy time that are followed back: ten seconds.
 const BUSY_MAX: usize = 200;
@@ -21,6 +19,7 @@ const BUSY_MAX: usize = 200;
 pub(super) struct Links<'v> {
     pub ways: Vec<Way<'v>>,
     slices: Slices,
+    rules: Rules,
 }
 
 /// One direction of one link.
@@ -33,6 +32,7 @@ pub(super) struct Way<'v> {
     /// When its rate had fallen.
     pub falls: Vec<Fall>,
     rates: Vec<(i64, f64)>,
+    rules: Rules,
 }
 
 /// What some packets did in a slice.
@@ -70,15 +70,16 @@ impl<'v> Links<'v> {
                 }
             }
             let rates = rates(link);
-            let falls = falls(&rates, slices.end_ns);
-            let mut way = Way { flows, all: Vec::new(), medium: Vec::new(), falls, rates };
+            let falls = falls(&rates, slices.end_ns, view.rules.fallen);
+            let mut way =
+                Way { flows, all: Vec::new(), medium: Vec::new(), falls, rates, rules: view.rules };
             way.all = way.load(&link.rows, slices);
             way.medium = way.all.iter().map(|load| load.bytes).collect();
             way
         });
         let mut ways: Vec<Way> = ways.collect();
         share_media(&mut ways, view.links().iter().map(|link| link.segment));
-        Self { ways, slices }
+        Self { ways, slices, rules: view.rules }
     }
 
     /// The ways of these flows, and what their packets did there; empty if no link carried them.
@@ -99,7 +100,7 @@ impl<'v> Links<'v> {
                 rows.iter().filter_map(|row| way.propagation_ns(row)).collect();
             usual.sort_unstable();
             let usual_ns = usual.get(usual.len() / 10).copied().unwrap_or(0);
-            Some(Carried { way, rows, own, usual_ns, slices: self.slices })
+            Some(Carried { way, rows, own, usual_ns, slices: self.slices, rules: self.rules })
         });
         carried.collect()
     }
@@ -112,6 +113,7 @@ pub(super) struct Carried<'w, 'v> {
     /// By slice.
     pub own: Vec<Load>,
     pub slices: Slices,
+    pub rules: Rules,
     /// From the end of service to the other end of the link: the tenth percentile.
     pub usual_ns: i64,
 }
@@ -247,7 +249,7 @@ impl Way<'_> {
 
     /// How a packet was kept from its receiver. A queue that holds little because the rate has fallen is no policer.
     pub fn dropped(&self, row: &LinkRow) -> Option<Dropped> {
-        match Dropped::of(row)? {
+        match Dropped::of(row, self.rules)? {
             Dropped::Policed if self.fall(row.t_ns).is_some() => Some(Dropped::Overflowed),
             how => Some(how),
         }
@@ -311,14 +313,14 @@ fn rates(link: &Direction) -> Vec<(i64, f64)> {
 
 /// The times in which a rate was below what it had been, until it rose or the trial ended. A span in which the rate
 /// changed has a mean of both rates: then the fall goes on in the next.
-fn falls(rates: &[(i64, f64)], end_ns: i64) -> Vec<Fall> {
+fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let mut level: Option<f64> = None;
     let mut open = false;
     for (from_ns, rate) in rates {
         let before = *level.get_or_insert(*rate);
         match falls.last_mut().filter(|_| open) {
-            Some(fall) if *rate * STEP > fall.after_bps => {
+            Some(fall) if *rate * fallen > fall.after_bps => {
                 fall.to_ns = *from_ns;
                 open = false;
                 level = Some(*rate);
@@ -328,7 +330,7 @@ fn falls(rates: &[(i64, f64)], end_ns: i64) -> Vec<Fall> {
                 level = Some(*rate);
             }
             Some(_) => {}
-            None if *rate < before * STEP => {
+            None if *rate < before * fallen => {
                 let fall =
                     Fall { from_ns: *from_ns, to_ns: end_ns, before_bps: before, after_bps: *rate };
                 falls.push(fall);
@@ -348,9 +350,9 @@ mod tests {
     #[test]
     fn a_fall_lasts_until_the_rate_rises() {
         let rates = [(0, 8e6), (119, 5e6), (120, 1.5e6), (260, 4e6), (300, 4.5e6)];
-        let found = falls(&rates, 400);
+        let found = falls(&rates, 400, 0.8);
         let fall = Fall { from_ns: 119, to_ns: 260, before_bps: 8e6, after_bps: 1.5e6 };
         assert_eq!(found, [fall]);
-        assert!(falls(&[(0, 8e6), (1, 7e6), (2, 9e6), (3, 7.5e6)], 9).is_empty());
+        assert!(falls(&[(0, 8e6), (1, 7e6), (2, 9e6), (3, 7.5e6)], 9, 0.8).is_empty());
     }
 }

@@ -21,6 +21,7 @@ mod links;
 mod path;
 mod realtime;
 mod rows;
+mod rules;
 mod segments;
 mod slices;
 mod sockets;
@@ -36,6 +37,7 @@ pub use between::between;
 pub use brief::{One, brief};
 pub use evidence::Evidence;
 pub use rows::rows;
+pub use rules::{Change as RuleChange, Rules};
 pub use wording::label;
 
 use links::{Carried, Links};

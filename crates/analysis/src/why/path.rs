@@ -4,20 +4,8 @@ use suiro_record::tables::LinkRow;
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
 use super::links::Carried;
+use super::rules::Rules;
 use super::since;
-
-/// A delay that is shorter is part of the usual: the longest that one packet of 1500 bytes takes at 600 kbit/s.
-pub(super) const LEAST_NS: i64 = 20_000_000;
-/// A queue that delays packets by this much limits a flow: two and a half slices of T-RAT's shortest round trip.
-pub(super) const QUEUED_NS: i64 = 50_000_000;
-/// Propagation that is this much above the usual is a rise or a jitter of the delay, and no change of a route's.
-pub(super) const SLOW_NS: i64 = 50_000_000;
-/// A queue that delays longer than that holds more than any flow needs.
-const BLOAT_NS: i64 = 200_000_000;
-/// A queue with no more packets than this is none: what it drops, it polices.
-const POLICED_PACKETS: i64 = 1;
-/// Packets before and after a slow one that show whether others were as slow.
-const AROUND_NS: i64 = 1_000_000_000;
 
 /// Packets that were dropped or damaged in a stretch of time, and the longest delays of the others.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,9 +63,9 @@ impl<'v> Seen<'v> {
 
     /// Whether what these packets met on the path back explains more of a sender's wait than the queue that its data met:
     /// acknowledgements waited for more than twice as long, or most of them were lost.
-    pub fn outweighs(&self, data: &Self) -> bool {
+    pub fn outweighs(&self, data: &Self, rules: Rules) -> bool {
         let waited = self.waited_ns() > data.passed_ns.saturating_mul(2);
-        (waited && self.waited_ns() > QUEUED_NS) || self.drops.count_all() > self.packets / 2
+        (waited && self.waited_ns() > rules.queued_ns) || self.drops.count_all() > self.packets / 2
     }
 }
 
@@ -134,10 +122,10 @@ impl Dropped {
         }
     }
 
-    pub fn of(row: &LinkRow) -> Option<Self> {
+    pub fn of(row: &LinkRow, rules: Rules) -> Option<Self> {
         match (row.verdict, row.cause) {
             (Verdict::Dropped, Some(LinkCause::Queue | LinkCause::Aqm)) => {
-                let holds = row.queue_packets > POLICED_PACKETS;
+                let holds = row.queue_packets > rules.policed_packets;
                 Some(if holds { Self::Overflowed } else { Self::Policed })
             }
             (Verdict::Dropped, _) => Some(Self::Lost),
@@ -158,7 +146,7 @@ pub(super) fn queue(data: &[Carried], (waited_ns, row): (i64, &LinkRow)) -> Caus
     let slices = way.slices;
     let range = slices.at(row.t_ns)..slices.at(until) + 1;
     if way.others_in_queue(range.clone()) >= 0.5 {
-        return if waited_ns > BLOAT_NS { Cause::Bufferbloat } else { Cause::Competing };
+        return if waited_ns > way.rules.bloat_ns { Cause::Bufferbloat } else { Cause::Competing };
     }
     // Its own packets waited, and other stations had the medium.
     if way.others(range) >= 0.5 {
@@ -177,7 +165,10 @@ pub(super) fn queue(data: &[Carried], (waited_ns, row): (i64, &LinkRow)) -> Caus
 /// Whether what delayed a packet on its way, other than a queue, delayed all, some, or only a few.
 pub(super) fn slowness(data: &[Carried], (slow_ns, row): (i64, &LinkRow)) -> Cause {
     let Some(way) = data.iter().find(|way| way.carries(row)) else { return Cause::Unknown };
-    let (from, to) = (row.t_ns.saturating_sub(AROUND_NS), row.t_ns.saturating_add(AROUND_NS));
+    let (from, to) = (
+        row.t_ns.saturating_sub(way.rules.around_ns),
+        row.t_ns.saturating_add(way.rules.around_ns),
+    );
     let quartile = |rows: &[&LinkRow], of: usize| {
         let mut slow: Vec<i64> = rows.iter().filter_map(|row| way.slow_ns(row)).collect();
         slow.sort_unstable();

@@ -8,11 +8,12 @@ use super::endpoints::{Absence, absences, absent};
 use super::evidence::Rows;
 use super::frames::Frame;
 use super::links::{Carried, Links};
-use super::path::{QUEUED_NS, Seen};
+use super::path::Seen;
 use super::rows::stretches;
+use super::rules::Rules;
 use super::slices::Slices;
 use super::told::Told;
-use super::wording::{also, opening};
+use super::wording::{also, milliseconds, opening};
 use super::{Crossed, Evidence, Explained, Step, Subject, since};
 use crate::Records;
 use crate::player::Player;
@@ -26,18 +27,15 @@ const JOINED_NS: i64 = 300_000_000;
 const LEAST_NS: i64 = 100_000_000;
 /// Fewer late or missing frames than these are not worth a sentence.
 const LEAST_FRAMES: usize = 3;
-/// A frame that is this much older than usual has a cause of its own, in a freeze.
-const LEAST_LATE_NS: i64 = 20_000_000;
 /// A sender writes a row of its queue as often as this, or more often.
 const ROW_NS: i64 = 110_000_000;
 /// Links on the way of a stream, from relay to relay.
 const HOPS_MAX: usize = 8;
-/// For so long after a loss its repair goes on.
-const REPAIR_SLICES: usize = 2;
 
 /// A viewer's stream.
 pub(super) struct Stream<'a, 'v> {
     pub records: &'v Records,
+    pub rules: Rules,
     pub player: &'v Player<'v>,
     /// Its frames that were captured, in order of capture.
     pub frames: Vec<Frame<'v>>,
@@ -133,6 +131,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let usual = Usual::of(&frames);
         let mut stream = Self {
             records: view.records,
+            rules: view.rules,
             player,
             frames: Vec::new(),
             data,
@@ -226,12 +225,12 @@ impl<'a, 'v> Stream<'a, 'v> {
         if loads().any(|load| load.out_ns > most) {
             return Cause::Outage;
         }
-        let repair = self.slices.span(index.saturating_sub(REPAIR_SLICES)).0;
+        let repair = self.slices.span(index.saturating_sub(self.rules.repair_slices)).0;
         if let Some(cause) = self.dropped(repair, to) {
             return cause;
         }
         let seen = Seen::of(&self.data, from, to);
-        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > QUEUED_NS) {
+        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > self.rules.queued_ns) {
             return self.queue(waited);
         }
         if absent(&self.senders, from, to).is_some() {
@@ -245,7 +244,7 @@ impl<'a, 'v> Stream<'a, 'v> {
 
     fn link_rows(&self, from: i64, to: i64) -> Vec<Evidence> {
         let rows = self.packets(from, to).collect();
-        let steps = Rows { rows, from, to }.steps(self.records, "", "");
+        let steps = Rows { rows, from, to }.steps(self.records, |_| String::new(), "");
         steps.into_iter().map(|step| step.evidence).collect()
     }
 
@@ -321,7 +320,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
         let main = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
         let told = self.told(main, concerned, (from, to));
-        let mut sentence = format!("{}: {}", opening(effect, from, to), told.text());
+        let by = self.lateness(effect, concerned);
+        let mut sentence = format!("{}{by}: {}", opening(effect, from, to), told.text());
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         sentence.extend(self.counterfactual(concerned));
         let because = told.because();
@@ -360,8 +360,20 @@ impl<'a, 'v> Stream<'a, 'v> {
             Effect::Missing => frame.row.displayed_ns.is_none() && !frame.left_out,
             _ => {
                 let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
-                age.is_none_or(|age| age > self.usual.age_ns.saturating_add(LEAST_LATE_NS))
+                age.is_none_or(|age| age > self.usual.age_ns.saturating_add(self.rules.old_ns))
             }
+        }
+    }
+
+    /// How late the latest of late frames was.
+    fn lateness(&self, effect: Effect, frames: &[Frame]) -> String {
+        let late = frames.iter().filter_map(|frame| {
+            let age = since(frame.row.displayed_ns?, frame.captured_ns);
+            Some(since(age, self.usual.age_ns))
+        });
+        match (effect, late.max()) {
+            (Effect::Late, Some(most)) => format!(", by up to {}", milliseconds(most)),
+            _ => String::new(),
         }
     }
 
@@ -452,10 +464,10 @@ impl<'a, 'v> Stream<'a, 'v> {
         let without = since(since(received, sent), waited);
         (waited > LATE_NS && without > 0 && without < waited).then(|| {
             format!(
-                "; without the queue frame {} would have arrived {} ms after it was sent, not {} ms",
+                "; without the queue frame {} would have arrived {} after it was sent, not {}",
                 frame.frame,
-                without / 1_000_000,
-                since(received, sent) / 1_000_000
+                milliseconds(without),
+                milliseconds(since(received, sent))
             )
         })
     }

@@ -1,12 +1,13 @@
 //! Stalls and falls of quality of players of segmented media: from the frame to the segment, to what limited its
 //! transfer, to what happened on the link.
 
-use suiro_record::tables::{RequestRow, RungRow};
+use suiro_record::tables::{LinkRow, RequestRow, RungRow};
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
 use suiro_units::BitRate;
 
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
+use super::rules::Rules;
 use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
@@ -15,10 +16,6 @@ use crate::Records;
 use crate::player::Player;
 use crate::view::View;
 
-/// Requests that follow one another within this time belong together.
-const NEXT_NS: i64 = 200_000_000;
-/// A player that shows the first new frame needs no longer than this after the last byte.
-const SHOWN_NS: i64 = 300_000_000;
 /// A stall that is shorter is a late frame.
 const LEAST_NS: i64 = 50_000_000;
 /// A start that takes longer makes viewers leave (Krishnan, Sitaraman: Video Stream Quality Impacts Viewer Behavior, IMC 2012).
@@ -43,6 +40,7 @@ pub(super) fn stories<'a, 'v>(
 /// Everything that is known about one player.
 pub(super) struct Story<'a, 'v> {
     records: &'v Records,
+    rules: Rules,
     duration_ns: i64,
     player: &'v Player<'v>,
     transfer: Option<&'a Transfer<'v>>,
@@ -73,6 +71,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let turned: Vec<String> = flows.iter().filter_map(|name| super::turned(name)).collect();
         Self {
             records: view.records,
+            rules: view.rules,
             duration_ns: view.duration_ns,
             player,
             transfer,
@@ -105,7 +104,8 @@ impl<'a, 'v> Story<'a, 'v> {
         let since = awaited.as_ref().map_or(from, |awaited| awaited.since_ns.min(from).max(after));
         // Where it went on after the last byte, that is to be explained as well.
         let ended = awaited.as_ref().map(|awaited| awaited.end_ns.clamp(from, to));
-        let until = ended.filter(|end| to.saturating_sub(*end) <= SHOWN_NS).unwrap_or(to);
+        let until =
+            ended.filter(|end| to.saturating_sub(*end) <= self.rules.shown_ns).unwrap_or(to);
         let mut shares = self.shares(since, until.max(since.saturating_add(1)));
         if let Some(awaited) = &awaited {
             self.blame_rung(awaited, &mut shares);
@@ -178,7 +178,7 @@ impl<'a, 'v> Story<'a, 'v> {
                 begins <= at + length / 2.0 && begins + length > at + 20.0
             })
         };
-        let in_time = |row: &RequestRow| end(row, to) <= to.saturating_add(SHOWN_NS);
+        let in_time = |row: &RequestRow| end(row, to) <= to.saturating_add(self.rules.shown_ns);
         let request = segments().filter(pending).max_by_key(|row| {
             (row.abandoned.is_none() && row.error.is_none(), under(row), in_time(row), end(row, to))
         })?;
@@ -203,7 +203,7 @@ impl<'a, 'v> Story<'a, 'v> {
             let slow = row
                 .duration_ms
                 .is_some_and(|ms| ended.saturating_sub(row.t_ns) > ms.saturating_mul(1_000_000));
-            if !slow || since.saturating_sub(ended) > NEXT_NS {
+            if !slow || since.saturating_sub(ended) > self.rules.next_request_ns {
                 break;
             }
             since = row.t_ns;
@@ -327,12 +327,28 @@ impl<'a, 'v> Story<'a, 'v> {
             .rung_bps
             .map_or(String::new(), |bps| format!(" of the {} rung", rate(bps as f64)));
         let mut text = format!("; the segment {under_way} was{rung}, took {took}");
-        match request.abandoned.as_deref() {
-            Some(_) => text.push_str(" and was abandoned"),
-            None => text.push_str(" and was not abandoned"),
+        match (request.abandoned.is_some(), self.given_up_before(request)) {
+            (true, _) => text.push_str(" and was abandoned"),
+            (false, None) => text.push_str(" and was not abandoned"),
+            (false, Some(first)) => {
+                let of = first
+                    .rung_bps
+                    .map_or(String::new(), |bps| format!(", of the {} rung,", rate(bps as f64)));
+                text.push_str(&format!("; a try before it{of} was abandoned"));
+            }
         }
         text.extend(self.counterfactual(request, from));
         text
+    }
+
+    /// The last request for the same media that the player abandoned before it made this one.
+    fn given_up_before(&self, request: &RequestRow) -> Option<&'v RequestRow> {
+        let media = |row: &RequestRow| (row.track, row.media_ms);
+        let same = |row: &&&RequestRow| {
+            row.t_ns < request.t_ns && row.abandoned.is_some() && media(row) == media(request)
+        };
+        let requests = self.player.requests.iter().filter(|_| request.media_ms.is_some());
+        requests.filter(same).max_by_key(|row| row.t_ns).copied()
     }
 
     /// Exact only where so much had arrived before the stall that a lower rung's segment, at its largest, is covered.
@@ -410,8 +426,9 @@ impl<'a, 'v> Story<'a, 'v> {
             true => {
                 let rows = self.data.iter().flat_map(|way| way.within(from, to).iter().copied());
                 let rows = Rows { rows: rows.collect(), from, to };
-                let what = format!("{} came to links", count(rows.rows.len(), "packet"));
-                steps.extend(rows.steps(self.records, &what, ""));
+                let what =
+                    |rows: &[&LinkRow]| format!("{} came to links", count(rows.len(), "packet"));
+                steps.extend(rows.steps(self.records, what, ""));
             }
         }
         steps
@@ -441,11 +458,19 @@ impl<'a, 'v> Story<'a, 'v> {
     ) -> Explained {
         let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
         let shares = self.shares(before.t_ns, ended);
-        let came = goodput(before, ended).map_or(String::new(), |bps| format!(" at {}", rate(bps)));
+        let came = match &before.abandoned {
+            Some(_) => {
+                format!("a segment was abandoned, of which {} had come", size(before.body_bytes))
+            }
+            None => {
+                let at = goodput(before, ended).map(|bps| format!(" at {}", rate(bps)));
+                format!("the segment before came{}", at.unwrap_or_default())
+            }
+        };
         let told = self.told(&shares, before.t_ns, ended);
         let change = change(&self.records.rungs, was, is);
         let mut sentence = format!(
-            "quality fell from {} to {} at {}: the segment before came{came}; {}",
+            "quality fell from {} to {} at {}: {came}; {}",
             change.from,
             change.to,
             seconds(after.t_ns),

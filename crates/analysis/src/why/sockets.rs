@@ -3,14 +3,9 @@
 use suiro_record::tables::TcpRow;
 use suiro_record::words::TcpState;
 
+use super::rules::Rules;
 use super::slices::Slices;
 use crate::tcp::Socket;
-
-/// A receive window that fell below this share of the largest had filled up: the receiver did not read.
-pub(super) const FILLED: f64 = 0.5;
-
-/// Segments that a sender may be short of its window and still be limited by it: a burst is sent whole.
-const SHORT_SEGMENTS: i64 = 2;
 
 /// What a sender's samples say about a slice. Times are shares of the slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -57,12 +52,12 @@ pub(super) struct Sender<'v> {
 
 impl<'v> Sender<'v> {
     /// `None` for a socket without samples within the trial.
-    pub fn of(socket: &'v Socket<'v>, slices: Slices) -> Option<Self> {
+    pub fn of(socket: &'v Socket<'v>, slices: Slices, rules: Rules) -> Option<Self> {
         let (first, last) = (socket.samples.first()?, socket.samples.last()?);
         let lifetime = slices.at(first.from_ns)..slices.at(last.to_ns.saturating_sub(1)) + 1;
         let mut accounts = vec![Account::default(); slices.count];
         let timeouts = timeouts(socket);
-        held(socket, slices, &mut accounts);
+        held(socket, slices, rules.short_segments, &mut accounts);
         counted(socket, slices, &lifetime, &mut accounts);
         for (from, to) in &timeouts {
             slices.spread(*from, *to, |index, ns| {
@@ -87,7 +82,7 @@ fn share(ns: i64, slices: Slices, index: usize) -> f64 {
 }
 
 /// What a sample says as long as it stands.
-fn held(socket: &Socket, slices: Slices, accounts: &mut [Account]) {
+fn held(socket: &Socket, slices: Slices, short_segments: i64, accounts: &mut [Account]) {
     let largest = socket.samples.iter().filter_map(|s| s.value.peer_window_bytes).max();
     // A row of an ACK does not have these: the last known stand on.
     let (mut unsent, mut window) = (None, None);
@@ -98,7 +93,7 @@ fn held(socket: &Socket, slices: Slices, accounts: &mut [Account]) {
         slices.spread(sample.from_ns, sample.to_ns, |index, ns| {
             let part = share(ns, slices, index);
             let account = &mut accounts[index];
-            let short = SHORT_SEGMENTS.saturating_mul(row.mss_bytes);
+            let short = short_segments.saturating_mul(row.mss_bytes);
             if row.in_flight_bytes.saturating_add(short) > row.cwnd_bytes {
                 account.window_full += part;
             }

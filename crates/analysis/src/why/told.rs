@@ -6,9 +6,9 @@ use suiro_record::tables::LinkRow;
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
 use super::evidence::Rows;
-use super::frames::{Frame, HELD_NS};
+use super::frames::Frame;
 use super::links::{Carried, Fall};
-use super::path::{Dropped, LEAST_NS};
+use super::path::Dropped;
 use super::realtime::Stream;
 use super::wording::{clause, count, milliseconds, rate, seconds, span};
 use super::{Step, since};
@@ -56,6 +56,11 @@ impl Told {
     }
 }
 
+/// How far back what held a sender up is looked for.
+fn held_ns(data: &[Carried]) -> i64 {
+    data.first().map_or(0, |way| way.rules.held_ns)
+}
+
 /// Packets of some flows that something holds for, in a stretch of time; further back if there are none in it.
 fn chosen<'v>(
     data: &[Carried<'_, 'v>],
@@ -68,7 +73,7 @@ fn chosen<'v>(
     };
     let (mut from, mut found) = (from, within(from));
     if found.is_empty() {
-        from = from.saturating_sub(HELD_NS);
+        from = from.saturating_sub(held_ns(data));
         found = within(from);
     }
     Rows { rows: found, from, to }
@@ -128,13 +133,13 @@ fn told_dropped(
     if rows.rows.is_empty() {
         return None;
     }
-    let told = |rows: &Rows| format!("the link {verb} {}{how}", count(rows.rows.len(), "packet"));
-    let clause = told(&rows);
+    let told = |rows: &[&LinkRow]| format!("the link {verb} {}{how}", count(rows.len(), "packet"));
+    let clause = told(&rows.rows);
     let steps = match cause {
-        Cause::Loss => by_cause(rows)
-            .flat_map(|(filter, rows)| rows.steps(records, &told(&rows), &filter))
-            .collect(),
-        _ => rows.steps(records, &clause, filter),
+        Cause::Loss => {
+            by_cause(rows).flat_map(|(filter, rows)| rows.steps(records, told, &filter)).collect()
+        }
+        _ => rows.steps(records, told, filter),
     };
     Some(Told::new(clause, steps))
 }
@@ -164,9 +169,12 @@ pub(super) fn told_waited(
 ) -> Option<Told> {
     let wait = |row: &LinkRow| row.dequeued_ns.map(|at| since(at, row.t_ns));
     let rows = chosen(data, during, |row| wait(row).is_some_and(|ns| ns >= LEAST_SHOWN_NS));
-    let longest = rows.rows.iter().copied().max_by_key(|row| wait(row))?;
-    let clause = format!("packets waited up to {}", milliseconds(wait(longest)?));
-    let steps = rows.steps(records, &clause, "dequeued_ns>t_ns");
+    let longest = |rows: &[&LinkRow]| rows.iter().filter_map(|row| wait(row)).max();
+    let told = |ns: i64| format!("packets waited up to {}", milliseconds(ns));
+    let clause = told(longest(&rows.rows)?);
+    let of_flow = |rows: &[&LinkRow]| told(longest(rows).unwrap_or(0));
+    let filter = format!("dequeued_ns-t_ns>{}", LEAST_SHOWN_NS - 1);
+    let steps = rows.steps(records, of_flow, &filter);
     Some(Told::new(clause, steps))
 }
 
@@ -178,16 +186,24 @@ fn told_slow(
     records: &crate::Records,
 ) -> Option<Told> {
     let took = |row: &LinkRow| Some(since(row.scheduled_ns?, row.dequeued_ns?));
-    let usual = data.iter().map(|way| way.usual_ns).max()?.saturating_add(LEAST_NS);
+    let usual = data
+        .iter()
+        .map(|way| way.usual_ns)
+        .max()?
+        .saturating_add(data.first().map_or(0, |way| way.rules.least_ns));
     let rows = chosen(data, during, |row| took(row).is_some_and(|ns| ns > usual));
-    let longest = rows.rows.iter().copied().max_by_key(|row| took(row))?;
-    let own = data.iter().find(|way| way.carries(longest))?.usual_ns;
-    let clause = format!(
-        "{what}: packets took up to {} on it; {} is usual",
-        milliseconds(took(longest)?),
-        milliseconds(own)
-    );
-    let steps = rows.steps(records, &clause, &format!("scheduled_ns-dequeued_ns>{usual}"));
+    let told = |rows: &[&LinkRow]| {
+        let longest = rows.iter().copied().max_by_key(|row| took(row))?;
+        let own = data.iter().find(|way| way.carries(longest))?.usual_ns;
+        Some(format!(
+            "{what}: packets took up to {} on it; {} is usual",
+            milliseconds(took(longest)?),
+            milliseconds(own)
+        ))
+    };
+    let clause = told(&rows.rows)?;
+    let filter = format!("scheduled_ns-dequeued_ns>{usual}");
+    let steps = rows.steps(records, |rows| told(rows).unwrap_or_default(), &filter);
     Some(Told::new(clause, steps))
 }
 
@@ -199,11 +215,11 @@ fn told_outage(
     records: &crate::Records,
 ) -> Option<Told> {
     let outages = data.iter().flat_map(|way| way.way.outages(end_ns));
-    let meets = |(a, b): &(i64, i64)| *a < to && *b > from.saturating_sub(HELD_NS);
+    let meets = |(a, b): &(i64, i64)| *a < to && *b > from.saturating_sub(held_ns(data));
     let (a, b) = outages.filter(meets).max_by_key(|(a, b)| since(*b, *a))?;
     let clause = format!("the link carried nothing for {} at {}", span(since(b, a)), seconds(a));
     let rows = chosen(data, (from.min(a), b), |_| true);
-    let steps = rows.steps(records, "packets arrived at the link in that time", "");
+    let steps = rows.steps(records, |_| "packets arrived at the link in that time".into(), "");
     Some(Told::new(clause, steps))
 }
 
@@ -211,16 +227,18 @@ fn told_outage(
 fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> Option<Told> {
     let lost = chosen(back, during, |row| row.verdict == Verdict::Dropped);
     if !lost.rows.is_empty() {
-        let packets = count(lost.rows.len(), "packet");
-        let clause =
-            format!("{packets} of acknowledgements and requests were lost on the path back");
-        let steps = lost.steps(records, &clause, "verdict=dropped");
+        let told = |rows: &[&LinkRow]| {
+            let packets = count(rows.len(), "packet");
+            format!("{packets} of acknowledgements and requests were lost on the path back")
+        };
+        let clause = told(&lost.rows);
+        let steps = lost.steps(records, told, "verdict=dropped");
         return Some(Told::new(clause, steps));
     }
     let waited = told_waited(back, during, records).map(|told| {
-        let clause = told.clause.replace("packets", "acknowledgements and requests");
-        let named = |step: Step| Step { what: clause.clone(), ..step };
-        Told::new(clause.clone(), told.steps.into_iter().map(named).collect())
+        let back = |clause: &str| clause.replace("packets", "acknowledgements and requests");
+        let named = |step: Step| Step { what: back(&step.what), ..step };
+        Told::new(back(&told.clause), told.steps.into_iter().map(named).collect())
     });
     let slow = told_slow("the path back was slow", back, during, records);
     slow.or(waited)
@@ -316,9 +334,11 @@ impl Stream<'_, '_> {
         let within = self.data.iter().flat_map(|way| way.within(during.0, during.1));
         let rows: Vec<&LinkRow> = within.copied().filter(|row| full(row)).collect();
         if !rows.is_empty() {
-            let clause = format!("the queue dropped {}", count(rows.len(), "packet"));
+            let dropped =
+                |rows: &[&LinkRow]| format!("the queue dropped {}", count(rows.len(), "packet"));
+            let clause = dropped(&rows);
             let rows = Rows { rows, from: during.0, to: during.1 };
-            told.steps.extend(rows.steps(self.records, &clause, "verdict=dropped,cause=queue"));
+            told.steps.extend(rows.steps(self.records, dropped, "verdict=dropped,cause=queue"));
             told.more.push_str(&format!("; {clause}"));
         }
         told
@@ -336,7 +356,7 @@ impl Stream<'_, '_> {
         absences: &[super::endpoints::Absence],
         (from, to): (i64, i64),
     ) -> Option<Told> {
-        let from = from.saturating_sub(HELD_NS);
+        let from = from.saturating_sub(self.rules.held_ns);
         let absence = absences.iter().max_by_key(|absence| absence.overlap_ns(from, to))?;
         if absence.overlap_ns(from, to) == 0 {
             return None;

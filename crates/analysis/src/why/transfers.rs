@@ -10,32 +10,13 @@ use super::asked::{Asked, Request, pending};
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
 use super::links::{Carried, Links, Load};
-use super::path::{Drops, QUEUED_NS, SLOW_NS, Seen, slowness};
+use super::path::{Drops, Seen, slowness};
+use super::rules::Rules;
 use super::slices::Slices;
 use super::sockets::{Account, Sender};
 use super::{FLOWS_MAX, Limit, SLICE_NS, Subject};
 use crate::player::Player;
 use crate::view::View;
-
-/// A share of a slice that decides.
-const MOST: f64 = 0.5;
-/// The link is what limits a flow whose packets wait or are served for this share of a slice.
-const SERVED: f64 = 0.7;
-/// The link is shared if others have this share of its bytes.
-const SHARED: f64 = 0.2;
-/// Slices before and after, over which the share of others counts.
-const AROUND: usize = 5;
-/// Slices before an event that it may come from: the shortest retransmission timeout of Linux, 200 ms.
-const BEFORE: usize = 4;
-/// Slices after a loss in which the congestion window may still be small because of it: two seconds, in which Reno and
-/// CUBIC regain what a loss of 20 packets of window cost.
-const REGAINED: usize = 40;
-/// Slices of a retransmission timer that was not backed off: a second (RFC 6298 §2.1 and §2.4).
-const TIMER: usize = 20;
-/// Slices that a wait is followed back over: ten seconds.
-const BACK: usize = 200;
-/// A buffer that holds this share of what it holds at most is full.
-const FULL: f64 = 0.9;
 
 /// The flows of a viewer, or one flow that belongs to none.
 pub(super) struct Transfer<'v> {
@@ -60,7 +41,7 @@ pub(super) fn subjects<'v>(
     slices: Slices,
 ) -> (Vec<Subject>, Transfers<'v>) {
     let mut senders: Vec<Sender> =
-        view.sockets().iter().filter_map(|socket| Sender::of(socket, slices)).collect();
+        view.sockets().iter().filter_map(|socket| Sender::of(socket, slices, view.rules)).collect();
     senders.sort_by_key(|sender| std::cmp::Reverse(sender.socket.acked_bytes));
     let left_out = senders.len().saturating_sub(FLOWS_MAX);
     senders.truncate(FLOWS_MAX);
@@ -95,10 +76,11 @@ fn decide<'v>(
     let (data, acks) = (links.of(&names), links.of(&turned));
     let judge = |(sender, name): (_, &String)| Judge {
         slices,
+        rules: view.rules,
         sender,
         asked: asked.of_sender(viewer, sender),
         manifests: asked.manifests(viewer),
-        full: viewer.map(|viewer| full(viewer, slices)).unwrap_or_default(),
+        full: viewer.map(|viewer| full(viewer, slices, view.rules.full)).unwrap_or_default(),
         handshakes: asked.handshakes(viewer),
         round_trips_ns: round_trips_ns(sender),
         own: links.of(std::slice::from_ref(name)),
@@ -148,13 +130,13 @@ fn clients<'v>(
 }
 
 /// The slices in which a player's buffer was full.
-fn full(viewer: &Player, slices: Slices) -> Vec<bool> {
+fn full(viewer: &Player, slices: Slices, full: f64) -> Vec<bool> {
     let mut buffers: Vec<f64> = viewer.rows.iter().filter_map(|row| row.buffer_ms).collect();
     buffers.sort_by(f64::total_cmp);
     let Some(most) = buffers.get(buffers.len() * 95 / 100) else { return Vec::new() };
     let mut is_full = vec![false; slices.count];
     for state in &viewer.states {
-        let enough = state.value.buffer_ms.is_some_and(|ms| ms >= FULL * most && ms > 0.0);
+        let enough = state.value.buffer_ms.is_some_and(|ms| ms >= full * most && ms > 0.0);
         slices.spread(state.from_ns, state.to_ns, |index, _| is_full[index] |= enough);
     }
     is_full
@@ -163,6 +145,7 @@ fn full(viewer: &Player, slices: Slices) -> Vec<bool> {
 /// Decides what limited one sender.
 struct Judge<'a, 'v> {
     slices: Slices,
+    rules: Rules,
     sender: &'a Sender<'v>,
     /// `None` for a flow without a viewer.
     asked: Option<Vec<Request<'v>>>,
@@ -204,7 +187,7 @@ impl Judge<'_, '_> {
         causes
     }
 
-    /// A window is small because of a loss until it is what it was, and no longer than [`REGAINED`].
+    /// A window is small because of a loss until it is what it was, and no longer than [`Rules::regained_slices`].
     fn reduced(&self, before: Option<Reduced>, index: usize) -> Option<Reduced> {
         let cwnd = self.sender.accounts[index].cwnd;
         if let Some(cause) = self.dropped(&self.own, index..index + 1) {
@@ -212,7 +195,8 @@ impl Judge<'_, '_> {
             let was = before.map_or(last, |before| before.cwnd.max(last));
             return Some(Reduced { cause, cwnd: was, at: index });
         }
-        before.filter(|before| cwnd < before.cwnd && index - before.at <= REGAINED)
+        before
+            .filter(|before| cwnd < before.cwnd && index - before.at <= self.rules.regained_slices)
     }
 
     /// What kept packets of some slices from their receiver; `None` if nothing did.
@@ -232,13 +216,13 @@ impl Judge<'_, '_> {
     /// Whether a timeout has lasted for longer than what packets met in a queue explains: it has been backed off.
     fn is_backed_off(&self, index: usize) -> bool {
         let busy = |load: &Load| load.drops.count_all() > 0 || load.queued_ns > SLICE_NS / 2;
-        let recent = index.saturating_sub(TIMER)..index + 1;
+        let recent = index.saturating_sub(self.rules.timer_slices)..index + 1;
         !self.own.iter().any(|way| way.own.get(recent.clone()).unwrap_or_default().iter().any(busy))
     }
 
     /// What packets and their acknowledgements met on the links from one slice to another, the worst first.
     fn met(&self, ways: &[Carried], first: usize, last: usize) -> Option<Cause> {
-        let slices = first.max(last.saturating_sub(BACK))..last + 1;
+        let slices = first.max(last.saturating_sub(self.rules.back_slices))..last + 1;
         let out = |ways: &[Carried]| {
             let mut loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
             loads.any(|load| load.out_ns > 0)
@@ -251,22 +235,24 @@ impl Judge<'_, '_> {
         }
         let (from, to) = (self.slices.span(slices.start).0, self.slices.span(last).1);
         let there = Seen::of(ways, from, to);
-        if let Some(slow) = there.slow.filter(|(ns, _)| *ns > SLOW_NS) {
+        if let Some(slow) = there.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
             return Some(slowness(ways, slow));
         }
         let back = Seen::of(self.acks, from, to);
         // At a low rate, the service of a few packets takes as long as a queue.
-        if there.passed_ns > QUEUED_NS && !back.outweighs(&there) {
+        if there.passed_ns > self.rules.queued_ns && !back.outweighs(&there, self.rules) {
             return Some(self.link(there.waited.map_or(last, |(_, row)| self.slices.at(row.t_ns))));
         }
-        let delayed = back.waited_ns() > QUEUED_NS || back.slow_ns() > SLOW_NS;
+        let delayed =
+            back.waited_ns() > self.rules.queued_ns || back.slow_ns() > self.rules.slow_ns;
         (out(self.acks) || back.drops.most().is_some() || delayed).then_some(Cause::AckPath)
     }
 
     /// The slice in which something began that holds for this one.
     fn since(&self, index: usize, holds: impl Fn(&Account) -> bool) -> usize {
         let accounts = &self.sender.accounts;
-        let before = (0..index).rev().take(BACK).take_while(|at| holds(&accounts[*at]));
+        let before =
+            (0..index).rev().take(self.rules.back_slices).take_while(|at| holds(&accounts[*at]));
         before.last().unwrap_or(index)
     }
 
@@ -277,7 +263,7 @@ impl Judge<'_, '_> {
         let in_flight = self.sender.accounts[index].in_flight;
         let sent = self.own.iter().filter_map(|way| way.sent_last(until, in_flight));
         let sent = sent.min().map_or(first, |t_ns| self.slices.at(t_ns));
-        self.met(&self.own, first.saturating_sub(BEFORE).min(sent), index)
+        self.met(&self.own, first.saturating_sub(self.rules.before_slices).min(sent), index)
     }
 
     /// The rules, the most certain first.
@@ -285,40 +271,40 @@ impl Judge<'_, '_> {
         let (from, to) = self.slices.span(index);
         let all = || self.data.iter().chain(self.acks).filter_map(|way| way.own.get(index));
         let share = |ns: i64| ns as f64 / (to - from).max(1) as f64;
-        if all().any(|load| share(load.late_ns) >= MOST) {
+        if all().any(|load| share(load.late_ns) >= self.rules.most) {
             return Cause::Emulator;
         }
         let mut own = self.own.iter().filter_map(|way| way.own.get(index));
-        let waits = account.busy >= MOST || account.timeout >= MOST;
-        if waits && own.any(|load| share(load.out_ns) >= MOST) {
+        let waits = account.busy >= self.rules.most || account.timeout >= self.rules.most;
+        if waits && own.any(|load| share(load.out_ns) >= self.rules.most) {
             return Cause::Outage;
         }
         let served = self.own.iter().filter_map(|way| way.own.get(index));
         let served = served.map(|load| share(load.queued_ns)).fold(0.0, f64::max);
-        if waits && served >= SERVED {
+        if waits && served >= self.rules.served {
             // A timeout meanwhile is premature: the link still has what the sender waits for.
             return self.link(index);
         }
-        if account.timeout >= MOST {
-            let since = self.since(index, |account| account.timeout >= MOST);
+        if account.timeout >= self.rules.most {
+            let since = self.since(index, |account| account.timeout >= self.rules.most);
             let met = self.met_since(since, index).unwrap_or(Cause::Timeout);
             let by_queue = matches!(met, Cause::LinkRate | Cause::RateStep | Cause::Competing);
             return if by_queue && self.is_backed_off(index) { Cause::Timeout } else { met };
         }
-        if account.busy < MOST {
+        if account.busy < self.rules.most {
             return self.idle(index);
         }
-        if account.receive_window >= Some(MOST) {
+        if account.receive_window >= Some(self.rules.most) {
             return self.receiver(index, account);
         }
-        if account.send_buffer >= Some(MOST) {
+        if account.send_buffer >= Some(self.rules.most) {
             return Cause::SendBuffer;
         }
-        if account.unsent.is_some_and(|unsent| unsent < MOST) {
+        if account.unsent.is_some_and(|unsent| unsent < self.rules.most) {
             return self.supplied(index);
         }
-        if account.recovery >= MOST {
-            let since = self.since(index, |account| account.recovery >= MOST);
+        if account.recovery >= self.rules.most {
+            let since = self.since(index, |account| account.recovery >= self.rules.most);
             if let Some(cause) = self.met_since(since, index) {
                 return cause;
             }
@@ -335,13 +321,13 @@ impl Judge<'_, '_> {
         served: f64,
     ) -> Cause {
         let (from, to) = self.slices.span(index);
-        if served >= MOST {
+        if served >= self.rules.most {
             return self.link(index);
         }
         if absent(&self.client, from, to).is_some() {
             return Cause::ClientProcessor;
         }
-        let full = account.window_full >= MOST || account.filled >= SERVED;
+        let full = account.window_full >= self.rules.most || account.filled >= self.rules.served;
         if full && let Some(reduced) = reduced {
             return reduced.cause;
         }
@@ -353,7 +339,7 @@ impl Judge<'_, '_> {
             return Cause::CongestionWindow;
         }
         let paced = account.pacing_bps.map(|bps| bps as f64 * (to - from) as f64 / 8e9);
-        let unsent = account.unsent >= Some(MOST);
+        let unsent = account.unsent >= Some(self.rules.most);
         if unsent && paced.is_some_and(|bytes| account.acked as f64 >= 0.7 * bytes) {
             return Cause::Pacing;
         }
@@ -467,7 +453,7 @@ impl Judge<'_, '_> {
             return Cause::NoRequest;
         }
         match account.window_left {
-            Some(left) if left < super::sockets::FILLED => Cause::SlowReader,
+            Some(left) if left < self.rules.filled => Cause::SlowReader,
             _ => Cause::ReceiveWindow,
         }
     }
@@ -476,8 +462,9 @@ impl Judge<'_, '_> {
     fn link(&self, index: usize) -> Cause {
         let queued = |way: &&Carried| way.own.get(index).map_or(0, |load| load.queued_ns);
         let Some(way) = self.data.iter().max_by_key(queued) else { return Cause::LinkRate };
-        let around = index.saturating_sub(AROUND)..(index + AROUND + 1).min(self.slices.count);
-        if way.others(around) >= SHARED {
+        let near = self.rules.shared_slices;
+        let around = index.saturating_sub(near)..(index + near + 1).min(self.slices.count);
+        if way.others(around) >= self.rules.shared {
             return Cause::Competing;
         }
         match way.way.fall(self.slices.span(index).0) {

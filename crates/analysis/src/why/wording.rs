@@ -41,7 +41,7 @@ pub fn size(bytes: i64) -> String {
 
 /// A length of time that is compared with others.
 pub fn milliseconds(ns: i64) -> String {
-    format!("{} ms", ns / 1_000_000)
+    format!("{:.0} ms", ns as f64 / 1e6)
 }
 
 /// So many of something.
@@ -54,8 +54,8 @@ pub const fn verb(effect: Effect) -> &'static str {
     match effect {
         Effect::Stall => "stalled",
         Effect::Freeze => "froze",
-        Effect::Late => "frames late for",
-        Effect::Missing => "frames missing for",
+        Effect::Late => "frames were late during",
+        Effect::Missing => "frames were missing during",
         Effect::Quality => "quality lower for",
         Effect::Startup => "waited to begin for",
         Effect::FrameRate => "frame rate lower for",
@@ -172,5 +172,6 @@ mod tests {
             "stalled 1.2 s at 14.0 s"
         );
         assert_eq!(span(250_000_000), "250 ms");
+        assert_eq!(milliseconds(59_600_000), "60 ms");
     }
 }

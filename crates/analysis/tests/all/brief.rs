@@ -132,7 +132,10 @@ fn a_cause_whose_number_is_zero_is_not_told() {
         (Cause::Loss, Some("the link lost 3 packets")),
     ));
     let text = told(&[(&trial, &freezes, missing)]).unwrap();
-    assert!(text.contains("; frames missing for 4.0 s at 8.0 s because the link lost 3"), "{text}");
+    assert!(
+        text.contains("; frames were missing during 4.0 s at 8.0 s because the link lost 3"),
+        "{text}"
+    );
     // A stall that the player counted, and that is too short to be explained.
     let text = told(&[(&trial, &[("player.stalls", 1.0)], Vec::new())]).unwrap();
     assert_eq!(text, "no packet was lost");

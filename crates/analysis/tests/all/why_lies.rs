@@ -328,10 +328,15 @@ fn selected<'r>(evidence: &suiro_analysis::why::Evidence, link: &'r [LinkRow]) -
             (from.parse().unwrap()..to.parse().unwrap()).contains(&row.t_ns)
         }
         _ if condition == "queue_packets<2" => row.queue_packets < 2,
-        _ if condition == "dequeued_ns>t_ns" => row.dequeued_ns > Some(row.t_ns),
         _ => {
-            let least = condition.strip_prefix("scheduled_ns-dequeued_ns>").expect("a known one");
-            let took = row.scheduled_ns.zip(row.dequeued_ns).map(|(a, b)| a - b);
+            let (columns, least) = condition.split_once('>').expect("a known one");
+            let took = match columns {
+                "dequeued_ns-t_ns" => row.dequeued_ns.map(|at| at - row.t_ns),
+                "scheduled_ns-dequeued_ns" => {
+                    row.scheduled_ns.zip(row.dequeued_ns).map(|(a, b)| a - b)
+                }
+                _ => panic!("{condition}"),
+            };
             took > Some(least.parse::<i64>().unwrap())
         }
     };
@@ -369,8 +374,8 @@ fn every_number_of_packets_is_that_of_the_rows_named() {
             }
             let rows = selected(&step.evidence, &link);
             let what = &step.what;
-            let wait = |row: &&LinkRow| row.dequeued_ns.map(|at| (at - row.t_ns) / MS);
-            let took = |row: &&LinkRow| Some((row.scheduled_ns? - row.dequeued_ns?) / MS);
+            let wait = |row: &&LinkRow| row.dequeued_ns.map(|at| (at - row.t_ns + MS / 2) / MS);
+            let took = |row: &&LinkRow| Some((row.scheduled_ns? - row.dequeued_ns? + MS / 2) / MS);
             let count = Some(rows.len() as i64);
             let told = [
                 (number(what, "the link lost ", " packet"), count),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use suiro_analysis::why::Why;
 
 use super::cases::Case;
 use super::faults::Fault;
@@ -169,6 +170,23 @@ pub fn read(json: &str) -> Result<Vec<Found>, String> {
         })
     };
     effects.iter().map(|effect| one(effect).ok_or_else(|| effect.to_string())).collect()
+}
+
+/// The effects that the program's own code finds.
+pub fn of(why: &Why) -> Vec<Found> {
+    let named = |(cause, share): &(suiro_record::words::Cause, f64)| Named {
+        cause: cause.to_string(),
+        share: *share,
+        proof: None,
+    };
+    let one = |it: &suiro_analysis::why::Explained| Found {
+        effect: it.effect.to_string(),
+        from_ms: it.from_ns as f64 / 1e6,
+        to_ms: it.to_ns as f64 / 1e6,
+        causes: it.shares.iter().map(named).collect(),
+        sentence: it.sentence.clone(),
+    };
+    why.effects.iter().map(one).collect()
 }
 
 /// The effects in what the program prints of captures, whose first packet is sent when the trial begins.

@@ -3,12 +3,14 @@
 //!
 //! `cargo test -p suiro --test why -- bank` runs all of them and prints a line for each and a table. `bank 7 8` runs those
 //! of seeds 7 and 8, `bank tuned` and `bank held-out` two thirds and the other third. `bank prove` proves each cause by the
-//! trial without it, and judges what is left without those that this refutes as well. With `SUIRO_BANK` set to a folder,
+//! trial without it, and judges what is left without those that this refutes as well. `bank sensitivity` judges all cases
+//! again with each number of the rules changed. With `SUIRO_BANK` set to a folder,
 //! trials are kept there, and used if they are there already; `SUIRO_BANK_PROGRAM` is another program to judge.
 
 mod cases;
 mod faults;
 mod judge;
+mod sensitivity;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,9 @@ pub fn run(words: &[&str]) -> usize {
     let folder = std::env::var_os("SUIRO_BANK").map(PathBuf::from);
     let temporary = tempfile::tempdir().expect("a folder for trials");
     let folder = folder.unwrap_or_else(|| temporary.path().to_owned());
+    if words.contains(&"sensitivity") {
+        return sensitivity::run(&seeds, &folder);
+    }
     let prove = words.contains(&"prove");
     let judged = judged(&seeds, &folder, (prove, words.contains(&"captures")));
     for held_out in [false, true] {
