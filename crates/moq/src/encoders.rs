@@ -7,7 +7,7 @@ use std::task::Poll;
 use suiro_clock::Clock;
 use suiro_media::live::{FootageSpec, RATES};
 use suiro_realtime::ladder::{Hysteresis, Ladder, Rung};
-use suiro_realtime::{Camera, Demand, Feed, Frame, KEYS_WITHIN, split};
+use suiro_realtime::{Camera, Demand, EncoderLog, Feed, Frame, KEYS_WITHIN, split};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::task::JoinHandle;
 
@@ -37,6 +37,7 @@ pub(crate) struct Encoders {
     start: Option<Time>,
     /// Frames from one key frame to the next.
     period: u64,
+    log: EncoderLog,
 }
 
 /// One encoder, whose camera may not run.
@@ -59,7 +60,7 @@ struct Encoder {
 
 impl Encoders {
     /// `camera` is that of the highest quality.
-    pub fn new(clock: Clock, job: &PublisherJob, camera: Camera) -> Self {
+    pub fn new(clock: Clock, job: &PublisherJob, camera: Camera, log: EncoderLog) -> Self {
         let spec = job.camera.clone();
         let most = BitRate::from_bps(job.rates.iter().map(|rate| rate.as_bps()).sum());
         let start = |rate: BitRate| if job.follows { rate.min(START) } else { rate };
@@ -84,7 +85,7 @@ impl Encoders {
         });
         let encoders = encoders.collect();
         let period = (job.key_every.as_secs_f64() * f64::from(spec.fps)).round().max(1.0) as u64;
-        Self { clock, spec, encoders, follow, start: None, period }
+        Self { clock, spec, encoders, follow, start: None, period, log }
     }
 
     /// The next frame of any encoder, and its quality; no frame if its camera has ended. A call that is dropped loses no
@@ -120,7 +121,7 @@ impl Encoders {
                 encoder.unused_since = None;
                 if encoder.feed.is_none() && encoder.starting.is_none() {
                     let start = *self.start.get_or_insert(now);
-                    encoder.start(self.clock, self.spec.clone(), start);
+                    encoder.start(self.clock, self.spec.clone(), start, self.log.of(quality));
                 }
             } else if several && encoder.feed.is_some() {
                 let since = *encoder.unused_since.get_or_insert(now);
@@ -191,16 +192,17 @@ impl Encoders {
         bps.map(BitRate::from_bps)
     }
 
-    /// Stops all cameras.
+    /// Stops all cameras, and completes the record of what they made.
     pub fn stop(self) -> Result<(), EndpointError> {
         let mut feeds = self.encoders.into_iter().filter_map(|encoder| encoder.feed);
-        Ok(feeds.try_for_each(Feed::stop)?)
+        feeds.try_for_each(Feed::stop)?;
+        Ok(self.log.close()?)
     }
 }
 
 impl Encoder {
     /// Starts the camera, on another thread: it takes a while, and the session must run meanwhile.
-    fn start(&mut self, clock: Clock, spec: FootageSpec, start: Time) {
+    fn start(&mut self, clock: Clock, spec: FootageSpec, start: Time, log: EncoderLog) {
         let (camera, rate) = (self.camera.take(), self.set);
         let whole = Rung { size: self.size, fps: spec.fps };
         let first = self.ladder.as_ref().map_or(whole, Ladder::rung);
@@ -210,7 +212,7 @@ impl Encoder {
                 Some(camera) => camera,
                 None => Camera::prepare(&spec)?,
             };
-            let mut camera = camera.beginning_at(first);
+            let mut camera = camera.beginning_at(first).with_log(log);
             if follows {
                 camera = camera.with_keys_within(KEYS_WITHIN);
             }

@@ -6,7 +6,7 @@ use moq_net::{Client, origin};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, Frame, ladder};
+use suiro_realtime::{Camera, EncoderLog, Frame, ladder};
 use suiro_record::words::FlowRole;
 use suiro_scenario::{Job, MoqPublisher, MoqStreams};
 use suiro_units::{BitRate, Bytes, Duration, Time};
@@ -118,15 +118,16 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, EndpointError> {
     let camera = Camera::prepare(&job.camera)?;
-    let encoders = Encoders::new(clock, job, camera);
     let common = &job.common;
+    let log = EncoderLog::create(&common.dir, &common.name)?;
+    let encoders = Encoders::new(clock, job, camera, log);
     let congestion = common.behaviour.congestion.name();
     let mut records = Records::create(&common.dir, &common.name, congestion)?;
     ready();
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
         () = clock.sleep_until(common.start) => {}
-        () = &mut stop => return Ok(records.close()?),
+        () = &mut stop => return unused(records, encoders),
     }
     let (origin, driver) = origin::Producer::new(origin::Config::default());
     tokio::spawn(moq_net::time::run(driver));
@@ -134,12 +135,18 @@ pub async fn run(
     let client = Client::new().with_publisher(&origin);
     let link = tokio::select! {
         link = common.connect(clock, client, &mut records, FlowRole::Sender) => link?,
-        () = &mut stop => return Ok(records.close()?),
+        () = &mut stop => return unused(records, encoders),
     };
     records.target = Some(job.rates[0]);
     let data = job.data.map(|_| clock.now());
     let publisher = Publisher { clock, job, records, link, broadcast, encoders, data, looks: 0 };
     publisher.run(stop).await
+}
+
+/// Ends a publisher before it was connected.
+fn unused(records: Records, encoders: Encoders) -> Result<Summary, EndpointError> {
+    encoders.stop()?;
+    Ok(records.close()?)
 }
 
 struct Publisher<'a> {

@@ -1,6 +1,7 @@
 //! A camera and its encoder, as a sender has them: frames come by themselves, and between two of them
 //! it takes another bit rate.
 
+use crate::EncoderLog;
 use crate::ladder::Rung;
 use suiro_media::live::{
     self, Captured, Effort, EncoderConfig, Footage, FootageSpec, LiveError, LiveSource, RATES,
@@ -34,12 +35,13 @@ pub struct Camera {
     first: Rung,
     /// How long a key frame may take at the bit rate.
     keys_within: Option<Duration>,
+    log: Option<EncoderLog>,
 }
 
 impl From<Footage> for Camera {
     fn from(footage: Footage) -> Self {
         let first = Rung { size: footage.size(), fps: footage.fps() };
-        Self { footage, first, keys_within: None }
+        Self { footage, first, keys_within: None, log: None }
     }
 }
 
@@ -103,6 +105,12 @@ impl Camera {
         Self { keys_within: Some(within), ..self }
     }
 
+    /// The same, and what becomes of each frame is recorded.
+    #[must_use]
+    pub fn with_log(self, log: EncoderLog) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
     /// Starts it; the first frame is captured at `start`, and encoded at a bit rate within [`RATES`].
     /// Times are those of `clock`, whose zero is `epoch_unix_ns` nanoseconds after 1970, for the stamps
     /// in the frames.
@@ -114,7 +122,7 @@ impl Camera {
         start: Time,
         rate: BitRate,
         epoch_unix_ns: u64,
-        clock: impl Fn() -> Time + Send + 'static,
+        clock: impl Fn() -> Time + Clone + Send + 'static,
     ) -> Result<Feed, FeedError> {
         let rate = rate.clamp(*RATES.least(), *RATES.most());
         let (camera_size, camera_fps) = (self.footage.size(), self.footage.fps());
@@ -134,7 +142,16 @@ impl Camera {
         let (post, frames) = mpsc::channel(WAITING_MAX);
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
         // the viewer asks for a key frame.
-        let sink = move |captured| drop(post.try_send(captured));
+        let (log, now) = (self.log, clock.clone());
+        let sink = move |captured: Captured| match (&log, post.try_reserve()) {
+            (None, Ok(place)) => place.send(captured),
+            (None, Err(_)) => {}
+            (Some(log), Ok(place)) => {
+                log.push(now(), &captured, false);
+                place.send(captured);
+            }
+            (Some(log), Err(_)) => log.push(now(), &captured, captured.encoded.is_some()),
+        };
         let camera = live::Camera::start(source, clock, sink).map_err(FeedError::Thread)?;
         Ok(Feed { camera, frames, camera_size, camera_fps, rate, fps, size })
     }

@@ -20,6 +20,7 @@
 //! Nothing here opens a socket or knows a protocol. Time is an argument; only the [`Feed`]'s thread
 //! waits, on the clock that it is given.
 
+mod encoded;
 mod error;
 mod feed;
 mod incoming;
@@ -29,6 +30,7 @@ mod save;
 mod share;
 mod viewer;
 
+pub use encoded::EncoderLog;
 pub use error::LogError;
 pub use feed::{Camera, Feed, FeedError, Frame, KEYS_WITHIN};
 pub use incoming::Incoming;

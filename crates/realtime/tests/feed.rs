@@ -53,7 +53,7 @@ fn film_at(first: Rung) -> Option<Filming> {
     let source = FootageSpec::new(Source::Synthetic);
     let spec = FootageSpec { width: 320, height: 240, fps: 12, length, ..source };
     let footage = Footage::prepare(&ffmpeg, &spec, cache.path(), &mut |_, _| {}).unwrap();
-    let (taken, looks) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
+    let (taken, looks) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let theirs = Arc::clone(&taken);
     let clock = move || {
         let most = theirs.load(Ordering::Relaxed) + AHEAD;

@@ -9,7 +9,7 @@ use suiro_endpoint::{Context, Failure, Summary};
 use suiro_media::live::FootageSpec;
 use suiro_media::quantised::{GROUP, GROUP_DURATION, Set};
 use suiro_rate::RateSpec;
-use suiro_realtime::{Camera, Share};
+use suiro_realtime::{Camera, EncoderLog, Share};
 use suiro_record::flows::{FlowLog, Opened};
 use suiro_record::tables::RateRow;
 use suiro_record::words::FlowRole;
@@ -152,14 +152,17 @@ fn source(job: &Job, spec: &RtpSender) -> Option<Source> {
 
 /// What can be had before the stream begins.
 enum AtHand {
-    Camera(Camera),
+    Camera(Camera, EncoderLog),
     Set(Box<Set>, VersionRate),
 }
 
 impl AtHand {
-    fn get(source: &Source) -> Result<Self, EndpointError> {
-        match source {
-            Source::Camera(spec) => Ok(Self::Camera(Camera::prepare(spec)?)),
+    fn get(job: &SenderJob) -> Result<Self, EndpointError> {
+        match &job.source {
+            Source::Camera(spec) => {
+                let log = EncoderLog::create(&job.dir, &job.name)?;
+                Ok(Self::Camera(Camera::prepare(spec)?.with_log(log.clone()), log))
+            }
             Source::Prepared(folder, by) => Ok(Self::Set(Box::new(Set::load(folder)?), *by)),
         }
     }
@@ -172,10 +175,10 @@ impl AtHand {
         (target, packet): (BitRate, Bytes),
     ) -> Result<Feed, EndpointError> {
         match self {
-            Self::Camera(camera) => {
+            Self::Camera(camera, log) => {
                 let rate = Share::default().encoder_rate(target, Bytes::ZERO);
                 let feed = camera.start(now, rate, clock.epoch_unix_ns(), move || clock.now())?;
-                Ok(Feed::Camera(feed))
+                Ok(Feed::Camera(feed, log))
             }
             Self::Set(set, by) => {
                 let prepared = Prepared::new(*set, now, packet, by)?;
@@ -216,7 +219,7 @@ pub async fn run(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
-    let source = AtHand::get(&job.source)?;
+    let source = AtHand::get(job)?;
     let pair = Pair::bind(job.port).await?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
     let rates = Writer::create_of(&job.dir, &job.name)?;

@@ -2,12 +2,12 @@
 
 use suiro_clock::Clock;
 use suiro_media::MediaError;
-use suiro_media::live::LiveError;
 use suiro_media::quantised::{self, Group, Set};
-use suiro_realtime::Share;
+use suiro_realtime::{EncoderLog, Share};
 use suiro_scenario::VersionRate;
 use suiro_units::{BitRate, Bytes, Time};
 
+use crate::EndpointError;
 use crate::sender::SourceFrame;
 use crate::versions::{Due, Picture, Version, Versions, VersionsError};
 
@@ -57,8 +57,8 @@ impl From<suiro_realtime::Frame> for Frame {
 
 /// Either kind.
 pub enum Feed {
-    /// A camera.
-    Camera(suiro_realtime::Feed),
+    /// A camera, and the record of what its encoder makes.
+    Camera(suiro_realtime::Feed, EncoderLog),
     /// Prepared versions.
     Prepared(Box<Prepared>),
 }
@@ -75,7 +75,7 @@ impl Feed {
         target: BitRate,
     ) -> Result<Option<Frame>, MediaError> {
         match self {
-            Self::Camera(camera) => Ok(camera.next().await.map(Frame::from)),
+            Self::Camera(camera, _) => Ok(camera.next().await.map(Frame::from)),
             Self::Prepared(prepared) => prepared.next(clock, target).await.map(Some),
         }
     }
@@ -83,14 +83,14 @@ impl Feed {
     /// The rate control allows so much from now on, and so much waits in the sender. (Versions are
     /// chosen when a group begins.)
     pub fn set_target(&mut self, target: BitRate, queued: Bytes) {
-        if let Self::Camera(camera) = self {
+        if let Self::Camera(camera, _) = self {
             camera.set_rate(Share::default().encoder_rate(target, queued));
         }
     }
 
     /// Makes the next frame a key frame, where there is an encoder.
     pub fn request_key_frame(&self) {
-        if let Self::Camera(camera) = self {
+        if let Self::Camera(camera, _) = self {
             camera.request_key_frame();
         }
     }
@@ -98,12 +98,13 @@ impl Feed {
     /// Ends the source.
     ///
     /// # Errors
-    /// What ended it before.
-    pub fn stop(self) -> Result<(), LiveError> {
-        match self {
-            Self::Camera(camera) => camera.stop(),
-            Self::Prepared(_) => Ok(()),
+    /// What ended it before, or the record could not be written.
+    pub fn stop(self) -> Result<(), EndpointError> {
+        if let Self::Camera(camera, log) = self {
+            camera.stop()?;
+            log.close()?;
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, Feed, Frame, KEYS_WITHIN};
+use suiro_realtime::{Camera, EncoderLog, Feed, Frame, KEYS_WITHIN};
 use suiro_record::words::Signalling;
 use suiro_scenario::{Job, WebrtcPublisher};
 use suiro_units::{BitRate, Duration, Time};
@@ -69,6 +69,8 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, EndpointError> {
     let camera = Camera::prepare(&job.camera)?;
+    let log = EncoderLog::create(&job.common.dir, &job.common.name)?;
+    let camera = camera.with_log(log.clone());
     let mut endpoint = Endpoint::open(&job.common, clock, (Way::Sends, job.rates)).await?;
     ready();
     let mut stop = std::pin::pin!(stop);
@@ -83,7 +85,7 @@ pub async fn run(
     let sending = Sending::new(pictures, job.rates, random, clock.epoch_unix_ns())
         .with_key_every(job.key_every);
     let feed = Source::Waits(camera);
-    Publisher { endpoint, sending, feed, followed: clock.now() }.run(stop).await
+    Publisher { endpoint, sending, feed, log, followed: clock.now() }.run(stop).await
 }
 
 /// The camera, which is started when somebody watches.
@@ -146,6 +148,7 @@ struct Publisher {
     endpoint: Endpoint,
     sending: Sending,
     feed: Source,
+    log: EncoderLog,
     /// When the encoder last followed the estimate.
     followed: Time,
 }
@@ -210,6 +213,7 @@ impl Publisher {
         if let Source::Runs(feed, _) = self.feed {
             feed.stop()?;
         }
+        self.log.close()?;
         self.endpoint.close().await
     }
 }

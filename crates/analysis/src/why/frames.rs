@@ -3,6 +3,7 @@
 use suiro_record::tables::FrameRow;
 use suiro_record::words::Cause;
 
+use super::encoded::Fate;
 use super::endpoints::absent;
 use super::links::Carried;
 use super::path::{Seen, queue, slowness};
@@ -46,11 +47,13 @@ impl<'v> Frame<'v> {
         frames
     }
 
-    /// Marks the frames that were never sent: between the frames that were received before and after them, each link lost
-    /// nothing, and carried no more than the one before, or the encoder was set to leave out as many.
+    /// Marks the frames that were never made, by the encoder's own record. Where there is none: between the frames that were
+    /// received before and after them, each link lost nothing, and carried no more than the one before, or the encoder was
+    /// set to leave out as many.
     pub fn mark_left_out(
         frames: &mut [Self],
         data: &[Carried],
+        fate: impl Fn(i64) -> Option<Fate>,
         set_to: impl Fn(i64, i64) -> Option<usize>,
     ) {
         let mut before: Option<&FrameRow> = None;
@@ -66,6 +69,10 @@ impl<'v> Frame<'v> {
                 frames[begun..at].iter_mut().for_each(|frame| frame.left_out = left_out);
             }
             (before, begun) = (Some(row), at + 1);
+        }
+        for frame in frames.iter_mut().filter(|frame| frame.row.received_ns.is_none()) {
+            let known = fate(frame.row.frame).map(|fate| fate != Fate::Encoded);
+            frame.left_out = known.unwrap_or(frame.left_out);
         }
     }
 }
@@ -130,8 +137,9 @@ impl Stream<'_, '_> {
         let Frame { row, captured_ns: captured, left_out } = *frame;
         if left_out {
             let until = captured.saturating_add(self.usual.interval_ns.max(1));
-            let away = absent(&self.senders, captured, until);
-            return Some(away.map_or(Cause::EncoderChoice, |_| Cause::ServerProcessor));
+            let busy = self.encoded.fate(row.frame) == Some(Fate::Busy);
+            let away = busy || absent(&self.senders, captured, until).is_some();
+            return Some(if away { Cause::ServerProcessor } else { Cause::EncoderChoice });
         }
         let sent = row.sent_ns.unwrap_or(captured.saturating_add(self.usual.sending_ns));
         let waited = since(since(sent, captured), self.usual.sending_ns);

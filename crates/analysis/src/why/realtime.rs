@@ -4,6 +4,7 @@ use suiro_record::flows;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
+use super::encoded::Encoded;
 use super::endpoints::{Absence, absences, absent};
 use super::evidence::Rows;
 use super::frames::Frame;
@@ -25,10 +26,12 @@ const LATE_NS: i64 = 150_000_000;
 const JOINED_NS: i64 = 300_000_000;
 /// A shorter stretch next to a freeze is not worth a sentence.
 const LEAST_NS: i64 = 100_000_000;
+/// The same of frames that an encoder leaves out: it often does after each key frame, and these are two seconds apart.
+const JOINED_LEFT_OUT_NS: i64 = 2_500_000_000;
 /// Fewer late or missing frames than these are not worth a sentence.
 const LEAST_FRAMES: usize = 3;
 /// A sender writes a row of its queue as often as this, or more often.
-const ROW_NS: i64 = 110_000_000;
+pub(super) const ROW_NS: i64 = 110_000_000;
 /// Links on the way of a stream, from relay to relay.
 const HOPS_MAX: usize = 8;
 
@@ -46,6 +49,8 @@ pub(super) struct Stream<'a, 'v> {
     pub receivers: Vec<Absence<'v>>,
     pub usual: Usual,
     pub slices: Slices,
+    /// What its sender's encoders made.
+    pub encoded: Encoded<'v>,
     /// The endpoint that makes it; none if unknown.
     sender: Option<&'v str>,
     /// The endpoints that send it, relays included.
@@ -140,24 +145,17 @@ impl<'a, 'v> Stream<'a, 'v> {
             receivers: absences(view, &[player.name]),
             usual,
             slices,
+            encoded: Encoded::of(view.records, |it| sender.is_none_or(|sender| sender == it)),
             sender,
             sources,
             chooses,
         };
         let mut frames = frames;
         let set_to = |from, to| stream.most_left_out(from, to);
-        Frame::mark_left_out(&mut frames, &stream.data, set_to);
+        let fate = |number| stream.encoded.fate(number);
+        Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
         stream.frames = frames;
         Some(stream)
-    }
-
-    /// Frames in succession that an encoder leaves out by the frame rate that it is set to; `None` if that is not recorded.
-    fn most_left_out(&self, from: i64, to: i64) -> Option<usize> {
-        let set = self.set_fps(from.saturating_sub(ROW_NS), to.saturating_add(ROW_NS))?;
-        let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
-        // Rates of cameras are not exact: 29.97 frames per second are 30.
-        let of_one = (camera / set.max(1) as f64 - 0.01).ceil();
-        Some((of_one as usize).saturating_sub(1))
     }
 
     /// The first frame captured at or after a time.
@@ -173,26 +171,6 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// Whether an endpoint makes the stream, or nothing is known of who does.
     pub fn is_sender(&self, endpoint: &str) -> bool {
         self.sender.is_none_or(|sender| sender == endpoint)
-    }
-
-    /// What the encoder was set to, mean over a stretch of time.
-    pub fn encoder_bps(&self, from: i64, to: i64) -> Option<f64> {
-        let own = |endpoint: &str| self.is_sender(endpoint);
-        let records = self.records;
-        let rates = records.rate.iter().filter(|row| own(&row.endpoint));
-        let rates = rates.filter_map(|row| Some((row.t_ns, row.encoder_bps? as f64)));
-        let webrtc = records.webrtc.iter().filter(|row| own(&row.endpoint));
-        let webrtc = webrtc
-            .filter_map(|row| Some((row.t_ns.as_nanos_i64(), row.target_bps?.as_bps() as f64)));
-        let (mut sum, mut count, mut before) = (0.0, 0, None);
-        for (t_ns, bps) in rates.chain(webrtc) {
-            match t_ns {
-                t if t < from => before = Some(bps),
-                t if t <= to => (sum, count) = (sum + bps, count + 1),
-                _ => {}
-            }
-        }
-        if count > 0 { Some(sum / f64::from(count)) } else { before }
     }
 
     /// The links on its way.
@@ -251,12 +229,13 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// What its viewer had to bear.
     pub fn effects(&self) -> Vec<Explained> {
         let freezes = self.player.screen.freezes();
-        let late = self.runs(|frame| {
+        let late = self.runs(JOINED_NS, |frame| {
             let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
             age.is_some_and(|age| age > self.usual.age_ns.saturating_add(LATE_NS))
         });
-        let missing = self.runs(|frame| frame.row.displayed_ns.is_none() && !frame.left_out);
-        let fewer = self.runs(|frame| frame.left_out);
+        let is_missing = |frame: &Frame| frame.row.displayed_ns.is_none() && !frame.left_out;
+        let missing = self.runs(JOINED_NS, is_missing);
+        let fewer = self.runs(JOINED_LEFT_OUT_NS, |frame| frame.left_out);
         let one = |effect: Effect| move |span: (i64, i64)| self.effect(effect, span);
         let mut found: Vec<Explained> = freezes.iter().copied().map(one(Effect::Freeze)).collect();
         found.extend(without(late, &freezes).into_iter().map(one(Effect::Late)));
@@ -268,7 +247,7 @@ impl<'a, 'v> Stream<'a, 'v> {
     }
 
     /// Stretches of time in which frames that this holds for were to be seen.
-    fn runs(&self, holds: impl Fn(&Frame) -> bool) -> Vec<(i64, i64)> {
+    fn runs(&self, joined_ns: i64, holds: impl Fn(&Frame) -> bool) -> Vec<(i64, i64)> {
         let due = |frame: &Frame| frame.captured_ns.saturating_add(self.usual.age_ns);
         let begun = self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns);
         let mut runs: Vec<(i64, i64, usize)> = Vec::new();
@@ -283,7 +262,7 @@ impl<'a, 'v> Stream<'a, 'v> {
                 continue;
             }
             match runs.last_mut() {
-                Some((_, last, count)) if from.saturating_sub(*last) <= JOINED_NS => {
+                Some((_, last, count)) if from.saturating_sub(*last) <= joined_ns => {
                     (*last, *count) = ((*last).max(to), *count + 1);
                 }
                 _ => runs.push((from, to, 1)),
@@ -442,14 +421,6 @@ impl<'a, 'v> Stream<'a, 'v> {
             Some(_) => Cause::OversizedRung,
             None => cause,
         }
-    }
-
-    /// Frames per second that the encoder is set to at least, in a stretch of time; `None` if that is not recorded.
-    pub fn set_fps(&self, from: i64, to: i64) -> Option<i64> {
-        let own = |endpoint: &str| self.is_sender(endpoint);
-        let rows = self.records.webrtc.iter().filter(|row| own(&row.endpoint));
-        let during = rows.filter(|row| (from..to).contains(&row.t_ns.as_nanos_i64()));
-        during.filter_map(|row| row.fps).min()
     }
 
     /// Exact where the queue's delay alone made the frames late: without it they would have been there.

@@ -253,7 +253,10 @@ impl Stream<'_, '_> {
                 Some(self.told_queue(cause, during))
             }
             Cause::OversizedRung => self.told_rung(during),
-            Cause::ServerProcessor => self.told_absence(&self.senders, during),
+            Cause::ServerProcessor => {
+                let busy = || self.told_busy(frames).map(|clause| Told::new(clause, Vec::new()));
+                self.told_absence(&self.senders, during).or_else(busy)
+            }
             Cause::ClientProcessor => self.told_absence(&self.receivers, during),
             _ => {
                 let (ways, end_ns) = ((&*self.data, &*self.back), self.slices.end_ns);
@@ -268,17 +271,10 @@ impl Stream<'_, '_> {
     fn told_ends(&self, cause: Cause, frames: &[Frame], (from, to): (i64, i64)) -> Option<Told> {
         let clause = match cause {
             Cause::EncoderChoice => {
-                let left_out = frames.iter().filter(|frame| frame.left_out).count();
-                if left_out == 0 {
-                    return Some(Told::nothing(cause));
-                }
-                // The camera's own rate is no reason.
-                let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
-                let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
-                let set = set.map_or(String::new(), |fps| {
-                    format!(", and was set to {fps} frames per second")
-                });
-                format!("the encoder left out {left_out} of {}{set}", count(frames.len(), "frame"))
+                return Some(self.told_left_out(frames).map_or_else(
+                    || Told::nothing(cause),
+                    |(clause, step)| Told::new(clause, step.into_iter().collect()),
+                ));
             }
             Cause::Encoder => {
                 let at =

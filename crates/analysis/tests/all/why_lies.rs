@@ -3,7 +3,9 @@
 
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
-use suiro_record::tables::{FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, TcpRow, WebrtcRow};
+use suiro_record::tables::{
+    EncoderRow, FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, TcpRow, WebrtcRow,
+};
 use suiro_record::words::{
     Cause, Direction, Effect, FlowRole, LatenessSource, LinkCause, PlayerState, RequestKind,
     Verdict,
@@ -103,6 +105,58 @@ fn frames_that_the_encoder_was_set_to_leave_out_are_not_missing() {
         let missing = why(webrtc);
         assert_eq!(main_cause(&missing, &[Effect::Missing]), (Cause::Unknown, 0.0));
     }
+}
+
+/// What an encoder made: of three frames it took the first and the third.
+fn encoder_rows() -> Vec<EncoderRow> {
+    let row = |frame: i64| EncoderRow {
+        t_ns: Time::from_nanos((frame * FRAME_NS + 4 * MS).cast_unsigned()),
+        endpoint: "camera".into(),
+        quality: 0,
+        frame,
+        captured_ns: Time::from_nanos((frame * FRAME_NS).cast_unsigned()),
+        encoded_bytes: Some(2500),
+        key: frame == 0,
+        target_bps: BitRate::from_kbps(700),
+        width: 640,
+        height: 360,
+        fps: 20,
+        missed: 0,
+        lost: false,
+    };
+    (0..SECONDS * 30).filter(|frame| frame % 3 != 1).map(row).collect()
+}
+
+#[test]
+fn the_encoders_own_record_says_which_frames_it_left_out() {
+    // Packets that probe hide from the link that a frame was left out.
+    let probe = |n: i64| (0..6).map(move |at| (n * FRAME_NS + (5 + at) * MS, VIDEO, 1200, None));
+    let probes: Vec<Sent> = (1..SECONDS * 30).step_by(3).flat_map(probe).collect();
+    let (link, frames) = one_of_three_left_out(&probes);
+    let records = records_of(link, frames, 700_000);
+    let why = explain(&trial(SECONDS as f64), &Records { encoder: encoder_rows(), ..records });
+    assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
+    assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
+    let sentence = &why.effects[0].sentence;
+    assert!(sentence.ends_with(", and was set to 20 frames per second"), "{sentence}");
+    let step = why.effects[0].chain.last().unwrap();
+    let numbers = ["the encoder left out ", " of "];
+    let left_out = number(&step.what, numbers[0], numbers[1]).unwrap();
+    let all = number(&step.what, numbers[1], " frames").unwrap();
+    let rows = &encoder_rows()[step.evidence.first..=step.evidence.last];
+    let made = rows.iter().filter(|row| row.encoded_bytes.is_some()).count() as i64;
+    assert_eq!(all - left_out, made, "{}", step.evidence);
+}
+
+#[test]
+fn frames_that_a_busy_encoder_missed_are_not_its_choice() {
+    let (link, frames) = one_of_three_left_out(&[]);
+    let records = records_of(link, frames, 700_000);
+    let missed = |row: EncoderRow| EncoderRow { missed: (row.frame % 3 == 2).into(), ..row };
+    let encoder = encoder_rows().into_iter().map(missed).collect();
+    let why = explain(&trial(SECONDS as f64), &Records { encoder, ..records });
+    assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::ServerProcessor, 0.0));
+    assert!(sentences(&why).contains("the encoder was busy and missed "), "{}", sentences(&why));
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub use moq::{MoqDataRow, MoqSessionRow, QuicRow};
 pub use network::{
     FlowRow, HopRow, LinkRow, MembershipRow, MulticastLinkRow, MulticastRow, TcpRow,
 };
-pub use realtime::{ConferenceRow, RateRow, WebrtcRow, WebrtcSessionRow};
+pub use realtime::{ConferenceRow, EncoderRow, RateRow, WebrtcRow, WebrtcSessionRow};
 pub use screen::{CauseRow, FrameRow, QualityRow};
 pub use uncompressed::{
     ControlRow, UncompressedFrameRow, UncompressedReceivedRow, UncompressedRingRow,
@@ -41,6 +41,7 @@ tables! {
     RungRow: rungs "Rungs that origins offer.";
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
+    EncoderRow: encoder "Frames that encoders of cameras took.";
     RateRow: rate "Control periods of senders of real-time video.";
     WebrtcRow: webrtc "Intervals of WebRTC peer connections.";
     WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";

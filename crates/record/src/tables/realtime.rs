@@ -45,6 +45,39 @@ table! {
 }
 
 table! {
+    /// One frame of a camera that its encoder took, at the sender. A frame whose number is missing between two rows was not
+    /// taken: because of the frame rate that the encoder was set to, or because it was busy (`missed`).
+    EncoderRow = "encoder" {
+        /// When it was encoded, or left out.
+        t_ns: Time,
+        /// The sender's endpoint.
+        endpoint: Text,
+        /// Which of the sender's encoders, from 0, that of the highest quality.
+        quality: u64,
+        /// Its number in the source, from 0, as in `frames`.
+        frame: i64,
+        /// When it was captured.
+        captured_ns: Time,
+        /// Its size as encoded; null if the encoder left it out to keep its bit rate.
+        encoded_bytes: Option<u64>,
+        /// True of a key frame.
+        key: bool,
+        /// The bit rate that the encoder was set to.
+        target_bps: BitRate,
+        /// Width that it was set to.
+        width: u64,
+        /// Height that it was set to.
+        height: u64,
+        /// Frames per second that it was set to.
+        fps: u64,
+        /// Frames just before it that were due and missed, because the encoder was busy.
+        missed: u64,
+        /// True if it was thrown away, because the sender had not taken 64 before it.
+        lost: bool,
+    }
+}
+
+table! {
     /// One end of a WebRTC peer connection in about 100 ms. Rates are those of all IP packets (media, feedback, DTLS,
     /// STUN); rows are written while the connection exists.
     WebrtcRow = "webrtc" {

@@ -1,0 +1,163 @@
+//! What a sender's encoders made of a camera's frames: by table `encoder`, and where there is none, by what the sender says
+//! that it had set them to.
+
+use suiro_record::tables::EncoderRow;
+
+use super::Step;
+use super::evidence::Evidence;
+use super::frames::Frame;
+use super::realtime::{ROW_NS, Stream};
+use super::wording::{count, rate};
+use crate::Records;
+
+/// The rows of a sender's encoders, by the numbers of frames.
+pub(super) struct Encoded<'v>(Vec<&'v EncoderRow>);
+
+/// What became of a camera's frame at its encoders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// At least one encoder made something of it.
+    Encoded,
+    /// Left out to keep the bit rate.
+    ForRate,
+    /// Not taken: the encoder was set to fewer frames per second.
+    ForFrameRate,
+    /// Not taken because the encoder was busy, or thrown away because its sender was.
+    Busy,
+}
+
+impl<'v> Encoded<'v> {
+    /// Those of the endpoints that this holds for.
+    pub fn of(records: &'v Records, is_sender: impl Fn(&str) -> bool) -> Self {
+        let mut rows: Vec<&EncoderRow> =
+            records.encoder.iter().filter(|row| is_sender(&row.endpoint)).collect();
+        rows.sort_by_key(|row| row.frame);
+        Self(rows)
+    }
+
+    /// The rows of some frames by number, the last excluded.
+    fn within(&self, from: i64, to: i64) -> &[&'v EncoderRow] {
+        let at = |number: i64| self.0.partition_point(|row| row.frame < number);
+        &self.0[at(from)..at(to).max(at(from))]
+    }
+
+    /// What became of a frame; `None` if the table does not say.
+    pub fn fate(&self, frame: i64) -> Option<Fate> {
+        let own = self.within(frame, frame.saturating_add(1));
+        if own.is_empty() {
+            let next = self.0.partition_point(|row| row.frame < frame);
+            let next = self.0.get(next).filter(|_| next > 0)?;
+            return Some(if next.missed > 0 { Fate::Busy } else { Fate::ForFrameRate });
+        }
+        let fate = |row: &&EncoderRow| match (row.encoded_bytes, row.lost) {
+            (Some(_), false) => Fate::Encoded,
+            (Some(_), true) => Fate::Busy,
+            (None, _) => Fate::ForRate,
+        };
+        let encoded = own.iter().map(fate).find(|fate| *fate == Fate::Encoded);
+        encoded.or_else(|| own.first().map(fate))
+    }
+
+    /// The rows about some frames by number, the last included, as a step.
+    pub fn step(&self, records: &Records, what: &str, (first, last): (i64, i64)) -> Option<Step> {
+        let end = last.saturating_add(1);
+        let rows = self.within(first, end);
+        let places = rows.iter().filter_map(|row| Evidence::row("encoder", &records.encoder, *row));
+        let (a, b) = places.fold((usize::MAX, 0), |(a, b), it| (a.min(it.first), b.max(it.last)));
+        let row = rows.first().filter(|_| a <= b)?;
+        let filter = format!("endpoint={},frame={first}..{end}", row.endpoint);
+        let evidence = Evidence { table: "encoder", first: a, last: b, filter };
+        Some(Step { what: what.to_owned(), evidence })
+    }
+}
+
+impl Stream<'_, '_> {
+    /// Frames in succession that an encoder leaves out by the frame rate that it is set to; `None` if that is not recorded.
+    pub fn most_left_out(&self, from: i64, to: i64) -> Option<usize> {
+        let set = self.set_fps(from.saturating_sub(ROW_NS), to.saturating_add(ROW_NS))?;
+        let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
+        // Rates of cameras are not exact: 29.97 frames per second are 30.
+        let of_one = (camera / set.max(1) as f64 - 0.01).ceil();
+        Some((of_one as usize).saturating_sub(1))
+    }
+
+    /// Frames per second that the encoder is set to at least, in a stretch of time; `None` if that is not recorded.
+    pub fn set_fps(&self, from: i64, to: i64) -> Option<i64> {
+        let during = |t_ns: i64| (from..to).contains(&t_ns);
+        let encoded = self.encoded.0.iter().filter(|row| during(row.captured_ns.as_nanos_i64()));
+        let encoded = encoded.filter_map(|row| i64::try_from(row.fps).ok());
+        let rows = self.records.webrtc.iter().filter(|row| self.is_sender(&row.endpoint));
+        let rows = rows.filter(|row| during(row.t_ns.as_nanos_i64()));
+        encoded.min().or_else(|| rows.filter_map(|row| row.fps).min())
+    }
+
+    /// What the encoder was set to, mean over a stretch of time.
+    pub fn encoder_bps(&self, from: i64, to: i64) -> Option<f64> {
+        let own = |endpoint: &str| self.is_sender(endpoint);
+        let records = self.records;
+        let rates = records.rate.iter().filter(|row| own(&row.endpoint));
+        let rates = rates.filter_map(|row| Some((row.t_ns, row.encoder_bps? as f64)));
+        let webrtc = records.webrtc.iter().filter(|row| own(&row.endpoint));
+        let webrtc = webrtc
+            .filter_map(|row| Some((row.t_ns.as_nanos_i64(), row.target_bps?.as_bps() as f64)));
+        let (mut sum, mut count, mut before) = (0.0, 0, None);
+        for (t_ns, bps) in rates.chain(webrtc) {
+            match t_ns {
+                t if t < from => before = Some(bps),
+                t if t <= to => (sum, count) = (sum + bps, count + 1),
+                _ => {}
+            }
+        }
+        if count > 0 { Some(sum / f64::from(count)) } else { before }
+    }
+
+    /// How many of some frames the encoder left out, and by what; `None` if none.
+    pub fn told_left_out(&self, frames: &[Frame]) -> Option<(String, Option<Step>)> {
+        let left_out: Vec<i64> =
+            frames.iter().filter(|frame| frame.left_out).map(|frame| frame.row.frame).collect();
+        let (first, last) = (frames.first()?, frames.last()?);
+        if left_out.is_empty() {
+            return None;
+        }
+        let all = count(frames.len(), "frame");
+        let mut clause = format!("the encoder left out {} of {all}", left_out.len());
+        let of = |fate: Fate| {
+            left_out.iter().filter(|frame| self.encoded.fate(**frame) == Some(fate)).count()
+        };
+        let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));
+        if let (1.., Some(bps)) = (of(Fate::ForRate), self.target_bps(from, to)) {
+            clause.push_str(&format!(
+                ", {} to keep its bit rate of {}",
+                of(Fate::ForRate),
+                rate(bps)
+            ));
+        }
+        // The camera's own rate is no reason.
+        let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
+        let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
+        let set = set.map(|fps| format!(", and was set to {fps} frames per second"));
+        clause.push_str(&set.unwrap_or_default());
+        let step = self.encoded.step(self.records, &clause, (first.row.frame, last.row.frame));
+        Some((clause, step))
+    }
+
+    /// The bit rate that the encoder was set to at least, by its own rows.
+    fn target_bps(&self, from: i64, to: i64) -> Option<f64> {
+        let during = |row: &&&EncoderRow| (from..to).contains(&row.captured_ns.as_nanos_i64());
+        let rows = self.encoded.0.iter().filter(during);
+        rows.map(|row| row.target_bps.as_bps() as f64).min_by(f64::total_cmp)
+    }
+
+    /// How many of some frames the encoder, or its sender, was too busy for; `None` if for none.
+    pub fn told_busy(&self, frames: &[Frame]) -> Option<String> {
+        let busy = |frame: &&Frame| self.encoded.fate(frame.row.frame) == Some(Fate::Busy);
+        let missed = frames.iter().filter(busy).count();
+        (missed > 0).then(|| {
+            format!(
+                "the encoder was busy and missed {} of {}",
+                missed,
+                count(frames.len(), "frame")
+            )
+        })
+    }
+}
