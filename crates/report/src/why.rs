@@ -240,9 +240,9 @@ pub(crate) fn effect(effect: &Explained) -> EffectCauses {
     }
 }
 
-/// Causes for a terminal: for each trial what limited its viewers and flows, then its effects, each with where that is
-/// recorded.
-pub fn causes_text(trials: &[TrialCauses]) -> String {
+/// Causes for a terminal: for each trial what limited its viewers and flows, then its effects or the `only` one, each with where
+/// that is recorded.
+pub fn causes_text(trials: &[TrialCauses], only: Option<u64>) -> String {
     let mut out = String::new();
     for trial in trials {
         out.push_str(&format!("{}{}\n", label(&trial.cell), repetition(trial)));
@@ -256,7 +256,8 @@ pub fn causes_text(trials: &[TrialCauses]) -> String {
                 .collect();
             out.push_str(&format!("  {} was limited by: {}\n", subject.name, words.join(", ")));
         }
-        for (number, effect) in trial.effects.iter().enumerate() {
+        let wanted = |number: &u64| only.is_none_or(|only| only == *number);
+        for (number, effect) in (0..).zip(&trial.effects).filter(|(number, _)| wanted(number)) {
             out.push_str(&format!("  [{number}] {} {}\n", effect.subject, effect.sentence));
             for step in &effect.chain {
                 out.push_str(&format!("      {} <- {}\n", step.what, step.evidence));

@@ -412,8 +412,8 @@ pub struct WhyArgs {
     /// `suiro run --virtual`. Table `causes` of each trial keeps what was proved.
     #[arg(long, conflicts_with = "between")]
     pub prove: bool,
-    /// Only this effect of each trial, by its number in brackets.
-    #[arg(long, value_name = "N", requires = "prove")]
+    /// Print, and prove, only this effect of each trial, by its number in brackets. JSON has all of them.
+    #[arg(long, value_name = "N", conflicts_with = "between")]
     pub effect: Option<u64>,
     /// Seeds with which a cause that was proved is tried again, the trial's own among them.
     #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(1..=20), default_value_t = 3)]

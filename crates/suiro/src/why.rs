@@ -39,12 +39,13 @@ pub fn run(args: &WhyArgs) -> Result<Outcome> {
     let is_chosen =
         |planned: &PlannedTrial| args.cell.is_empty() || chosen.contains(&&*planned.folder);
     let mut trials = causes(&folder, is_chosen)?;
+    prove::check_effect(args, &trials)?;
     if !args.prove {
-        return told(args, &trials, || causes_text(&trials));
+        return told(args, &trials, || causes_text(&trials, args.effect));
     }
     let planned: Vec<PlannedTrial> = plan.iter().filter(|it| is_chosen(it)).cloned().collect();
     prove::prove(args, &folder, &planned, &mut trials)?;
-    told(args, &trials, || causes_text(&trials) + &proofs_text(&trials))
+    told(args, &trials, || causes_text(&trials, args.effect) + &proofs_text(&trials))
 }
 
 /// Prints JSON or text. Fails if nothing is known of a trial.
@@ -63,9 +64,10 @@ fn told(args: &WhyArgs, trials: &[TrialCauses], text: impl FnOnce() -> String) -
 
 /// `suiro why FILE...`.
 fn foreign(args: &WhyArgs) -> Result<Outcome> {
-    if !args.cell.is_empty() || !args.between.is_empty() || args.prove {
+    let of_folders = args.prove || args.effect.is_some() || !args.cell.is_empty();
+    if of_folders || !args.between.is_empty() {
         bail!(Usage(
-            "--cell, --between and --prove need a results folder; found files of other programs"
+            "--cell, --between, --effect and --prove need a results folder; found files of other programs"
                 .into()
         ));
     }

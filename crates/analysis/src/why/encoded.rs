@@ -125,12 +125,10 @@ impl Stream<'_, '_> {
             left_out.iter().filter(|frame| self.encoded.fate(**frame) == Some(fate)).count()
         };
         let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));
-        if let (1.., Some(bps)) = (of(Fate::ForRate), self.target_bps(from, to)) {
-            clause.push_str(&format!(
-                ", {} to keep its bit rate of {}",
-                of(Fate::ForRate),
-                rate(bps)
-            ));
+        if let (for_rate @ 1.., Some(bps)) = (of(Fate::ForRate), self.target_bps(from, to)) {
+            let many =
+                if for_rate < left_out.len() { format!(", {for_rate}") } else { String::new() };
+            clause.push_str(&format!("{many} to keep its bit rate of {}", rate(bps)));
         }
         // The camera's own rate is no reason.
         let camera = 1e9 / self.usual.interval_ns.max(1) as f64;

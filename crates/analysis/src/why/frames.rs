@@ -292,7 +292,7 @@ impl Stream<'_, '_> {
         let begun = self.data.iter().map(|way| way.busy_since(t_ns)).fold(t_ns, i64::min);
         let before = begun.saturating_sub(self.rules.away_ns);
         self.data.iter().all(|way| way.is_idle(before, begun))
-            && self.waiting_bytes(before, begun) > 0
+            && self.always_waits(before, begun)
             && self.back_is_to_blame(begun.saturating_sub(self.rules.held_ns), begun)
     }
 

@@ -229,35 +229,35 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// What its viewer had to bear.
     pub fn effects(&self) -> Vec<Explained> {
         let freezes = self.player.screen.freezes();
+        let due = |frame: &Frame| {
+            let due = frame.captured_ns.saturating_add(self.usual.age_ns);
+            (due, due.saturating_add(self.usual.interval_ns))
+        };
+        // A late frame is late as long as it is on the screen, and not when it was due.
         let late = self.runs(JOINED_NS, |frame| {
-            let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
-            age.is_some_and(|age| age > self.usual.age_ns.saturating_add(LATE_NS))
+            let shown = frame.row.displayed_ns?;
+            let is_late = self.lateness(frame)? > LATE_NS;
+            is_late.then(|| (shown, shown.saturating_add(self.usual.interval_ns)))
         });
         let is_missing = |frame: &Frame| frame.row.displayed_ns.is_none() && !frame.left_out;
-        let missing = self.runs(JOINED_NS, is_missing);
-        let fewer = self.runs(JOINED_LEFT_OUT_NS, |frame| frame.left_out);
+        let missing = self.runs(JOINED_NS, |frame| is_missing(frame).then(|| due(frame)));
+        let fewer = self.runs(JOINED_LEFT_OUT_NS, |frame| frame.left_out.then(|| due(frame)));
         let one = |effect: Effect| move |span: (i64, i64)| self.effect(effect, span);
         let mut found: Vec<Explained> = freezes.iter().copied().map(one(Effect::Freeze)).collect();
         found.extend(without(late, &freezes).into_iter().map(one(Effect::Late)));
         found.extend(without(missing, &freezes).into_iter().map(one(Effect::Missing)));
-        found.extend(without(fewer, &freezes).into_iter().map(one(Effect::FrameRate)));
+        // A freeze is no end of it: the encoder goes on as before.
+        found.extend(fewer.into_iter().map(one(Effect::FrameRate)));
         found.extend(self.constantly_late());
         found.extend(self.smaller());
         found
     }
 
-    /// Stretches of time in which frames that this holds for were to be seen.
-    fn runs(&self, joined_ns: i64, holds: impl Fn(&Frame) -> bool) -> Vec<(i64, i64)> {
-        let due = |frame: &Frame| frame.captured_ns.saturating_add(self.usual.age_ns);
+    /// Stretches of time that frames make up, of which each has its own; `None` of one that is not concerned.
+    fn runs(&self, joined_ns: i64, span: impl Fn(&Frame) -> Option<(i64, i64)>) -> Vec<(i64, i64)> {
         let begun = self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns);
         let mut runs: Vec<(i64, i64, usize)> = Vec::new();
-        for frame in self.frames.iter().filter(|frame| holds(frame)) {
-            let from = due(frame);
-            let to = frame
-                .row
-                .displayed_ns
-                .unwrap_or(from)
-                .max(from.saturating_add(self.usual.interval_ns));
+        for (from, to) in self.frames.iter().filter_map(span) {
             if from < begun || from >= self.player.screen.end_ns() {
                 continue;
             }
@@ -270,6 +270,12 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
         runs.retain(|(.., count)| *count >= LEAST_FRAMES);
         runs.into_iter().map(|(from, to, _)| (from, to)).collect()
+    }
+
+    /// How much older than usual a frame was when it was shown; `None` of one that was not.
+    fn lateness(&self, frame: &Frame) -> Option<i64> {
+        let age = since(frame.row.displayed_ns?, frame.captured_ns);
+        Some(since(age, self.usual.age_ns))
     }
 
     /// The frames that should have been seen in a stretch of time, by cause.
@@ -298,11 +304,13 @@ impl<'a, 'v> Stream<'a, 'v> {
             shares.push((self.absence_of_frames(from, to), 1.0));
         }
         let main = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let told = self.told(main, concerned, (from, to));
-        let by = self.lateness(effect, concerned);
+        let told = self.told(main, concerned, self.underway(effect, concerned, (from, to)));
+        let by = self.latest(effect, concerned);
         let mut sentence = format!("{}{by}: {}", opening(effect, from, to), told.text());
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
-        sentence.extend(self.counterfactual(concerned));
+        if matches!(effect, Effect::Freeze | Effect::Late) {
+            sentence.extend(self.counterfactual(concerned));
+        }
         let because = told.because();
         Explained {
             subject: self.player.name.to_owned(),
@@ -317,13 +325,19 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
-    /// The places of the frames that were due in a stretch of time, by their usual age. If a stream is far behind, a freeze
-    /// instead concerns the frames up to the one that ends it.
+    /// The places of the frames that were due in a stretch of time, by their usual age. Late frames are those on the screen in
+    /// that time; and if a stream is far behind, a freeze concerns the frames up to the one that ends it.
     fn concerned(&self, effect: Effect, (from, to): (i64, i64)) -> std::ops::Range<usize> {
+        let shown = |frame: &Frame| frame.row.displayed_ns;
+        if effect == Effect::Late {
+            let within = |frame: &Frame| shown(frame).is_some_and(|at| (from..to).contains(&at));
+            let first = self.frames.iter().position(within).unwrap_or(0);
+            let last = self.frames.iter().rposition(within).map_or(first, |last| last + 1);
+            return first..last;
+        }
         let first = self.captured(from.saturating_sub(self.usual.age_ns));
         let last = self.captured(to.saturating_sub(self.usual.age_ns)).max(first + 1);
         let due = first.min(self.frames.len())..last.min(self.frames.len());
-        let shown = |frame: &Frame| frame.row.displayed_ns;
         let end = self.frames.iter().position(|it| shown(it).is_some_and(|at| at >= to));
         let Some(end) = end.filter(|end| effect == Effect::Freeze && *end + 1 < due.start) else {
             return due;
@@ -332,25 +346,34 @@ impl<'a, 'v> Stream<'a, 'v> {
         before.map_or(0, |before| before + 1)..end + 1
     }
 
+    /// The time in which packets came to the links that an effect is about: from the capture of its first frame until the
+    /// last packet that left the links before it ended. Of a stream that is far behind, this is long before.
+    fn underway(&self, effect: Effect, frames: &[Frame], (from, to): (i64, i64)) -> (i64, i64) {
+        let usual = (from.saturating_sub(self.usual.age_ns), to);
+        let Some(first) =
+            frames.first().filter(|_| matches!(effect, Effect::Freeze | Effect::Late))
+        else {
+            return usual;
+        };
+        let came = |row: &&LinkRow| row.departed_ns.is_some_and(|at| at <= to);
+        let packets = self.packets(first.captured_ns, to).filter(came);
+        let last = packets.map(|row| row.t_ns.saturating_add(1)).max();
+        last.map_or(usual, |last| (first.captured_ns, last.max(first.captured_ns)))
+    }
+
     /// Whether a frame is one of those that an effect is about; one in time, next to them, is not.
     fn suffers(&self, effect: Effect, frame: &Frame) -> bool {
         match effect {
             Effect::FrameRate => frame.left_out,
             Effect::Missing => frame.row.displayed_ns.is_none() && !frame.left_out,
-            _ => {
-                let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
-                age.is_none_or(|age| age > self.usual.age_ns.saturating_add(self.rules.old_ns))
-            }
+            Effect::Late => self.lateness(frame).is_some_and(|late| late > self.rules.old_ns),
+            _ => self.lateness(frame).is_none_or(|late| late > self.rules.old_ns),
         }
     }
 
     /// How late the latest of late frames was.
-    fn lateness(&self, effect: Effect, frames: &[Frame]) -> String {
-        let late = frames.iter().filter_map(|frame| {
-            let age = since(frame.row.displayed_ns?, frame.captured_ns);
-            Some(since(age, self.usual.age_ns))
-        });
-        match (effect, late.max()) {
+    fn latest(&self, effect: Effect, frames: &[Frame]) -> String {
+        match (effect, frames.iter().filter_map(|frame| self.lateness(frame)).max()) {
             (Effect::Late, Some(most)) => format!(", by up to {}", milliseconds(most)),
             _ => String::new(),
         }
@@ -370,14 +393,31 @@ impl<'a, 'v> Stream<'a, 'v> {
         held.max().unwrap_or(0).max(self.waiting_bytes(from, to.saturating_add(ROW_NS)))
     }
 
-    /// Bytes that waited for QUIC's congestion window at most, in the sender or a relay, by rows of this time.
-    pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
-        let during = |t_ns: i64| (from..=to).contains(&t_ns);
+    /// Bytes that waited for QUIC's congestion window, in the sender and in relays, by rows of this time.
+    fn waiting(&self, from: i64, to: i64) -> impl Iterator<Item = (&str, i64)> {
+        let during = move |t_ns: i64| (from..=to).contains(&t_ns);
         let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
         let rows = self.records.quic.iter();
-        let rows = rows.filter(|row| sends(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
-        let waiting = rows.filter_map(|row| row.waiting_bytes);
-        waiting.max().map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
+        let rows = rows.filter(move |row| sends(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        rows.filter_map(move |row| Some((&*row.endpoint, bytes(row.waiting_bytes?))))
+    }
+
+    /// How many bytes waited at most.
+    pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
+        self.waiting(from, to).map(|(_, bytes)| bytes).max().unwrap_or(0)
+    }
+
+    /// Whether bytes waited in one endpoint all of this time, its end excluded.
+    pub fn always_waits(&self, from: i64, to: i64) -> bool {
+        let mut least: Vec<(&str, i64)> = Vec::new();
+        for (endpoint, bytes) in self.waiting(from, to.saturating_sub(1)) {
+            match least.iter_mut().find(|(other, _)| *other == endpoint) {
+                Some((_, least)) => *least = bytes.min(*least),
+                None => least.push((endpoint, bytes)),
+            }
+        }
+        least.iter().any(|(_, bytes)| *bytes > 0)
     }
 
     /// Since when nothing could be decoded, before a frame.
@@ -430,7 +470,8 @@ impl<'a, 'v> Stream<'a, 'v> {
             .map(|frame| frame.row)
             .max_by_key(|row| row.received_ns.zip(row.sent_ns).map(|(a, b)| since(a, b)))?;
         let (sent, received) = (frame.sent_ns?, frame.received_ns?);
-        let last = self.packets(sent, received).max_by_key(|row| row.departed_ns)?;
+        let came = |row: &&LinkRow| row.departed_ns.is_some_and(|at| at <= received);
+        let last = self.packets(sent, received).filter(came).max_by_key(|row| row.departed_ns)?;
         let waited = since(last.dequeued_ns?, last.t_ns);
         let without = since(since(received, sent), waited);
         (waited > LATE_NS && without > 0 && without < waited).then(|| {

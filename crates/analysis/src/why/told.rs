@@ -246,8 +246,7 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
 
 impl Stream<'_, '_> {
     /// The main cause of an effect that some frames had.
-    pub fn told(&self, cause: Cause, frames: &[Frame], (from, to): (i64, i64)) -> Told {
-        let during = (from.saturating_sub(self.usual.age_ns), to);
+    pub fn told(&self, cause: Cause, frames: &[Frame], during: (i64, i64)) -> Told {
         let told = match cause {
             Cause::LinkRate | Cause::Competing | Cause::Bufferbloat | Cause::RateStep => {
                 Some(self.told_queue(cause, during))

@@ -70,7 +70,6 @@ pub fn prove(
     let manifest = folder.manifest().context("reading the results folder")?;
     let guests = run::guests_from(verify::date(&manifest)?)?;
     verify::check_kernel(&manifest, &guests.virtual_time().kernel_sha256, &args.dir)?;
-    check_effect(args, causes)?;
     let mut orders = BTreeMap::new();
     for (trial, planned) in chosen.iter().enumerate() {
         // Nothing is known of one that was not run, or whose records are damaged.
@@ -118,7 +117,8 @@ pub fn prove(
     Ok(())
 }
 
-fn check_effect(args: &WhyArgs, causes: &[TrialCauses]) -> Result<()> {
+/// Whether there is an effect with the number that is asked for.
+pub fn check_effect(args: &WhyArgs, causes: &[TrialCauses]) -> Result<()> {
     let Some(number) = args.effect else { return Ok(()) };
     let most = causes.iter().map(|trial| trial.why().effects.len()).max().unwrap_or(0);
     if number >= most as u64 {
