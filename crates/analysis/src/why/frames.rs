@@ -23,6 +23,25 @@ pub(super) struct Frame<'v> {
     pub left_out: bool,
 }
 
+/// The first of the frames that could not be decoded, of a row of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Broken {
+    pub captured_ns: i64,
+    /// When the viewer can have noticed: what had come of it, or was to come.
+    pub noticed_ns: i64,
+    /// How long it took on its way; 0 if it never came.
+    pub transit_ns: i64,
+}
+
+impl Broken {
+    pub fn of(frame: &Frame) -> Self {
+        let Frame { row, captured_ns, .. } = *frame;
+        let noticed_ns = row.received_ns.unwrap_or(captured_ns);
+        let sent_ns = row.sent_ns.unwrap_or(captured_ns);
+        Self { captured_ns, noticed_ns, transit_ns: since(noticed_ns, sent_ns).max(0) }
+    }
+}
+
 impl<'v> Frame<'v> {
     /// The frames of a viewer in order. None if none of them says when it was captured.
     pub fn all(mut rows: Vec<&'v FrameRow>) -> Vec<Self> {
@@ -101,13 +120,13 @@ fn is_empty_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
 
 impl Stream<'_, '_> {
     /// The cause of the delay or absence of the frame at a place; `None` where the records show nothing.
-    pub fn cause(&self, at: usize, broken_since: Option<i64>) -> Option<Cause> {
+    pub fn cause(&self, at: usize, broken: Option<Broken>) -> Option<Cause> {
         let frame = &self.frames[at];
         let held = self.held_ns(frame);
-        match self.own_cause(frame, broken_since) {
+        match self.own_cause(frame, broken) {
             // In time itself, it waited for one before it.
             None if held > self.rules.least_ns => {
-                self.waited_for(at, broken_since).or(Some(Cause::JitterBuffer))
+                self.waited_for(at, broken).or(Some(Cause::JitterBuffer))
             }
             own => own,
         }
@@ -120,7 +139,7 @@ impl Stream<'_, '_> {
     }
 
     /// The cause of a frame that the one at a place waited for.
-    fn waited_for(&self, at: usize, broken_since: Option<i64>) -> Option<Cause> {
+    fn waited_for(&self, at: usize, broken: Option<Broken>) -> Option<Cause> {
         let frame = &self.frames[at];
         let (received, shown) = frame.row.received_ns.zip(frame.row.displayed_ns)?;
         let earlier = self.frames[at.saturating_sub(WAITED_FOR_MAX)..at].iter().rev();
@@ -129,11 +148,11 @@ impl Stream<'_, '_> {
             None => !it.left_out,
         };
         let other = earlier.filter(|it| it.row.frame < frame.row.frame).find(waited_for)?;
-        self.own_cause(other, broken_since)
+        self.own_cause(other, broken)
     }
 
     /// What a frame's own times show: what took longest, of what is more than usual.
-    fn own_cause(&self, frame: &Frame, broken_since: Option<i64>) -> Option<Cause> {
+    fn own_cause(&self, frame: &Frame, broken: Option<Broken>) -> Option<Cause> {
         let Frame { row, captured_ns: captured, left_out } = *frame;
         if left_out {
             let until = captured.saturating_add(self.usual.interval_ns.max(1));
@@ -157,7 +176,7 @@ impl Stream<'_, '_> {
             return self.not_received(captured, sent);
         };
         if !row.decodable {
-            return self.not_decodable(broken_since, received);
+            return self.not_decodable(broken?, (sent, received));
         }
         if transit > self.rules.least_ns && transit >= held {
             return self.on_the_way(sent, received, transit);
@@ -173,9 +192,36 @@ impl Stream<'_, '_> {
         if absent(&self.senders, captured, sent).is_some() {
             return Some(Cause::ServerProcessor);
         }
-        let met = self.trouble(captured.saturating_sub(self.rules.held_ns), sent);
-        met.or_else(|| self.overshoots(captured).then_some(Cause::Encoder))
-            .or_else(|| (self.held_bytes(captured, sent) > 0).then_some(Cause::Pacing))
+        self.held_back(captured, sent)
+    }
+
+    /// What made a sender hold data back from one time to another. A link without any event is to blame only if it was busy,
+    /// or if its queue explains half of that time.
+    fn held_back(&self, from: i64, until: i64) -> Option<Cause> {
+        let by_rate = || {
+            let waited = Seen::of(&self.data, from, until).waited_ns();
+            waited >= since(until, from) / 2 || self.is_busy(from, until)
+        };
+        let met = self.trouble(from.saturating_sub(self.rules.held_ns), until);
+        let met = met.filter(|cause| *cause != Cause::LinkRate || by_rate());
+        let holds = |bytes: i64, cause| (bytes > 0).then_some(cause);
+        met.or_else(|| self.overshoots(from).then_some(Cause::Encoder))
+            .or_else(|| holds(self.waiting_bytes(from, until), Cause::CongestionWindow))
+            .or_else(|| holds(self.held_bytes(from, until), Cause::Pacing))
+    }
+
+    /// Whether a link was busy with the flow for most of a stretch of time.
+    fn is_busy(&self, from: i64, until: i64) -> bool {
+        let share = |way: &Carried| {
+            let mut busy_ns: i64 = 0;
+            way.slices.spread(from, until, |index, ns| {
+                let (begun, ended) = way.slices.span(index);
+                let share = way.own[index].queued_ns as f64 / since(ended, begun).max(1) as f64;
+                busy_ns = busy_ns.saturating_add((share * ns as f64) as i64);
+            });
+            busy_ns as f64 / since(until, from).max(1) as f64
+        };
+        self.data.iter().any(|way| share(way) >= self.rules.served)
     }
 
     fn not_received(&self, captured: i64, sent: i64) -> Option<Cause> {
@@ -196,15 +242,16 @@ impl Stream<'_, '_> {
     }
 
     /// Until a decoder can have asked for a key frame and got it, the loss is to blame; later, the key frame, unless it
-    /// was lost as well.
-    fn not_decodable(&self, broken_since: Option<i64>, received: i64) -> Option<Cause> {
-        let broken = broken_since?;
-        let asked = self.usual.transit_ns.saturating_mul(4).saturating_add(self.rules.key_frame_ns);
-        if received.saturating_sub(broken) > asked {
-            let again = self.dropped(received.saturating_sub(asked), received);
+    /// was lost as well. A round trip takes as long as frames do at the time.
+    fn not_decodable(&self, broken: Broken, (sent, received): (i64, i64)) -> Option<Cause> {
+        let transit = since(received, sent).max(broken.transit_ns).max(self.usual.transit_ns);
+        let round_trips = transit.saturating_add(self.usual.transit_ns).saturating_mul(2);
+        let asked = round_trips.saturating_add(self.rules.key_frame_ns);
+        if since(received, broken.noticed_ns) > asked {
+            let again = self.dropped(since(since(received, asked), transit), received);
             return Some(again.unwrap_or(Cause::KeyFrame));
         }
-        let from = broken.saturating_sub(self.usual.transit_ns).saturating_sub(self.rules.least_ns);
+        let from = since(since(broken.captured_ns, self.usual.transit_ns), self.rules.least_ns);
         self.dropped(from, received)
     }
 
@@ -233,13 +280,13 @@ impl Stream<'_, '_> {
         if absent(&self.senders, sent, received).is_some() {
             return Some(Cause::ServerProcessor);
         }
-        // What QUIC has taken it sends when its windows let it: the congestion's, and that of a receiver that must read.
+        // What a sender has taken it sends as its pacing or QUIC's windows let it: the congestion's, and that of a receiver
+        // that must read.
         if self.held_bytes(sent, received) > 0 {
             if self.was_away(received) {
                 return Some(Cause::ClientProcessor);
             }
-            let met = self.trouble(sent.saturating_sub(self.rules.held_ns), received);
-            return Some(met.unwrap_or(Cause::CongestionWindow));
+            return self.held_back(sent, received);
         }
         self.back_is_to_blame(from, received).then_some(Cause::AckPath)
     }
@@ -286,14 +333,29 @@ impl Stream<'_, '_> {
             || seen.slow_ns() > self.rules.slow_ns
     }
 
-    /// Whether the packets that a packet waited behind had been held back by QUIC for want of acknowledgements: the link was
-    /// idle before them, while data waited for the congestion window.
-    fn came_at_once(&self, t_ns: i64) -> bool {
+    /// What had held back the packets that a packet waited behind, if QUIC had held them back for want of acknowledgements: the
+    /// link was idle before them, while data waited for the congestion window.
+    fn held_before(&self, t_ns: i64) -> Option<Cause> {
         let begun = self.data.iter().map(|way| way.busy_since(t_ns)).fold(t_ns, i64::min);
         let before = begun.saturating_sub(self.rules.away_ns);
-        self.data.iter().all(|way| way.is_idle(before, begun))
-            && self.always_waits(before, begun)
-            && self.back_is_to_blame(begun.saturating_sub(self.rules.held_ns), begun)
+        let is_held = self.data.iter().all(|way| way.is_idle(before, begun))
+            && self.always_waits(before, begun);
+        if !is_held {
+            return None;
+        }
+        let from = begun.saturating_sub(self.rules.held_ns);
+        self.event(from, begun)
+            .or_else(|| self.back_is_to_blame(from, begun).then_some(Cause::AckPath))
+    }
+
+    /// What happened to packets in a stretch of time other than a queue.
+    fn event(&self, from: i64, to: i64) -> Option<Cause> {
+        if self.data.iter().any(|way| way.way.is_out(from, to)) {
+            return Some(Cause::Outage);
+        }
+        let seen = Seen::of(&self.data, from, to);
+        let slow = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns);
+        self.dropped(from, to).or_else(|| slow.map(|slow| slowness(&self.data, slow)))
     }
 
     /// Who filled the queue that a packet waited in.
@@ -303,7 +365,7 @@ impl Stream<'_, '_> {
             Cause::LinkRate if self.overshoots(waited.1.t_ns) => Cause::Encoder,
             // What was held back for a receiver that did not run comes at once when it runs again.
             Cause::LinkRate if self.was_away(until) => Cause::ClientProcessor,
-            Cause::LinkRate if self.came_at_once(waited.1.t_ns) => Cause::AckPath,
+            Cause::LinkRate => self.held_before(waited.1.t_ns).unwrap_or(Cause::LinkRate),
             cause => cause,
         }
     }

@@ -7,7 +7,7 @@ use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 use super::encoded::Encoded;
 use super::endpoints::{Absence, absences, absent};
 use super::evidence::Rows;
-use super::frames::Frame;
+use super::frames::{Broken, Frame};
 use super::links::{Carried, Links};
 use super::path::Seen;
 use super::rows::stretches;
@@ -233,10 +233,12 @@ impl<'a, 'v> Stream<'a, 'v> {
             let due = frame.captured_ns.saturating_add(self.usual.age_ns);
             (due, due.saturating_add(self.usual.interval_ns))
         };
-        // A late frame is late as long as it is on the screen, and not when it was due.
+        // A late frame is late as long as it is on the screen, and not when it was due. Those of the start were due before
+        // there was a screen.
+        let begun = self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns);
         let late = self.runs(JOINED_NS, |frame| {
             let shown = frame.row.displayed_ns?;
-            let is_late = self.lateness(frame)? > LATE_NS;
+            let is_late = self.lateness(frame)? > LATE_NS && due(frame).0 >= begun;
             is_late.then(|| (shown, shown.saturating_add(self.usual.interval_ns)))
         });
         let is_missing = |frame: &Frame| frame.row.displayed_ns.is_none() && !frame.left_out;
@@ -290,7 +292,7 @@ impl<'a, 'v> Stream<'a, 'v> {
                 true => broken = None,
                 false if frame.left_out => {}
                 false => {
-                    broken = broken.or(Some(frame.row.received_ns.unwrap_or(frame.captured_ns)));
+                    broken = broken.or_else(|| Some(Broken::of(frame)));
                 }
             }
             if !self.suffers(effect, frame) {
@@ -420,13 +422,12 @@ impl<'a, 'v> Stream<'a, 'v> {
         least.iter().any(|(_, bytes)| *bytes > 0)
     }
 
-    /// Since when nothing could be decoded, before a frame.
-    fn broken_before(&self, first: usize) -> Option<i64> {
+    /// Since which frame nothing could be decoded, before another.
+    fn broken_before(&self, first: usize) -> Option<Broken> {
         let before = self.frames[..first.min(self.frames.len())].iter().rev();
         let broken =
             before.take_while(|frame| !frame.row.decodable).filter(|frame| !frame.left_out);
-        let broken = broken.last()?;
-        Some(broken.row.received_ns.unwrap_or(broken.captured_ns))
+        broken.last().map(Broken::of)
     }
 
     /// No frame was captured that should have been seen.

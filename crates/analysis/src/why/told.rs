@@ -10,9 +10,11 @@ use super::frames::Frame;
 use super::links::{Carried, Fall};
 use super::path::Dropped;
 use super::realtime::Stream;
-use super::wording::{clause, count, milliseconds, rate, seconds, span};
+use super::wording::{clause, count, milliseconds, rate, seconds, size, span};
 use super::{Step, since};
 
+/// A frame that is so many times as large as the median of others is worth a word.
+const LARGE: i64 = 3;
 /// A shorter time is written as 0 ms.
 const LEAST_SHOWN_NS: i64 = 1_000_000;
 /// A smaller share is written as 0 %.
@@ -249,7 +251,11 @@ impl Stream<'_, '_> {
     pub fn told(&self, cause: Cause, frames: &[Frame], during: (i64, i64)) -> Told {
         let told = match cause {
             Cause::LinkRate | Cause::Competing | Cause::Bufferbloat | Cause::RateStep => {
-                Some(self.told_queue(cause, during))
+                let mut told = self.told_queue(cause, during);
+                if cause == Cause::LinkRate {
+                    told.more.push_str(&self.told_large(frames));
+                }
+                Some(told)
             }
             Cause::OversizedRung => self.told_rung(during),
             Cause::ServerProcessor => {
@@ -287,7 +293,14 @@ impl Stream<'_, '_> {
                 if bytes <= 0 {
                     return Some(Told::nothing(cause));
                 }
-                format!("the sender's pacing held up to {} back", super::wording::size(bytes))
+                let held = |frame: &Frame| Some(since(frame.row.sent_ns?, frame.captured_ns));
+                let longest = frames.iter().filter_map(held).max().unwrap_or(0);
+                format!(
+                    "the sender's pacing held up to {} back, and a frame for {}{}",
+                    size(bytes),
+                    milliseconds(longest),
+                    self.told_large(frames)
+                )
             }
             Cause::JitterBuffer => {
                 let held =
@@ -305,6 +318,26 @@ impl Stream<'_, '_> {
             _ => return None,
         };
         Some(Told::new(clause, Vec::new()))
+    }
+
+    /// A frame that is much larger than others, if the slowest link on its way needs long for it.
+    fn told_large(&self, frames: &[Frame]) -> String {
+        let bytes = |frame: &Frame| frame.row.encoded_bytes.filter(|bytes| *bytes > 0);
+        let mut all: Vec<i64> = frames.iter().filter_map(bytes).collect();
+        all.sort_unstable();
+        let largest = frames.iter().max_by_key(|frame| bytes(frame));
+        let told = largest.and_then(|frame| {
+            let (own, middle) = (bytes(frame)?, *all.get(all.len() / 2)?);
+            let rates = self.data.iter().filter_map(|way| way.way.rate_bps(frame.captured_ns));
+            let bps = rates.filter(|bps| *bps > 0.0).min_by(f64::total_cmp)?;
+            let takes = (own as f64 * 8e9 / bps) as i64;
+            let is_large = takes > self.rules.queued_ns && own > middle.saturating_mul(LARGE);
+            is_large.then(|| {
+                let (size, takes) = (size(own), milliseconds(takes));
+                format!("; frame {} of {size} takes {takes} at {}", frame.row.frame, rate(bps))
+            })
+        });
+        told.unwrap_or_default()
     }
 
     fn told_queue(&self, cause: Cause, during: (i64, i64)) -> Told {

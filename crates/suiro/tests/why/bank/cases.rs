@@ -32,6 +32,8 @@ pub struct Case {
     pub protocol: Protocol,
     pub faults: Vec<Fault>,
     pub scenario: String,
+    /// Of two faults: the same scenario without the first, and without the second.
+    pub without: Vec<String>,
 }
 
 /// A third of every protocol's cases, which no rule was chosen by.
@@ -56,8 +58,13 @@ impl Case {
             _ => 1,
         };
         let faults = faults(&mut random, protocol, count);
-        let scenario = scenario(&mut random, seed, protocol, &faults);
-        Self { seed, protocol, faults, scenario }
+        let of = |acting: &[Fault]| scenario(random.clone(), seed, protocol, (&faults, acting));
+        let scenario = of(&faults);
+        let without = match &faults[..] {
+            [a, b] => vec![of(&[*b]), of(&[*a])],
+            _ => Vec::new(),
+        };
+        Self { seed, protocol, faults, scenario, without }
     }
 
     pub fn name(&self) -> String {
@@ -86,14 +93,22 @@ fn faults(random: &mut Random, protocol: Protocol, count: usize) -> Vec<Fault> {
     faults
 }
 
-fn scenario(random: &mut Random, seed: u64, protocol: Protocol, faults: &[Fault]) -> String {
+/// A case's scenario, in which only some of its faults act. What is random does not depend on which.
+fn scenario(
+    mut random: Random,
+    seed: u64,
+    protocol: Protocol,
+    (all, faults): (&[Fault], &[Fault]),
+) -> String {
+    let random = &mut random;
     let has = |kind: Kind| faults.iter().any(|fault| fault.kind == kind);
+    let competes = all.iter().any(|fault| fault.kind == Kind::Competing);
     let rate_kbps = match protocol.is_real_time() {
         true => 3000 + random.below(4000),
         false => 2500 + random.below(4000),
     };
     let policed = has(Kind::Policer);
-    let queue = if has(Kind::Competing) && random.chance(0.5) { 600 } else { 150 };
+    let queue = if competes && random.chance(0.5) { 600 } else { 150 };
     let mut link = format!("delay = \"{} ms\"\n", 5 + random.below(30));
     if policed {
         link.push_str(&format!("up.rate = \"{rate_kbps} kbit/s\"\ndown.rate = \"1 Mbit/s\"\n"));

@@ -81,13 +81,20 @@ impl Kind {
     /// What is true of it, but not all: a consequence, or a wider word.
     pub const fn near(self) -> &'static [&'static str] {
         match self {
-            Self::RateFall => &["link_rate", "congestion_window", "key_frame"],
-            Self::Outage => &["rate_step", "link_rate", "timeout", "key_frame"],
-            Self::Loss => &["timeout", "key_frame", "congestion_window"],
+            Self::RateFall => &["link_rate", "congestion_window", "key_frame", "timeout", "pacing"],
+            Self::Outage => &["rate_step", "link_rate", "timeout", "key_frame", "pacing"],
+            Self::Loss => &["timeout", "key_frame", "congestion_window", "pacing"],
             Self::Corruption => &["loss", "timeout", "key_frame", "congestion_window"],
             Self::DelayRise => &["round_trip", "congestion_window", "jitter_buffer"],
             Self::Jitter | Self::Reordering => &["jitter_buffer", "delay", "key_frame"],
-            Self::Competing => &["link_rate", "congestion_window", "oversized_rung", "key_frame"],
+            Self::Competing => &[
+                "link_rate",
+                "congestion_window",
+                "oversized_rung",
+                "key_frame",
+                "timeout",
+                "pacing",
+            ],
             Self::AckPath => &["timeout", "congestion_window", "round_trip"],
             Self::Policer => &[
                 "link_rate",

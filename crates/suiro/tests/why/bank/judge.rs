@@ -20,6 +20,9 @@ const OWN: &[&str] = &["unknown", "encoder_choice"];
 const OF_QUALITY: &[&str] = &["round_trip", "congestion_window", "link_rate", "handshake"];
 /// What delays the first frames where nothing else does: the first key frame is larger than the rate allows.
 const OF_THE_START: &[&str] = &["encoder", "pacing", "link_rate"];
+/// A fault has an effect of its own if without it this share of what the viewer bears is gone, and so much time.
+const OWN_EFFECT: f64 = 0.1;
+const OWN_EFFECT_LEAST_MS: f64 = 100.0;
 /// The start.
 const START_MS: f64 = 2000.0;
 
@@ -108,6 +111,14 @@ impl Found {
         OWN.contains(&cause)
             || (self.effect == "quality" && OF_QUALITY.contains(&cause))
             || (self.from_ms < START_MS && OF_THE_START.contains(&cause))
+    }
+}
+
+impl Found {
+    /// Whether its causes act in every case, fault or none.
+    fn is_by_itself(&self) -> bool {
+        let said = self.causes.iter().filter(|named| named.share >= SAID);
+        said.map(|named| &*named.cause).all(|cause| cause != "unknown" && self.is_own(cause))
     }
 }
 
@@ -216,15 +227,42 @@ pub fn read_account(json: &str, is_real_time: bool) -> Result<Vec<Found>, String
     effects.iter().map(|effect| one(effect).ok_or_else(|| effect.to_string())).collect()
 }
 
-/// What is right about a case, a line for each effect, and the numbers.
-pub fn judge(case: &Case, found: &[Found]) -> (Verdict, Vec<String>, Tally) {
+/// How long a viewer had to bear something in the time of a fault, in milliseconds.
+fn borne_ms(found: &[Found], fault: &Fault) -> f64 {
+    const BORNE: &[&str] = &["stall", "freeze", "late", "missing", "startup"];
+    let borne = found.iter().filter(|it| BORNE.contains(&&*it.effect) && acts(fault, it));
+    let mut spans: Vec<(f64, f64)> = borne.map(|it| (it.from_ms, it.to_ms)).collect();
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut sum, mut until) = (0.0, f64::MIN);
+    for (from, to) in spans {
+        sum += (to - from.max(until)).max(0.0);
+        until = until.max(to);
+    }
+    sum
+}
+
+/// Which faults of a case had an effect of their own: without one, its viewer bears less in that time, by a tenth or more. Of a
+/// case with fewer than two faults, all.
+pub fn with_effect(case: &Case, found: &[Found], without: &[Vec<Found>]) -> Vec<bool> {
+    let bears_less = |(fault, without): (&Fault, &Vec<Found>)| {
+        let all = borne_ms(found, fault);
+        all - borne_ms(without, fault) >= (OWN_EFFECT * all).max(OWN_EFFECT_LEAST_MS)
+    };
+    match without.len() == case.faults.len() {
+        true => case.faults.iter().zip(without).map(bears_less).collect(),
+        false => vec![true; case.faults.len()],
+    }
+}
+
+/// What is right about a case, a line for each effect, and the numbers. Only faults `with_effect` must be named.
+pub fn judge(case: &Case, found: &[Found], with_effect: &[bool]) -> (Verdict, Vec<String>, Tally) {
     let (mut named, mut near) = (vec![false; case.faults.len()], false);
     let (mut lied, mut seen) = (false, vec![false; case.faults.len()]);
     let (mut lines, mut tally) = (Vec::new(), Tally::default());
     for effect in found {
         let acting: Vec<usize> =
             (0..case.faults.len()).filter(|at| acts(&case.faults[*at], effect)).collect();
-        acting.iter().for_each(|at| seen[*at] = true);
+        acting.iter().filter(|at| with_effect[**at]).for_each(|at| seen[*at] = true);
         let mut mark = ' ';
         for said in effect.causes.iter().filter(|named| named.share >= SAID) {
             let cause = &*said.cause;
@@ -260,7 +298,8 @@ pub fn judge(case: &Case, found: &[Found]) -> (Verdict, Vec<String>, Tally) {
         lines.push(format!("    {mark} [{}] {}", causes.join(", "), effect.sentence));
     }
     let count = |flags: &[bool]| flags.iter().filter(|flag| **flag).count() as u32;
-    (tally.seen, tally.named) = (count(&seen), count(&named));
+    let named_of_seen: Vec<bool> = named.iter().zip(&seen).map(|(a, b)| *a && *b).collect();
+    (tally.seen, tally.named) = (count(&seen), count(&named_of_seen));
     (verdict(case, found, lied, near, &named, &seen), lines, tally)
 }
 
@@ -278,7 +317,9 @@ fn verdict(
     match () {
         () if lied => Verdict::False,
         () if case.faults.is_empty() => Verdict::Right,
-        () if !seen.iter().any(|seen| *seen) && found.is_empty() => Verdict::Silent,
+        () if !seen.iter().any(|seen| *seen) && found.iter().all(Found::is_by_itself) => {
+            Verdict::Silent
+        }
         () if all && any => Verdict::Right,
         () if any || near => Verdict::Partly,
         () => Verdict::Unknown,

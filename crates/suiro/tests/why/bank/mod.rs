@@ -95,12 +95,18 @@ fn judged(seeds: &[u64], folder: &Path, (prove, captures): (bool, bool)) -> BTre
                 true => captured(&case, folder),
                 false => found(&case, folder, prove),
             };
-            let (found, problem) = match found {
+            let (found, mut problem) = match found {
                 Ok(found) => (found, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
-            let (mut before, mut lines, tally) = judge::judge(&case, &found);
-            let (mut after, _, tally_after) = judge::judge(&case, &judge::without_refuted(&found));
+            let without = without(&case, folder, captures).unwrap_or_else(|reason| {
+                problem = Some(reason);
+                Vec::new()
+            });
+            let own = judge::with_effect(&case, &found, &without);
+            let (mut before, mut lines, tally) = judge::judge(&case, &found, &own);
+            let (mut after, _, tally_after) =
+                judge::judge(&case, &judge::without_refuted(&found), &own);
             if let Some(problem) = problem {
                 (before, after) = (Verdict::NotRun, Verdict::NotRun);
                 lines.push(problem);
@@ -138,15 +144,30 @@ fn found(case: &Case, folder: &Path, prove: bool) -> Result<Vec<Found>, String> 
     judge::read(&output(&[&["why", &out, "--json"], proof].concat())?)
 }
 
+/// The effects of a case with two faults, without one and without the other. Captures are judged by what they show, and not so.
+fn without(case: &Case, folder: &Path, captures: bool) -> Result<Vec<Vec<Found>>, String> {
+    let scenarios = case.without.iter().filter(|_| !captures).enumerate();
+    let one = |(at, scenario): (usize, &String)| {
+        let out = folder.join(format!("case-{:03}-without-{at}", case.seed));
+        run_trial(scenario, &out)?;
+        judge::read(&output(&["why", &out.display().to_string(), "--json"])?)
+    };
+    scenarios.map(one).collect()
+}
+
 /// Runs the trial of a case unless it is there already.
 fn run_case(case: &Case, out: &Path, record: &str) -> Result<(), String> {
+    run_trial(&format!("{}{record}", case.scenario), out)
+}
+
+fn run_trial(scenario: &str, out: &Path) -> Result<(), String> {
     if out.join("summary.json").exists() {
         return Ok(());
     }
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let traffic = format!("\"{}\", \"traffic\"", this.display());
     let file = out.with_extension("toml");
-    let scenario = case.scenario.replace("TRAFFIC", &traffic) + record;
+    let scenario = scenario.replace("TRAFFIC", &traffic);
     std::fs::write(&file, scenario).map_err(|error| error.to_string())?;
     let (file, out) = (file.display().to_string(), out.display().to_string());
     output(&["run", &file, "--out", &out, "--virtual", "--retries", "0", "--seed", "7"]).map(drop)

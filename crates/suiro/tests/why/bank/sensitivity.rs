@@ -52,7 +52,7 @@ fn verdicts(case: &Case, folder: &Path, rules: &[Rules]) -> Result<Row, String> 
     let (trial, records) = suiro_report::records_of(&folder, planned)?;
     let judged = |rules: &Rules| {
         let why = suiro_analysis::explain_by(*rules, &trial, &records);
-        judge::judge(case, &judge::of(&why)).0
+        judge::judge(case, &judge::of(&why), &vec![true; case.faults.len()]).0
     };
     Ok(rules.iter().map(judged).collect())
 }
