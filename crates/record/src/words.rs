@@ -452,13 +452,13 @@ words! {
         OversizedRung = "oversized_rung",
         /// The encoder exceeded its bit rate.
         Encoder = "encoder",
-        /// The encoder was set to fewer frames per second than the camera has, or to smaller frames.
+        /// The encoder left out frames, to keep its bit rate or the frame rate that it was set to, or made smaller frames.
         EncoderChoice = "encoder_choice",
         /// The viewer's jitter buffer held frames that had arrived, for smooth display.
         JitterBuffer = "jitter_buffer",
         /// A key frame came late: until then nothing could be decoded.
         KeyFrame = "key_frame",
-        /// The sending endpoint did not get a CPU, or was stopped.
+        /// The sending endpoint did not get a CPU, was stopped, or its encoder was busy.
         ServerProcessor = "server_processor",
         /// The receiving endpoint did not get a CPU, or was stopped.
         ClientProcessor = "client_processor",

@@ -195,35 +195,6 @@ impl Stream<'_, '_> {
         self.held_back(captured, sent)
     }
 
-    /// What made a sender hold data back from one time to another. A link without any event is to blame only if it was busy,
-    /// or if its queue explains half of that time.
-    fn held_back(&self, from: i64, until: i64) -> Option<Cause> {
-        let by_rate = || {
-            let waited = Seen::of(&self.data, from, until).waited_ns();
-            waited >= since(until, from) / 2 || self.is_busy(from, until)
-        };
-        let met = self.trouble(from.saturating_sub(self.rules.held_ns), until);
-        let met = met.filter(|cause| *cause != Cause::LinkRate || by_rate());
-        let holds = |bytes: i64, cause| (bytes > 0).then_some(cause);
-        met.or_else(|| self.overshoots(from).then_some(Cause::Encoder))
-            .or_else(|| holds(self.waiting_bytes(from, until), Cause::CongestionWindow))
-            .or_else(|| holds(self.held_bytes(from, until), Cause::Pacing))
-    }
-
-    /// Whether a link was busy with the flow for most of a stretch of time.
-    fn is_busy(&self, from: i64, until: i64) -> bool {
-        let share = |way: &Carried| {
-            let mut busy_ns: i64 = 0;
-            way.slices.spread(from, until, |index, ns| {
-                let (begun, ended) = way.slices.span(index);
-                let share = way.own[index].queued_ns as f64 / since(ended, begun).max(1) as f64;
-                busy_ns = busy_ns.saturating_add((share * ns as f64) as i64);
-            });
-            busy_ns as f64 / since(until, from).max(1) as f64
-        };
-        self.data.iter().any(|way| share(way) >= self.rules.served)
-    }
-
     fn not_received(&self, captured: i64, sent: i64) -> Option<Cause> {
         let from = since(sent, self.rules.least_ns);
         let until =

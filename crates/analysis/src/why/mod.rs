@@ -24,6 +24,7 @@ mod realtime;
 mod rows;
 mod rules;
 mod segments;
+mod sending;
 mod slices;
 mod sockets;
 mod told;

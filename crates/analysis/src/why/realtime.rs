@@ -6,16 +6,13 @@ use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
 use super::encoded::Encoded;
 use super::endpoints::{Absence, absences, absent};
-use super::evidence::Rows;
 use super::frames::{Broken, Frame};
 use super::links::{Carried, Links};
-use super::path::Seen;
-use super::rows::stretches;
 use super::rules::Rules;
 use super::slices::Slices;
 use super::told::Told;
 use super::wording::{also, milliseconds, opening};
-use super::{Crossed, Evidence, Explained, Step, Subject, since};
+use super::{Crossed, Evidence, Explained, Step, since};
 use crate::Records;
 use crate::player::Player;
 use crate::view::View;
@@ -54,7 +51,7 @@ pub(super) struct Stream<'a, 'v> {
     /// The endpoint that makes it; none if unknown.
     sender: Option<&'v str>,
     /// The endpoints that send it, relays included.
-    sources: Vec<&'v str>,
+    pub sources: Vec<&'v str>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
 }
@@ -176,54 +173,6 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// The links on its way.
     pub fn crossed(&self) -> Crossed {
         Crossed::new(self.player.name, &self.data, &self.back)
-    }
-
-    /// What limited it.
-    pub fn subject(&self) -> Subject {
-        let alive = self.packets(0, self.slices.end_ns);
-        let times = alive.map(|row| self.slices.at(row.t_ns));
-        let (first, last) = times.fold((usize::MAX, 0), |(a, b), t| (a.min(t), b.max(t)));
-        let causes: Vec<Option<Cause>> = (0..self.slices.count)
-            .map(|index| (first..=last).contains(&index).then(|| self.limited_by(index)))
-            .collect();
-        let mut limits = stretches(&causes, self.slices);
-        for limit in &mut limits {
-            limit.evidence.extend(self.link_rows(limit.from_ns, limit.to_ns));
-        }
-        Subject { name: self.player.name.to_owned(), is_viewer: true, limits }
-    }
-
-    fn limited_by(&self, index: usize) -> Cause {
-        let (from, to) = self.slices.span(index);
-        let most = (to - from) / 2;
-        let loads = || self.data.iter().filter_map(|way| way.own.get(index));
-        if loads().any(|load| load.late_ns > most) {
-            return Cause::Emulator;
-        }
-        if loads().any(|load| load.out_ns > most) {
-            return Cause::Outage;
-        }
-        let repair = self.slices.span(index.saturating_sub(self.rules.repair_slices)).0;
-        if let Some(cause) = self.dropped(repair, to) {
-            return cause;
-        }
-        let seen = Seen::of(&self.data, from, to);
-        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > self.rules.queued_ns) {
-            return self.queue(waited);
-        }
-        if absent(&self.senders, from, to).is_some() {
-            return Cause::ServerProcessor;
-        }
-        match absent(&self.receivers, from, to) {
-            Some(_) => Cause::ClientProcessor,
-            None => Cause::Application,
-        }
-    }
-
-    fn link_rows(&self, from: i64, to: i64) -> Vec<Evidence> {
-        let rows = self.packets(from, to).collect();
-        let steps = Rows { rows, from, to }.steps(self.records, |_| String::new(), "");
-        steps.into_iter().map(|step| step.evidence).collect()
     }
 
     /// What its viewer had to bear.
@@ -379,47 +328,6 @@ impl<'a, 'v> Stream<'a, 'v> {
             (Effect::Late, Some(most)) => format!(", by up to {}", milliseconds(most)),
             _ => String::new(),
         }
-    }
-
-    /// Bytes that waited in the sender at most, by its own record.
-    pub fn held_bytes(&self, from: i64, to: i64) -> i64 {
-        let own = |endpoint: &str| self.is_sender(endpoint);
-        let during = |t_ns: i64| (from..=to.saturating_add(ROW_NS)).contains(&t_ns);
-        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let records = self.records;
-        let rate = records.rate.iter().filter(|row| own(&row.endpoint) && during(row.t_ns));
-        let webrtc = records.webrtc.iter();
-        let webrtc = webrtc.filter(|row| own(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
-        let held = rate.map(|row| row.queue_bytes);
-        let held = held.chain(webrtc.filter_map(|row| Some(bytes(row.queue_bytes?))));
-        held.max().unwrap_or(0).max(self.waiting_bytes(from, to.saturating_add(ROW_NS)))
-    }
-
-    /// Bytes that waited for QUIC's congestion window, in the sender and in relays, by rows of this time.
-    fn waiting(&self, from: i64, to: i64) -> impl Iterator<Item = (&str, i64)> {
-        let during = move |t_ns: i64| (from..=to).contains(&t_ns);
-        let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
-        let rows = self.records.quic.iter();
-        let rows = rows.filter(move |row| sends(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
-        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        rows.filter_map(move |row| Some((&*row.endpoint, bytes(row.waiting_bytes?))))
-    }
-
-    /// How many bytes waited at most.
-    pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
-        self.waiting(from, to).map(|(_, bytes)| bytes).max().unwrap_or(0)
-    }
-
-    /// Whether bytes waited in one endpoint all of this time, its end excluded.
-    pub fn always_waits(&self, from: i64, to: i64) -> bool {
-        let mut least: Vec<(&str, i64)> = Vec::new();
-        for (endpoint, bytes) in self.waiting(from, to.saturating_sub(1)) {
-            match least.iter_mut().find(|(other, _)| *other == endpoint) {
-                Some((_, least)) => *least = bytes.min(*least),
-                None => least.push((endpoint, bytes)),
-            }
-        }
-        least.iter().any(|(_, bytes)| *bytes > 0)
     }
 
     /// Since which frame nothing could be decoded, before another.

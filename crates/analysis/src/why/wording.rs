@@ -132,7 +132,7 @@ pub const fn clause(cause: Cause) -> &'static str {
         Cause::Timeout => "the sender waited for a retransmission timeout",
         Cause::OversizedRung => "the rung was above what the link carried",
         Cause::Encoder => "the encoder exceeded its bit rate",
-        Cause::EncoderChoice => "the encoder was set to fewer or smaller frames",
+        Cause::EncoderChoice => "the encoder left out frames, or made smaller ones",
         Cause::JitterBuffer => "the jitter buffer held frames that had arrived",
         Cause::KeyFrame => "nothing could be decoded until a key frame came",
         Cause::ServerProcessor => "the sending endpoint did not run",

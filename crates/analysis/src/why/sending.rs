@@ -1,0 +1,194 @@
+//! What held a sender of real-time video back, and what limited its flow from slice to slice.
+
+use suiro_record::words::Cause;
+
+use super::endpoints::absent;
+use super::evidence::Rows;
+use super::links::Carried;
+use super::path::Seen;
+use super::realtime::{ROW_NS, Stream};
+use super::rows::stretches;
+use super::{Evidence, Subject, since};
+
+/// A connection of QUIC is sampled as often as this, or more often.
+const QUIC_ROW_NS: i64 = 10_000_000;
+
+/// Bytes that a sender held back.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    by_pacing: i64,
+    for_window: i64,
+}
+
+impl Stream<'_, '_> {
+    /// What limited it.
+    pub fn subject(&self) -> Subject {
+        let alive = self.packets(0, self.slices.end_ns);
+        let times = alive.map(|row| self.slices.at(row.t_ns));
+        let (first, last) = times.fold((usize::MAX, 0), |(a, b), t| (a.min(t), b.max(t)));
+        let held = self.held_by_slice();
+        let causes: Vec<Option<Cause>> = (0..self.slices.count)
+            .map(|index| {
+                (first..=last).contains(&index).then(|| self.limited_by(index, held[index]))
+            })
+            .collect();
+        let mut limits = stretches(&causes, self.slices);
+        for limit in &mut limits {
+            limit.evidence.extend(self.link_rows(limit.from_ns, limit.to_ns));
+        }
+        Subject { name: self.player.name.to_owned(), is_viewer: true, limits }
+    }
+
+    fn limited_by(&self, index: usize, held: Held) -> Cause {
+        let (from, to) = self.slices.span(index);
+        let most = (to - from) / 2;
+        let loads = || self.data.iter().filter_map(|way| way.own.get(index));
+        if loads().any(|load| load.late_ns > most) {
+            return Cause::Emulator;
+        }
+        if loads().any(|load| load.out_ns > most) {
+            return Cause::Outage;
+        }
+        let repair = self.slices.span(index.saturating_sub(self.rules.repair_slices)).0;
+        if let Some(cause) = self.dropped(repair, to) {
+            return cause;
+        }
+        let seen = Seen::of(&self.data, from, to);
+        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > self.rules.queued_ns) {
+            return self.queue(waited);
+        }
+        if let Some(cause) = self.served(index) {
+            return cause;
+        }
+        if absent(&self.senders, from, to).is_some() {
+            return Cause::ServerProcessor;
+        }
+        if absent(&self.receivers, from, to).is_some() {
+            return Cause::ClientProcessor;
+        }
+        match held {
+            Held { for_window: 1.., .. } => Cause::CongestionWindow,
+            Held { by_pacing: 1.., .. } => Cause::Pacing,
+            Held { .. } => Cause::Application,
+        }
+    }
+
+    /// The cause of a link that was busy with the flow for most of a slice.
+    fn served(&self, index: usize) -> Option<Cause> {
+        let (from, to) = self.slices.span(index);
+        let share = |way: &&Carried| {
+            let load = way.own.get(index);
+            load.map_or(0.0, |load| load.queued_ns as f64 / since(to, from).max(1) as f64)
+        };
+        let busiest = self.data.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        let way = Some(busiest).filter(|way| share(way) >= self.rules.served)?;
+        Some(match () {
+            () if way.others(index..index + 1) >= self.rules.shared => Cause::Competing,
+            () if way.way.fall(from).is_some() => Cause::RateStep,
+            () => Cause::LinkRate,
+        })
+    }
+
+    /// The most that the sender held back in each slice.
+    fn held_by_slice(&self) -> Vec<Held> {
+        let mut held = vec![Held::default(); self.slices.count];
+        // A row tells of the time before it.
+        let mut note = |t_ns: i64, before_ns: i64, most: &dyn Fn(&mut Held)| {
+            self.slices.spread(since(t_ns, before_ns), t_ns, |index, _| most(&mut held[index]));
+        };
+        for (t_ns, bytes) in self.queued_rows() {
+            note(t_ns, ROW_NS, &|held| held.by_pacing = held.by_pacing.max(bytes));
+        }
+        for (t_ns, _, bytes) in self.waiting_rows() {
+            note(t_ns, QUIC_ROW_NS, &|held| held.for_window = held.for_window.max(bytes));
+        }
+        held
+    }
+
+    fn link_rows(&self, from: i64, to: i64) -> Vec<Evidence> {
+        let rows = self.packets(from, to).collect();
+        let steps = Rows { rows, from, to }.steps(self.records, |_| String::new(), "");
+        steps.into_iter().map(|step| step.evidence).collect()
+    }
+
+    /// What made a sender hold data back from one time to another. A link without any event is to blame only if it was busy,
+    /// or if its queue explains half of that time.
+    pub fn held_back(&self, from: i64, until: i64) -> Option<Cause> {
+        let by_rate = || {
+            let waited = Seen::of(&self.data, from, until).waited_ns();
+            waited >= since(until, from) / 2 || self.is_busy(from, until)
+        };
+        let met = self.trouble(from.saturating_sub(self.rules.held_ns), until);
+        let met = met.filter(|cause| *cause != Cause::LinkRate || by_rate());
+        let holds = |bytes: i64, cause| (bytes > 0).then_some(cause);
+        met.or_else(|| self.overshoots(from).then_some(Cause::Encoder))
+            .or_else(|| holds(self.waiting_bytes(from, until), Cause::CongestionWindow))
+            .or_else(|| holds(self.held_bytes(from, until), Cause::Pacing))
+    }
+
+    /// Whether a link was busy with the flow for most of a stretch of time.
+    fn is_busy(&self, from: i64, until: i64) -> bool {
+        let share = |way: &Carried| {
+            let mut busy_ns: i64 = 0;
+            way.slices.spread(from, until, |index, ns| {
+                let (begun, ended) = way.slices.span(index);
+                let share = way.own[index].queued_ns as f64 / since(ended, begun).max(1) as f64;
+                busy_ns = busy_ns.saturating_add((share * ns as f64) as i64);
+            });
+            busy_ns as f64 / since(until, from).max(1) as f64
+        };
+        self.data.iter().any(|way| share(way) >= self.rules.served)
+    }
+
+    /// Bytes that waited in the sender at most, by its own record.
+    pub fn held_bytes(&self, from: i64, to: i64) -> i64 {
+        let until = to.saturating_add(ROW_NS);
+        let during = |(t_ns, _): &(i64, i64)| (from..=until).contains(t_ns);
+        let held = self.queued_rows().filter(during).map(|(_, bytes)| bytes).max();
+        held.unwrap_or(0).max(self.waiting_bytes(from, until))
+    }
+
+    /// Bytes that waited in the sender, by its own rows.
+    fn queued_rows(&self) -> impl Iterator<Item = (i64, i64)> {
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let (rate, webrtc) = (self.records.rate.iter(), self.records.webrtc.iter());
+        let rate = rate.filter(|row| self.is_sender(&row.endpoint));
+        let webrtc = webrtc.filter(|row| self.is_sender(&row.endpoint));
+        let webrtc = webrtc.filter_map(move |row| Some((row.t_ns, bytes(row.queue_bytes?))));
+        let webrtc = webrtc.map(|(t_ns, bytes)| (t_ns.as_nanos_i64(), bytes));
+        rate.map(|row| (row.t_ns, row.queue_bytes)).chain(webrtc)
+    }
+
+    /// Bytes that waited for QUIC's congestion window, in the sender and in relays, each with its endpoint.
+    fn waiting_rows(&self) -> impl Iterator<Item = (i64, &str, i64)> {
+        let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let rows = self.records.quic.iter().filter(move |row| sends(&row.endpoint));
+        rows.filter_map(move |row| {
+            Some((row.t_ns.as_nanos_i64(), &*row.endpoint, bytes(row.waiting_bytes?)))
+        })
+    }
+
+    /// The same, of a stretch of time.
+    fn waiting(&self, from: i64, to: i64) -> impl Iterator<Item = (&str, i64)> {
+        let during = move |(t_ns, ..): &(i64, &str, i64)| (from..=to).contains(t_ns);
+        self.waiting_rows().filter(during).map(|(_, endpoint, bytes)| (endpoint, bytes))
+    }
+
+    /// How many bytes waited at most.
+    pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
+        self.waiting(from, to).map(|(_, bytes)| bytes).max().unwrap_or(0)
+    }
+
+    /// Whether bytes waited in one endpoint all of this time, its end excluded.
+    pub fn always_waits(&self, from: i64, to: i64) -> bool {
+        let mut least: Vec<(&str, i64)> = Vec::new();
+        for (endpoint, bytes) in self.waiting(from, to.saturating_sub(1)) {
+            match least.iter_mut().find(|(other, _)| *other == endpoint) {
+                Some((_, least)) => *least = bytes.min(*least),
+                None => least.push((endpoint, bytes)),
+            }
+        }
+        least.iter().any(|(_, bytes)| *bytes > 0)
+    }
+}
