@@ -64,7 +64,7 @@ pub struct Contents {
 ///
 /// # Errors
 /// If it is not a capture, or is malformed before its end.
-pub fn read(file: &[u8], mut take: impl FnMut(&Frame<'_>)) -> Result<Contents, FileError> {
+pub fn read<'a>(file: &'a [u8], mut take: impl FnMut(&Frame<'a>)) -> Result<Contents, FileError> {
     match file {
         [0x0a, 0x0d, 0x0d, 0x0a, ..] => next_generation::read(file, &mut take),
         _ => old::read(file, &mut take),

@@ -23,7 +23,10 @@ struct Interface {
     lost: u64,
 }
 
-pub(super) fn read(file: &[u8], take: &mut dyn FnMut(&Frame<'_>)) -> Result<Contents, FileError> {
+pub(super) fn read<'a>(
+    file: &'a [u8],
+    take: &mut dyn FnMut(&Frame<'a>),
+) -> Result<Contents, FileError> {
     let mut order = Order::LITTLE;
     let mut contents = Contents::default();
     let mut interfaces: Vec<Interface> = Vec::new();

@@ -5,7 +5,10 @@ use super::{BLOCK_BYTES, Contents, FileError, Frame, Order};
 const HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 
-pub(super) fn read(file: &[u8], take: &mut dyn FnMut(&Frame<'_>)) -> Result<Contents, FileError> {
+pub(super) fn read<'a>(
+    file: &'a [u8],
+    take: &mut dyn FnMut(&Frame<'a>),
+) -> Result<Contents, FileError> {
     let no_capture = || FileError::NotACapture(file.iter().take(4).copied().collect());
     let (order, nanoseconds) = match file {
         [0xd4, 0xc3, 0xb2, 0xa1, ..] => (Order::LITTLE, 1_000),
