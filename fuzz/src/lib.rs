@@ -34,9 +34,9 @@ use suiro_uncompressed::epoch::Epoch;
 use suiro_uncompressed::live::What;
 use suiro_uncompressed::live::merge::{Merge, Output};
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STUDY_PACKET_BYTES};
-use suiro_uncompressed::sdp::Description;
+use suiro_uncompressed::sdp::{Announced, Description};
 use suiro_uncompressed::store::{Content, Header};
-use suiro_uncompressed::{Geometry, synth};
+use suiro_uncompressed::{Geometry, synth, timing};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
@@ -295,6 +295,9 @@ pub fn uncompressed_merge(data: &[u8]) {
 /// A session description from any sender.
 pub fn uncompressed_sdp(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(error) = Announced::read(text) {
+        assert!(!error.to_string().is_empty(), "an error says something");
+    }
     match text.parse::<Description>() {
         Ok(description) => {
             let again = description.to_string().parse::<Description>();
@@ -305,14 +308,29 @@ pub fn uncompressed_sdp(data: &[u8]) {
     }
 }
 
-/// A capture of any tool, joined with itself.
+/// A capture of any tool, joined with itself, and the timing of its streams.
 pub fn capture(data: &[u8]) {
+    timing(data);
     let Ok(capture) = Capture::read(data) else { return };
     let ends = Ends { first_address: None, same_clock: capture.cut };
     match recordings([&capture, &capture], ["a", "b"], ends) {
         Ok([first, second]) => {
             let report = joined(&first, &second);
             assert!(report.accounts.iter().all(|account| account.is_conserved()), "it adds up");
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+    }
+}
+
+/// The timing of the streams of a capture: every packet has its C_INST, and what cannot be analysed is named.
+fn timing(data: &[u8]) {
+    let capture = timing::Capture { name: "a", content: data };
+    match timing::analyze(&[capture, capture], &timing::Options::default()) {
+        Ok(analysis) => {
+            for report in &analysis.streams {
+                let counted: u64 = report.c_inst.histogram.iter().map(|(_, times)| times).sum();
+                assert_eq!(counted, report.packets as u64, "each packet is counted");
+            }
         }
         Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
     }

@@ -22,5 +22,6 @@ pub mod socket;
 pub mod split;
 pub mod store;
 pub mod synth;
+pub mod timing;
 
 pub use geometry::{Depth, FrameRate, Geometry, Sampling};

@@ -2,22 +2,28 @@
 //! received the packets. That standard measures on the wire, with hardware. Kernel times are later by the kernel's own
 //! work, and packets that it coalesced share one time.
 
+use serde::Serialize;
 use suiro_units::{Duration, Time};
 
+use crate::geometry::FrameRate;
 use crate::pace::Bucket;
 
 /// What ST 2110-21 allows a stream: packets in the network's leaky bucket, and in a receiver's buffer. MAXIP is the
 /// largest IP packet in bytes; fractions are truncated. The minimum buffer sizes are those that the EBU's LIST
 /// computes, with its MAXIP fixed to 1500.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// C_MAX of narrow senders: max(4, N / (43200 · R · T)).
+    #[serde(rename = "c_max_narrow")]
     pub burst_narrow: u32,
     /// C_MAX of wide senders: max(16, N / (21600 · T)).
+    #[serde(rename = "c_max_wide")]
     pub burst_wide: u32,
     /// VRX_FULL of narrow receivers: max(1500 · 8 / MAXIP, N / (27000 · T)).
+    #[serde(rename = "vrx_full_narrow")]
     pub buffer_narrow: u32,
     /// VRX_FULL of wide receivers: max(1500 · 720 / MAXIP, N / (300 · T)).
+    #[serde(rename = "vrx_full_wide")]
     pub buffer_wide: u32,
 }
 
@@ -34,6 +40,22 @@ impl Limits {
             burst_wide: limit(16, 21_600.0),
             buffer_narrow: limit(1500 * 8 / ip_bytes.max(1), 27_000.0),
             buffer_wide: limit(1500 * 720 / ip_bytes.max(1), 300.0),
+        }
+    }
+
+    /// The same without rounding: for `rate` frames of `packets` per second, of which `active` is R as a fraction.
+    pub fn exact(packets: u32, ip_bytes: u32, rate: FrameRate, active: (u32, u32)) -> Self {
+        let limit = |least: u32, per: u32, (of, parts): (u32, u32)| {
+            let packets = u128::from(packets) * u128::from(rate.frames()) * u128::from(parts);
+            let per = u128::from(per) * u128::from(of.max(1)) * u128::from(rate.seconds());
+            least.max(u32::try_from(packets / per).unwrap_or(u32::MAX))
+        };
+        let ip_bytes = ip_bytes.max(1);
+        Self {
+            burst_narrow: limit(4, 43_200, active),
+            burst_wide: limit(16, 21_600, (1, 1)),
+            buffer_narrow: limit(1500 * 8 / ip_bytes, 27_000, (1, 1)),
+            buffer_wide: limit(1500 * 720 / ip_bytes, 300, (1, 1)),
         }
     }
 }

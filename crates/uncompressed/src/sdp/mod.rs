@@ -2,9 +2,13 @@
 //! ST 2110-20 §7 and RFC 4175 §6. A stream that is sent over two paths (ST 2022-7) has two media, which are a group of
 //! duplicates (RFC 7104).
 
+mod announced;
+
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
+
+pub use announced::{Announced, SenderType};
 
 use crate::geometry::{self, Depth, FrameRate, Geometry, RTP_CLOCK_HZ};
 

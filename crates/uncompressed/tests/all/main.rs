@@ -4,3 +4,4 @@ mod bench;
 mod blocked;
 mod gstreamer;
 mod stream;
+mod timing;
