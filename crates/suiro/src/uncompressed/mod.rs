@@ -1,10 +1,12 @@
 //! `suiro uncompressed`: the 8K stream server by hand.
 
+mod analyze;
 mod bench;
 mod control;
 mod stores;
 mod stream;
 mod switching;
+mod timing_text;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -21,6 +23,7 @@ pub const EXAMPLES: &str = "Examples:
   suiro uncompressed receive 192.0.2.7:5004 --format raster --duration \"10 s\"
   suiro uncompressed send 192.0.2.7:5004 --format raster --store nodes/node-1.frames
   suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .
+  suiro uncompressed analyze capture.pcap --sdp stream.sdp   its timing, by ST 2110-21
   suiro uncompressed registry --listen 127.0.0.1:8235
   suiro uncompressed node --name n1 --address 192.0.2.1 --listen 127.0.0.1:8080 --registry http://127.0.0.1:8235 \
     --stream 0=nodes/node-1.frames
@@ -45,6 +48,9 @@ pub enum UncompressedCommand {
     Send(stream::SendArgs),
     /// Receive streams, and verify every packet and frame.
     Receive(stream::ReceiveArgs),
+    /// Analyze the timing of video streams in captures: ST 2110-21 (C_INST, VRX, first packet time; narrow or wide), RTP
+    /// timestamps, and the skew of two legs of ST 2022-7.
+    Analyze(analyze::AnalyzeArgs),
     /// Run a node: it sends the streams that are activated over AMWA NMOS IS-05.
     Node(control::NodeArgs),
     /// Run a registry of nodes: AMWA NMOS IS-04.
@@ -72,6 +78,7 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
             tell_of_clock();
             stream::receive(args)
         }
+        UncompressedCommand::Analyze(args) => analyze::run(args),
         UncompressedCommand::Node(args) => {
             tell_of_clock();
             control::node(args)

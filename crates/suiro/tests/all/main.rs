@@ -35,6 +35,7 @@ mod tidy;
 mod uncompressed;
 mod uncompressed_send;
 mod uncompressed_streams;
+mod uncompressed_timing;
 mod usage;
 mod virtual_time;
 mod what_if;
