@@ -75,7 +75,8 @@ pub fn compare(streams: &[Stream<'_>], legs: [usize; 2]) -> Option<Pair> {
         lost_on_both: packets - either,
         skew_us: skew.spread()?,
     };
-    (common >= COMMON_MIN).then_some(pair)
+    // Streams of one device may have equal numbers and timestamps all the same.
+    (common >= COMMON_MIN && different * 2 < common).then_some(pair)
 }
 
 /// What to add to the second stream's sequence numbers, which began to count at another packet: equal packets have equal

@@ -226,6 +226,15 @@ fn two_legs_are_compared() {
 }
 
 #[test]
+fn streams_of_one_device_are_no_legs() {
+    let other = |packet: &Sent| Sent { group: 2, content: packet.content ^ 1, ..*packet };
+    let sent = Video::HD50.gapped(3.1);
+    let both: Vec<Sent> = sent.iter().flat_map(|packet| [*packet, other(packet)]).collect();
+    let analysis = run(&pcap(&both, true), &Options::default()).unwrap();
+    assert_eq!((analysis.streams.len(), analysis.pairs.len()), (2, 0));
+}
+
+#[test]
 fn markers_are_checked() {
     let mut sent = Video::HD50.gapped(3.1);
     sent.iter_mut().for_each(|packet| packet.marker = false);
