@@ -120,7 +120,8 @@ impl Controller {
     /// A piece of a segment has come while the rest was still being captured: says what the network carries. `sample` is of
     /// time in which the network was busy.
     pub fn on_chunk(&mut self, sample: &Sample) {
-        self.measure(sample);
+        let rate = self.estimator.add_burst(sample);
+        self.measured(rate);
     }
 
     /// A segment of `rung` has been downloaded in such pieces, and appended. The time that it took was that of its capture,
@@ -135,7 +136,11 @@ impl Controller {
     /// A download was given up ([`crate::abandon`]) for one of `rung`, with this much buffered;
     /// `sample` is what had come of it.
     pub fn on_abandon(&mut self, sample: &Sample, rung: usize, buffer: Duration) {
-        self.measure(sample);
+        match self.estimator.is_of_bursts() {
+            // What falls behind its capture keeps the network busy.
+            true => self.on_chunk(sample),
+            false => self.measure(sample),
+        }
         self.hold = Some((sample.done + abandon::HOLD, rung));
         match &mut self.rule {
             Rule::Throughput => {}
@@ -200,6 +205,10 @@ impl Controller {
 
     fn measure(&mut self, sample: &Sample) {
         let rate = self.estimator.add(sample);
+        self.measured(rate);
+    }
+
+    fn measured(&mut self, rate: Option<BitRate>) {
         if let (Some(rate), Rule::Mpc(mpc)) = (rate, &mut self.rule) {
             mpc.on_rate(rate);
         }

@@ -10,6 +10,11 @@
 //! A download counts from its request, not from its first byte: the wait of one round trip is paid
 //! for every segment, so a rung that fits only without it does not fit. (dash.js calls this
 //! `useDeadTimeLatency` and does so by default.)
+//!
+//! **At low latency** a player knows the network by bursts: a chunk takes a few milliseconds of a fast link, and then there is
+//! nothing to send until the next. Weighted by the time of downloading, the averages would remember a slow link for much
+//! longer than it lasted: if a burst takes a tenth of the time between two, a half-life of 5 s becomes 50 s. So a burst is
+//! weighted by the time since the one before, and the half-lives are those of the clock.
 
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -21,6 +26,12 @@ pub const SLOW_HALF_LIFE: Duration = Duration::from_secs(5);
 /// count together, once they are as much. Left out altogether, as there, a ladder whose lowest rung
 /// has such segments would never be climbed.
 pub const LEAST_BYTES: Bytes = Bytes::new(16_000);
+
+/// Less than this measures when the packets happened to be read: shorter bursts count together, too. After a loss, all that
+/// waited for one packet comes at once.
+pub const LEAST_BURST: Duration = Duration::from_millis(10);
+/// The most that a burst weighs, if it took less: after a pause, the network may be another.
+const WEIGHT_MAX: Duration = Duration::from_secs(1);
 
 /// One finished download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +88,8 @@ pub struct Estimator {
     slow: Average,
     /// Downloads that are too small to count yet: their bytes, and how long they took together.
     small: (Bytes, Duration),
+    /// When the last burst ended that counted; `None` without any.
+    burst_ended: Option<Time>,
 }
 
 impl Default for Estimator {
@@ -85,6 +98,7 @@ impl Default for Estimator {
             fast: Average::new(FAST_HALF_LIFE),
             slow: Average::new(SLOW_HALF_LIFE),
             small: (Bytes::ZERO, Duration::ZERO),
+            burst_ended: None,
         }
     }
 }
@@ -93,16 +107,41 @@ impl Estimator {
     /// Takes a download into account and returns its rate; one that is too small to tell, with the
     /// next.
     pub fn add(&mut self, sample: &Sample) -> Option<BitRate> {
+        let (rate, took) = self.enough(sample, Duration::ZERO)?;
+        self.count(rate, took);
+        Some(rate)
+    }
+
+    /// Takes a burst into account, in which the network was busy from the beginning to the end; returns its rate as
+    /// [`Estimator::add`] does.
+    pub fn add_burst(&mut self, burst: &Sample) -> Option<BitRate> {
+        let (rate, took) = self.enough(burst, LEAST_BURST)?;
+        let since = self.burst_ended.map_or(took, |ended| burst.done.saturating_since(ended));
+        self.burst_ended = Some(burst.done);
+        self.count(rate, since.min(WEIGHT_MAX).max(took));
+        Some(rate)
+    }
+
+    /// True if it is told of bursts.
+    pub fn is_of_bursts(&self) -> bool {
+        self.burst_ended.is_some()
+    }
+
+    /// The rate and the time of a sample and of those before it that were too small; `None` if it still is.
+    fn enough(&mut self, sample: &Sample, least: Duration) -> Option<(BitRate, Duration)> {
         let (bytes, took) = (self.small.0 + sample.bytes, self.small.1 + sample.took());
-        if bytes < LEAST_BYTES {
+        if bytes < LEAST_BYTES || took < least {
             self.small = (bytes, took);
             return None;
         }
         self.small = (Bytes::ZERO, Duration::ZERO);
-        let (rate, weight) = (bytes / took, took.as_secs_f64());
-        self.fast.add(rate.as_bps() as f64, weight);
-        self.slow.add(rate.as_bps() as f64, weight);
-        Some(rate)
+        Some((bytes / took, took))
+    }
+
+    fn count(&mut self, rate: BitRate, weight: Duration) {
+        let (bps, weight_s) = (rate.as_bps() as f64, weight.as_secs_f64());
+        self.fast.add(bps, weight_s);
+        self.slow.add(bps, weight_s);
     }
 
     /// Bits per second of body; `None` before the first download that counts.
@@ -160,6 +199,62 @@ mod tests {
         estimator.add(&sample(5_000_000, 5000)); // 8 Mbit/s for another
         // Slow: (1·¼ + 8·½) ÷ ¾ = 5⅔ Mbit/s; fast lies higher.
         assert_eq!(estimator.estimate(), Some(BitRate::from_bps(5_666_667)));
+    }
+
+    /// Bursts of `ms` milliseconds at that rate, one each 100 ms, from one second to another.
+    fn bursts(estimator: &mut Estimator, (from_s, to_s): (u64, u64), kbps: u64, ms: u64) {
+        for tenth in from_s * 10..to_s * 10 {
+            let requested = Time::from_millis(100 * tenth);
+            let done = requested + Duration::from_millis(ms);
+            let bytes = BitRate::from_kbps(kbps) * Duration::from_millis(ms);
+            estimator.add_burst(&Sample { bytes, requested, done });
+        }
+    }
+
+    fn mbps(estimator: &Estimator) -> f64 {
+        estimator.estimate().expect("an estimate").as_bps() as f64 / 1e6
+    }
+
+    #[test]
+    fn bursts_are_forgotten_by_the_clock() {
+        let mut estimator = Estimator::default();
+        bursts(&mut estimator, (0, 60), 2000, 80);
+        assert_eq!(estimator.estimate(), Some(BitRate::from_mbps(2)));
+        // A slow half-life of a link that is busy for a quarter of the time: half of 2 and half of 6 Mbit/s. By the time of
+        // downloading, of which that was 1.25 s, it would be 2.6.
+        bursts(&mut estimator, (60, 65), 6000, 25);
+        assert!((mbps(&estimator) - 4.0).abs() < 0.05, "{}", mbps(&estimator));
+    }
+
+    #[test]
+    fn a_fall_shows_within_a_second_in_bursts() {
+        let mut estimator = Estimator::default();
+        bursts(&mut estimator, (0, 20), 4000, 40);
+        // Half a fast half-life: 0.71 · 4 + 0.29 · 1.5 Mbit/s.
+        bursts(&mut estimator, (20, 21), 1500, 100);
+        assert!((mbps(&estimator) - 3.27).abs() < 0.1, "{}", mbps(&estimator));
+    }
+
+    #[test]
+    fn what_came_at_once_counts_with_the_next() {
+        let mut estimator = Estimator::default();
+        bursts(&mut estimator, (0, 20), 4000, 40);
+        let now = Time::from_millis(20_040);
+        estimator.add_burst(&Sample { bytes: Bytes::new(20_000), requested: now, done: now });
+        assert_eq!(estimator.estimate(), Some(BitRate::from_mbps(4)));
+        // 40 kB in 40 ms are 8 Mbit/s, for a tenth of a second.
+        bursts(&mut estimator, (21, 22), 4000, 40);
+        assert!((4.0..4.5).contains(&mbps(&estimator)), "{}", mbps(&estimator));
+    }
+
+    #[test]
+    fn small_bursts_are_an_estimate_once_they_are_enough() {
+        let mut estimator = Estimator::default();
+        estimator.add_burst(&sample(10_000, 100));
+        assert_eq!((estimator.estimate(), estimator.is_of_bursts()), (None, false));
+        estimator.add_burst(&sample(10_000, 100));
+        assert_eq!(estimator.estimate(), Some(BitRate::from_kbps(800)));
+        assert!(estimator.is_of_bursts());
     }
 
     #[test]
