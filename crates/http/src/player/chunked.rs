@@ -3,10 +3,14 @@
 //! **What the network carries** is measured here too. A segment that is sent while it is captured takes as long as its
 //! capture, whatever the network; and between its chunks nothing comes. So only the time in which a chunk was on its way
 //! counts: from its first read, of which the bytes do not count, because nobody knows since when they were there, to its
-//! last. This is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low: low-latency
-//! live streaming in dash.js with LoL", MMSys 2020), which counts the first bytes too and so estimates too much for small
-//! chunks; and of the chunk filter of ACTE (Bentaleb, Timmerer, Begen and Zimmermann, "Bandwidth prediction in low-latency
-//! chunked streaming", NOSSDAV 2019).
+//! last. What the player's other requests received meanwhile shared the link, and counts as well: sound and playlists come
+//! at the same moments as video, and without them the estimate would be that share too low. (ExoPlayer's
+//! `DefaultBandwidthMeter` adds up parallel transfers, too.)
+//!
+//! Counting from the first read is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low:
+//! low-latency live streaming in dash.js with LoL", MMSys 2020), which counts the first bytes too and so estimates too much
+//! for small chunks; and of the chunk filter of ACTE (Bentaleb, Timmerer, Begen and Zimmermann, "Bandwidth prediction in
+//! low-latency chunked streaming", NOSSDAV 2019).
 
 use std::sync::Arc;
 
@@ -39,12 +43,23 @@ pub(crate) struct Chunk {
     pub burst: Option<Sample>,
 }
 
+/// Bytes that were read at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Read<'a> {
+    /// They.
+    pub data: &'a [u8],
+    /// The burst that they came in, measured below, if the connection hands over whole frames.
+    pub burst: Option<Burst>,
+    /// Bytes that the player has received so far, on all of its connections, these included.
+    pub all: u64,
+}
+
 /// The chunk of which the beginning is there.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: Time,
-    /// Bytes of it in its first read.
-    bytes: usize,
+    /// What the player had received in all, the chunk's first read included.
+    all: u64,
     reads: u32,
 }
 
@@ -65,37 +80,38 @@ impl Splitter {
         Self { init, pending: BytesMut::new(), begun: None, measured: None, count: 0 }
     }
 
-    /// Bytes were read, in a burst that was measured below if the connection hands over whole frames; the chunks that are
-    /// whole now are passed to `found`.
+    /// Bytes were read; the chunks that are whole now are passed to `found`.
     ///
     /// # Errors
     /// Why they are no chunks.
     pub fn push(
         &mut self,
         now: Time,
-        (data, burst): (&[u8], Option<Burst>),
+        read: Read<'_>,
         mut found: impl FnMut(Chunk),
     ) -> Result<(), String> {
-        if data.is_empty() {
+        if read.data.is_empty() {
             return Ok(());
         }
-        self.pending.extend_from_slice(data);
-        if let Some((bytes, took)) = burst {
+        self.pending.extend_from_slice(read.data);
+        if let Some((bytes, took)) = read.burst {
             let sum = self.measured.unwrap_or_default();
             self.measured = Some((sum.0 + bytes, sum.1 + took));
         }
         match &mut self.begun {
             Some(begun) => begun.reads += 1,
-            None => self.begin(now),
+            None => self.begin(now, read.all),
         }
         loop {
             let end = mp4::first_end(&self.pending, CHUNK_BYTES_MAX).map_err(|e| e.to_string())?;
             let Some(end) = end else { return Ok(()) };
-            found(self.chunk(now, end)?);
+            // What lies behind the chunk belongs to the next.
+            let behind = self.pending.len().saturating_sub(end) as u64;
+            found(self.chunk(now, end, read.all.saturating_sub(behind))?);
             self.pending.advance(end);
             self.begun = None;
             if !self.pending.is_empty() {
-                self.begin(now);
+                self.begin(now, read.all);
             }
         }
     }
@@ -111,19 +127,20 @@ impl Splitter {
         }
     }
 
-    fn begin(&mut self, now: Time) {
-        self.begun = Some(Begun { at: now, bytes: self.pending.len(), reads: 1 });
+    fn begin(&mut self, now: Time, all: u64) {
+        self.begun = Some(Begun { at: now, all, reads: 1 });
     }
 
-    fn chunk(&mut self, now: Time, end: usize) -> Result<Chunk, String> {
+    /// The chunk that ends at `end`, when the player had received `all`.
+    fn chunk(&mut self, now: Time, end: usize, all: u64) -> Result<Chunk, String> {
         self.count += 1;
         if self.count > CHUNKS_MAX {
             return Err(format!("more than {CHUNKS_MAX} chunks in one response"));
         }
-        let read = mp4::fragments(&self.pending[..end], &self.init).map_err(|e| e.to_string())?;
-        let first = read.first().ok_or("a chunk without a fragment (`moof`)")?;
+        let parts = mp4::fragments(&self.pending[..end], &self.init).map_err(|e| e.to_string())?;
+        let first = parts.first().ok_or("a chunk without a fragment (`moof`)")?;
         let burst = self.begun.filter(|begun| begun.reads >= READS_LEAST).map(|begun| Sample {
-            bytes: Bytes::new(end.saturating_sub(begun.bytes) as u64),
+            bytes: Bytes::new(all.saturating_sub(begun.all)),
             requested: begun.at,
             done: now,
         });
@@ -136,7 +153,7 @@ impl Splitter {
         Ok(Chunk {
             at: now,
             decode_time: first.decode_time,
-            duration: read.iter().map(mp4::Fragment::duration).sum(),
+            duration: parts.iter().map(mp4::Fragment::duration).sum(),
             timescale: self.init.timescale.max(1),
             burst,
         })
@@ -189,17 +206,22 @@ mod tests {
         [boxed(b"moof", &[mfhd, traf].concat()), boxed(b"mdat", &vec![7; data])].concat()
     }
 
+    fn read(data: &[u8], all: u64) -> Read<'_> {
+        Read { data, burst: None, all }
+    }
+
     /// Chunks of 10 kB over a link of 10 Mbit/s in packets of 1250 bytes, one a millisecond; a chunk every 100 ms.
     #[test]
     fn pauses_of_the_encoder_do_not_count() {
         let mut splitter = Splitter::new(init());
-        let mut found = Vec::new();
+        let (mut found, mut all) = (Vec::new(), 0);
         for number in 0..5u64 {
             let bytes = chunk(number * 1024, 9800);
             let packets = bytes.chunks(1250).zip(0..);
             for (packet, ms) in packets {
                 let now = Time::from_millis(100 * number + ms);
-                splitter.push(now, (packet, None), |chunk| found.push(chunk)).unwrap();
+                all += packet.len() as u64;
+                splitter.push(now, read(packet, all), |chunk| found.push(chunk)).unwrap();
             }
         }
         splitter.finish().unwrap();
@@ -215,17 +237,35 @@ mod tests {
         }
     }
 
+    /// The same with sound on another connection: every fourth packet is one of it.
+    #[test]
+    fn what_else_came_meanwhile_counts() {
+        let mut splitter = Splitter::new(init());
+        let (mut found, mut all, mut ms) = (Vec::new(), 0, 0);
+        for packet in chunk(0, 12_300).chunks(1250) {
+            all += packet.len() as u64;
+            splitter.push(Time::from_millis(ms), read(packet, all), |c| found.push(c)).unwrap();
+            ms += 1;
+            if ms % 4 == 3 {
+                (all, ms) = (all + 1250, ms + 1);
+            }
+        }
+        let burst = found[0].burst.expect("ten reads");
+        let (rate, whole) = (burst.bytes / burst.took(), BitRate::from_mbps(10));
+        assert!(rate > whole.mul_f64(0.93) && rate <= whole, "{rate}");
+    }
+
     #[test]
     fn what_came_in_one_read_is_not_measured() {
         let mut splitter = Splitter::new(init());
         let bytes = [chunk(0, 100), chunk(1024, 100), chunk(2048, 100)].concat();
         let (one, two) = bytes.split_at(bytes.len() - 10);
         let mut found = Vec::new();
-        splitter.push(Time::from_millis(1), (one, None), |chunk| found.push(chunk)).unwrap();
+        splitter.push(Time::from_millis(1), read(one, 500), |chunk| found.push(chunk)).unwrap();
         assert_eq!(found.len(), 2);
         let error = splitter.finish().unwrap_err();
         assert!(error.contains("ends within a chunk"), "{error}");
-        splitter.push(Time::from_millis(9), (two, None), |chunk| found.push(chunk)).unwrap();
+        splitter.push(Time::from_millis(9), read(two, 510), |chunk| found.push(chunk)).unwrap();
         assert!(found.iter().all(|chunk| chunk.burst.is_none()) && found.len() == 3);
         splitter.finish().unwrap();
     }
@@ -238,11 +278,11 @@ mod tests {
             let mut splitter = Splitter::new(init());
             let mut times = Vec::new();
             for piece in bytes.chunks(cut) {
-                splitter.push(Time::ZERO + Duration::from_millis(1), (piece, None), |chunk| times.push(chunk.decode_time)).unwrap();
+                splitter.push(Time::ZERO + Duration::from_millis(1), read(piece, 0), |chunk| times.push(chunk.decode_time)).unwrap();
             }
             prop_assert_eq!(times, (0..sizes.len() as u64).map(|n| n * 1024).collect::<Vec<_>>());
             for piece in junk.chunks(cut) {
-                if splitter.push(Time::ZERO, (piece, None), |_| {}).is_err() {
+                if splitter.push(Time::ZERO, read(piece, 0), |_| {}).is_err() {
                     break;
                 }
             }

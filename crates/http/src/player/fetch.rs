@@ -10,7 +10,7 @@ use suiro_units::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::chunked::{Chunk, Splitter};
+use super::chunked::{Chunk, Read, Splitter};
 use super::request::{Fetch, Fetched, Head, Progress};
 use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
@@ -206,6 +206,7 @@ impl Client {
             let data = data.map_err(|_| FetchError::ProgressTimeout)??;
             let Some((data, burst)) = data else { break };
             total += data.len() as u64;
+            let all = self.transport.received(data.len() as u64);
             self.progress.send_modify(|progress| {
                 if progress.bytes == 0 && total > 0 {
                     progress.first_byte = Some(self.clock.now());
@@ -221,7 +222,8 @@ impl Client {
                     let _ = self.chunks.send(chunk);
                 };
                 let now = self.clock.now();
-                splitter.push(now, (&data, burst), pass_on).map_err(FetchError::Media)?;
+                let read = Read { data: &data, burst, all };
+                splitter.push(now, read, pass_on).map_err(FetchError::Media)?;
             }
             if fetch.keep_body {
                 kept.extend_from_slice(&data);

@@ -1,8 +1,9 @@
-//! When the bytes of a connection came, below TLS and the frames of HTTP/2. A frame is handed over as a whole, so the times
+//! When the bytes of a connection came, below HTTP, TLS and the frames of HTTP/2. A frame is handed over as a whole, so the times
 //! at which pieces of a body come say nothing about how fast they came; the reads of the socket do.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -20,6 +21,20 @@ pub(crate) type Burst = (Bytes, Duration);
 /// The reads since it was last asked. Its clones are the same.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter(Arc<Mutex<Reads>>);
+
+/// All bytes that a player has received. Its clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Received(Arc<AtomicU64>);
+
+impl Received {
+    pub fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Relaxed);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Reads {
@@ -55,11 +70,12 @@ pub(crate) struct Metered<S> {
     stream: S,
     clock: Clock,
     meter: Meter,
+    received: Received,
 }
 
 impl<S> Metered<S> {
-    pub fn new(stream: S, clock: Clock, meter: Meter) -> Self {
-        Self { stream, clock, meter }
+    pub fn new(stream: S, clock: Clock, meter: Meter, received: Received) -> Self {
+        Self { stream, clock, meter, received }
     }
 }
 
@@ -74,6 +90,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let bytes = buffer.filled().len() - before;
         if bytes > 0 {
             self.meter.read(self.clock.now(), bytes);
+            self.received.add(bytes as u64);
         }
         read
     }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::fetch::{CONNECT_TIMEOUT, FetchError};
-use super::meter::{Burst, Meter, Metered};
+use super::meter::{Burst, Meter, Metered, Received};
 use crate::Clock;
 use crate::flows::{Connected, Flows, OWN_AGENT};
 use crate::http3::{self, client};
@@ -57,6 +57,7 @@ pub(crate) struct Transport {
     certificate: Arc<Path>,
     clock: Clock,
     shared: Arc<Mutex<Option<(String, Many)>>>,
+    received: Received,
 }
 
 impl Transport {
@@ -70,7 +71,17 @@ impl Transport {
         clock: Clock,
     ) -> Self {
         let (certificate, shared) = (certificate.into(), Arc::default());
-        Self { download, receive_buffer, http, certificate, clock, shared }
+        let received = Received::default();
+        Self { download, receive_buffer, http, certificate, clock, shared, received }
+    }
+
+    /// Bytes of a body were received; returns how many were so far, of all connections. Over TCP they are counted at the
+    /// sockets, with the heads of responses; over QUIC those of bodies are.
+    pub fn received(&self, body_bytes: u64) -> u64 {
+        if self.http == HttpVersion::Http3 {
+            self.received.add(body_bytes);
+        }
+        self.received.bytes()
     }
 
     const fn read_buffer(&self) -> usize {
@@ -143,6 +154,8 @@ impl Opening<'_> {
 
     async fn http1(&self) -> Result<http1::SendRequest<Empty<Bytes>>, FetchError> {
         let (stream, flow) = self.tcp().await?;
+        let received = self.transport.received.clone();
+        let stream = Metered::new(stream, self.transport.clock, Meter::default(), received);
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(self.transport.read_buffer())
             .handshake(TokioIo::new(stream))
@@ -161,7 +174,8 @@ impl Opening<'_> {
         let name = ServerName::try_from(self.url.host().to_owned());
         let name = name.map_err(|error| FetchError::Connect(std::io::Error::other(error)))?;
         let meter = Meter::default();
-        let stream = Metered::new(stream, self.transport.clock, meter.clone());
+        let received = self.transport.received.clone();
+        let stream = Metered::new(stream, self.transport.clock, meter.clone(), received);
         let connector = TlsConnector::from(Arc::new(config));
         let stream = connector.connect(name, stream).await.map_err(FetchError::Connect)?;
         if stream.get_ref().1.alpn_protocol() != Some(HTTP2) {
