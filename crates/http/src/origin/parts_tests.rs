@@ -13,7 +13,7 @@ use crate::iso8601::decimal_ns;
 use crate::presentation::{self, Playlist, Source, TrackKind};
 use crate::url::Url;
 
-const ZERO: u64 = 1_795_226_220_000_000_000;
+pub(super) const ZERO: u64 = 1_795_226_220_000_000_000;
 const WINDOW: Duration = Duration::from_secs(30);
 
 /// A rung whose segments have frames of `frame` ticks, `each` in a chunk.
@@ -47,7 +47,7 @@ fn rung(
 }
 
 /// Segments of 2 s: two frames in a chunk of video, four in one of sound.
-fn catalogue(part_ms: u64) -> Catalogue {
+pub(super) fn catalogue(part_ms: u64) -> Catalogue {
     let video = |id| rung(id, 24_000, &[48_000; 3], 1000, 2, part_ms);
     let sound = rung("a", 48_000, &[96_256, 96_256, 95_488], 1024, 4, part_ms);
     let container = Container::Fmp4;
@@ -309,8 +309,12 @@ fn our_parsers_read_what_was_written() {
     // Ten segments are listed, from 0 on: 21 s of media lie before the hint.
     let placed = parts.placed_at(1_000_000_000);
     assert_eq!(placed.hint.unwrap().segment.start, Duration::from_secs(22));
-    let again = parts.reload(&url).unwrap();
+    let again = parts.reload(&url, false).unwrap();
     assert_eq!(again.url.target(), "/v0.m3u8?token=1&_HLS_msn=10&_HLS_part=2");
+    // The skip boundary is 12 s: a list of 6 s ago will do, for whoever plays within 6 s of the end at 21 s.
+    let s = Duration::from_secs;
+    assert!(parts.can_skip(s(6), s(15)) && !parts.can_skip(s(7), s(15)));
+    assert!(!parts.can_skip(s(1), s(14)));
     // Decoding begins with a segment.
     assert_eq!(
         parts.independent_before(Duration::from_millis(20_900)),
@@ -318,6 +322,48 @@ fn our_parsers_read_what_was_written() {
     );
     assert_eq!(parts.at(Duration::from_millis(20_501)).map(|part| part.part), Some(1));
     assert_eq!(parts.at(Duration::from_secs(30)), None);
+    // After the first part of a segment that is listed, its second comes, and not all of it again.
+    let next = |ms: u64| {
+        let at = Duration::from_millis(ms);
+        let found = parts.next(at, read.segments.following(at));
+        found.map(|segment| segment.media.url.target().to_owned())
+    };
+    let expected = ["/v0/9.m4s", "/v0/9.1.m4s", "/v0/9.3.m4s", "/v0/10.0.m4s", "/v0/10.2.m4s"];
+    assert_eq!(
+        [18_000, 18_499, 19_500, 20_000, 21_000].map(next),
+        expected.map(|at| Some(at.into()))
+    );
+    // Of segment 4 no parts are listed any more.
+    assert_eq!([8_500, 21_800].map(next), [Some("/v0/4.m4s".to_owned()), None]);
+}
+
+#[test]
+fn a_delta_update_goes_on_where_the_list_was() {
+    let catalogue = catalogue(500);
+    let url = Url::parse("http://origin/v0.m3u8").unwrap();
+    let live = live(&catalogue, 0, 41_100);
+    let read = |text: &str, url: &Url| match presentation::from_playlist(text.as_bytes(), url) {
+        Ok(Playlist::Media(read)) => Ok(read),
+        other => Err(other.map(|_| "a multivariant playlist".to_owned())),
+    };
+    let whole = read(&live.playlist(false), &url).unwrap();
+    let parts = whole.parts.as_ref().unwrap();
+    let asked = parts.reload(&url, true).unwrap().url;
+    assert_eq!(asked.target(), "/v0.m3u8?_HLS_msn=20&_HLS_part=2&_HLS_skip=YES");
+    let mut update = read(&live.playlist(true), &asked).unwrap();
+    assert!(update.is_update && !whole.is_update);
+    let last = whole.segments.last().unwrap();
+    assert_eq!(update.segments.last().map(|last| last.init), Some(None));
+    update.complete(last.init.as_ref());
+    // Placed by their dates, both say the same of what both list.
+    let place = |date: Option<u64>| i64::try_from(date.unwrap() - ZERO).unwrap();
+    let (old, new) = (place(whole.date_unix_ns), place(update.date_unix_ns));
+    let (old, new) = (whole.segments_from(old), update.segments_from(new));
+    assert_eq!((old.first().unwrap().number, new.first().unwrap().number), (5, 14));
+    assert_eq!((old.by_number(14), old.last()), (new.first(), new.last()));
+    let hint = |list: &presentation::MediaPlaylist| list.parts.clone().unwrap().hint.unwrap();
+    assert_eq!(hint(&whole).segment.number, hint(&update).segment.number);
+    assert_eq!(hint(&whole).segment.init, hint(&update).segment.init);
 }
 
 fn live_text(catalogue: &Catalogue) -> String {

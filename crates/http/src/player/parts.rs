@@ -1,10 +1,14 @@
-//! The parts of one rung of low-latency HLS: which comes next, and the request for the next version of its playlist.
+//! The parts of one rung of low-latency HLS: which comes next, and the request for the next version of its playlist; what
+//! has come of segments and initialisation segments.
 
+use std::sync::Arc;
+
+use suiro_media::mp4::Init;
 use suiro_units::{Duration, Time};
 
 use super::request::What;
 use super::retry;
-use crate::presentation::{ListedPart, Parts, Resource, Segment};
+use crate::presentation::{ListedPart, Parts, RUNGS_MAX, Resource, SKIP_DIRECTIVE, Segment};
 use crate::url::Url;
 
 /// The shortest time between two requests for a playlist, whatever the server holds them for.
@@ -19,6 +23,20 @@ impl Parts {
         all.next_back()
     }
 
+    /// What to fetch at media time `next`, where the list of segments says `whole`: that, with one request, if it begins
+    /// there; else the part that does; else the whole all the same, if its parts are not listed any more.
+    pub(crate) fn next(&self, next: Duration, whole: Option<Segment>) -> Option<Segment> {
+        let near = |segment: &&Segment| {
+            // Nearer than its second part, by more than rounding.
+            segment.start.abs_diff(next) < (segment.duration / 4).min(self.target / 2)
+        };
+        if let Some(begins) = whole.as_ref().filter(near) {
+            return Some(begins.clone());
+        }
+        let part = self.at(next).map(|part| part.segment.clone());
+        part.or(whole.filter(|segment| segment.start <= next && next < segment.end()))
+    }
+
     /// Where decoding must begin for media time `position` to be shown: the start of the last independent part before it.
     pub(crate) fn independent_before(&self, position: Duration) -> Option<Duration> {
         let all = self.listed.iter().chain(&self.hint);
@@ -31,13 +49,28 @@ impl Parts {
         self.listed.last().map(|part| part.segment.end())
     }
 
-    /// The request that the server answers when the part is there that it hints at (rfc8216bis §6.2.5.2).
-    pub(crate) fn reload(&self, playlist: &Url) -> Option<Resource> {
+    /// True if a delta update will do for a client whose list is this old and that goes on at media time `next`. §6.3.7: a
+    /// list may be half as old as the skip boundary. What comes next must not be nearer to the boundary than that either.
+    pub(crate) fn can_skip(&self, age: Duration, next: Duration) -> bool {
+        let near = |boundary: Duration| {
+            let behind = self.edge().map(|edge| edge.saturating_sub(next));
+            age <= boundary / 2 && behind.is_some_and(|behind| behind <= boundary / 2)
+        };
+        self.can_skip.is_some_and(near)
+    }
+
+    /// The request that the server answers when the part is there that it hints at (rfc8216bis §6.2.5.2); without old
+    /// segments, if so asked.
+    pub(crate) fn reload(&self, playlist: &Url, skip: bool) -> Option<Resource> {
         let hint = self.hint.as_ref().filter(|_| self.can_block)?;
         let target = playlist.target();
         let joint = if target.contains('?') { '&' } else { '?' };
         let (segment, part) = (hint.segment.number, hint.part);
-        let reference = format!("{target}{joint}_HLS_msn={segment}&_HLS_part={part}");
+        let mut reference = format!("{target}{joint}_HLS_msn={segment}&_HLS_part={part}");
+        if skip {
+            reference.push('&');
+            reference.push_str(SKIP_DIRECTIVE);
+        }
         Some(Resource { url: playlist.join(&reference).ok()?, range: None })
     }
 }
@@ -65,6 +98,44 @@ impl Reloads {
         self.failed += 1;
         self.again = now + retry::delay(self.failed);
         self.failed >= retry::MANIFEST_TRIES
+    }
+}
+
+/// Initialisation segments that have come, the one in use last.
+#[derive(Debug)]
+pub(super) struct Inits {
+    known: Vec<(Resource, Option<Arc<Init>>)>,
+    /// True if those that are not in use are kept: a change back to their rung then waits for no round trip.
+    kept: bool,
+}
+
+impl Inits {
+    pub fn new(kept: bool) -> Self {
+        Self { known: Vec::new(), kept }
+    }
+
+    /// One has come, and is in use from now on; with what it says, where segments come in chunks.
+    pub fn add(&mut self, resource: Resource, parsed: Option<Arc<Init>>) {
+        let most = if self.kept { RUNGS_MAX } else { 1 };
+        self.known.retain(|(known, _)| *known != resource);
+        self.known.push((resource, parsed));
+        let over = self.known.len().saturating_sub(most);
+        self.known.drain(..over);
+    }
+
+    /// Takes one into use; false if it has not come.
+    pub fn take(&mut self, resource: &Resource) -> bool {
+        let Some(at) = self.known.iter().position(|(known, _)| known == resource) else {
+            return false;
+        };
+        let one = self.known.remove(at);
+        self.known.push(one);
+        true
+    }
+
+    /// What the one in use says.
+    pub fn parsed(&self) -> Option<Arc<Init>> {
+        self.known.last()?.1.clone()
     }
 }
 

@@ -10,6 +10,7 @@ mod playlist;
 
 pub use frame_rate::FrameRate;
 pub use mpd::from_mpd;
+pub(crate) use playlist::SKIP_DIRECTIVE;
 pub use playlist::{ListedPart, MediaPlaylist, Parts, Playlist, from_playlist};
 
 use suiro_units::{BitRate, Duration};

@@ -363,7 +363,7 @@ impl Session {
                     break;
                 }
             }
-            match track.next_reload().filter(|_| stream.playout.is_some()) {
+            match track.next_reload(now).filter(|_| stream.playout.is_some()) {
                 None => {}
                 Some((at, ..)) if at > now => waits.push(at),
                 Some((_, what, resource)) => {
@@ -409,11 +409,14 @@ impl Session {
             None => {
                 let video = presentation.tracks.first().filter(|t| t.kind == TrackKind::Video);
                 let frames = video.ok_or("there is no video").and_then(|t| Frames::new(&t.rungs));
+                // What is saved must be in the order in which it is played.
+                let kept = !self.config.keep_bodies;
                 let tracks = presentation.tracks.into_iter().enumerate();
+                let tracks = tracks.map(|(index, track)| TrackState::new(index, track, kept));
                 self.stream = Some(Stream {
                     live: presentation.live,
                     refresh: presentation.refresh,
-                    tracks: tracks.map(|(index, track)| TrackState::new(index, track)).collect(),
+                    tracks: tracks.collect(),
                     playout: None,
                     frames,
                     capacity: Duration::ZERO,
@@ -470,7 +473,10 @@ impl Session {
                 let tried = stream.tracks[index].on_failure(self.now, &what, &reason);
                 self.failure = self.failure.take().or(tried);
             }
-            Ok(playlist) => {
+            Ok(mut playlist) => {
+                if playlist.is_update {
+                    playlist.complete(stream.tracks[index].init_of(rung).as_ref());
+                }
                 if stream.playout.is_none() && !playlist.ended {
                     let zero_unix_ns = playlist.date_unix_ns;
                     let live = LiveStream { zero_unix_ns, ..LiveStream::default() };

@@ -10,6 +10,7 @@ use super::super::request::What;
 use super::super::watch::Abandoned;
 use super::TrackState;
 use crate::presentation::{Resource, Segment, Segments};
+use crate::url::Url;
 
 impl TrackState {
     /// True if segments come in chunks, or in parts.
@@ -28,7 +29,7 @@ impl TrackState {
 
     /// What the body of a segment is read by, where it comes in chunks.
     pub(crate) fn chunks(&self) -> Option<Arc<Init>> {
-        self.parsed.clone().filter(|_| self.is_low_latency())
+        self.inits.parsed().filter(|_| self.is_low_latency())
     }
 
     /// A chunk of the segment under way has come: its rung, and from when to when it is shown.
@@ -74,6 +75,21 @@ impl TrackState {
         self.anywhere = true;
     }
 
+    /// What the last listed segment or part of a rung needs before it, which a delta update does not repeat.
+    pub(crate) fn init_of(&self, rung: usize) -> Option<Resource> {
+        let state = self.rungs.get(rung)?;
+        let part = state.parts.as_ref().and_then(|parts| parts.listed.last());
+        let last = state.segments.as_ref().and_then(Segments::last);
+        part.and_then(|part| part.segment.init.clone()).or_else(|| last?.init)
+    }
+
+    /// Where the segment after that number of a rung is; `None` if it is not known, as that of parts.
+    pub(crate) fn after(&self, rate: BitRate, number: u64) -> Option<Url> {
+        let rung = self.rungs.iter().find(|rung| rung.rate == rate && rung.parts.is_none())?;
+        let next = rung.segments.as_ref()?.by_number(number.checked_add(1)?)?;
+        Some(next.media.url)
+    }
+
     /// The request for the next version of the playlist has failed; says why if that goes on.
     pub(crate) fn on_reload_failure(&mut self, now: Time, reason: &str) -> Option<String> {
         let kind = self.kind.name();
@@ -102,14 +118,23 @@ impl TrackState {
     }
 
     /// The request for the next version of the playlist, which the server holds until it is there; and when it may be made.
-    pub(crate) fn next_reload(&self) -> Option<(Time, What, Resource)> {
+    pub(crate) fn next_reload(&self, now: Time) -> Option<(Time, What, Resource)> {
         if self.reload.is_some() || self.complete {
             return None;
         }
         let rung = self.choice.unwrap_or(self.current);
         let state = &self.rungs[rung];
         let playlist = state.playlist.as_ref().filter(|playlist| !playlist.ended)?;
-        let resource = state.parts.as_ref()?.reload(&playlist.url)?;
+        let parts = state.parts.as_ref()?;
+        // Whoever is behind knows what comes next, and needs the link for it. A list of long ago, as after a change of rung,
+        // has nothing of what follows: all of it is fetched.
+        let margin = parts.target * 2;
+        let is_far = |edge: Duration| edge > self.next + margin || edge + margin < self.next;
+        if parts.edge().is_some_and(is_far) {
+            return None;
+        }
+        let skip = parts.can_skip(now.saturating_since(playlist.fetched), self.next);
+        let resource = parts.reload(&playlist.url, skip)?;
         Some((self.reloads.again, What::Playlist { rung }, resource))
     }
 

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use suiro_abr::{Controller, Playout};
-use suiro_media::mp4::{self, Init};
+use suiro_media::mp4;
 use suiro_scenario::Download;
 use suiro_units::{BitRate, Duration, Time};
 
-use super::parts::{Received, Reloads};
+use super::parts::{Inits, Received, Reloads};
 use super::request::{Fetch, RELOADS, Underway, What};
 use super::retry;
 use super::watch::{Abandoned, Watch};
@@ -58,6 +58,8 @@ struct PlaylistState {
     url: Url,
     /// When it may be fetched again (RFC 8216 §6.3.4).
     again: Time,
+    /// When it was last asked for with success.
+    fetched: Time,
     ended: bool,
 }
 
@@ -76,9 +78,7 @@ pub(crate) struct TrackState {
     next: Duration,
     /// True if `next` need not be where a segment begins: after a start or a seek at low latency.
     anywhere: bool,
-    init: Option<Resource>,
-    /// What the initialisation segment says, where segments come in chunks.
-    parsed: Option<Arc<Init>>,
+    inits: Inits,
     /// What of the segment under way has come.
     received: Received,
     pub in_flight: Option<Underway>,
@@ -149,7 +149,8 @@ enum Next {
 }
 
 impl TrackState {
-    pub(crate) fn new(index: usize, track: Track) -> Self {
+    /// With `kept`, an initialisation segment that was fetched is not fetched again.
+    pub(crate) fn new(index: usize, track: Track, kept: bool) -> Self {
         let rungs = track.rungs.into_iter().map(|rung| match rung.source {
             Source::Segments(segments) => {
                 RungState { rate: rung.rate, segments: Some(segments), parts: None, playlist: None }
@@ -158,7 +159,12 @@ impl TrackState {
                 rate: rung.rate,
                 segments: None,
                 parts: None,
-                playlist: Some(PlaylistState { url, again: Time::ZERO, ended: false }),
+                playlist: Some(PlaylistState {
+                    url,
+                    again: Time::ZERO,
+                    fetched: Time::ZERO,
+                    ended: false,
+                }),
             },
         });
         Self {
@@ -170,8 +176,7 @@ impl TrackState {
             current: 0,
             next: Duration::ZERO,
             anywhere: false,
-            init: None,
-            parsed: None,
+            inits: Inits::new(kept),
             received: Received::default(),
             in_flight: None,
             reload: None,
@@ -279,10 +284,10 @@ impl TrackState {
     }
 
     pub(crate) fn on_init(&mut self, resource: &Resource, body: &[u8]) {
-        self.init = Some(resource.clone());
         self.failed.init = 0;
         // What cannot be read here is played as a whole: a player of ours does not decode.
-        self.parsed = mp4::init(body).ok().map(Arc::new).filter(|_| self.is_low_latency());
+        let parsed = mp4::init(body).ok().map(Arc::new).filter(|_| self.is_low_latency());
+        self.inits.add(resource.clone(), parsed);
     }
 
     /// Where a segment ends that has come: by its chunks, else by the manifest.
@@ -378,7 +383,7 @@ impl TrackState {
         if let Some(known) = &mut state.playlist {
             // §6.3.4: after a target duration, or half of it if nothing was new.
             let wait = if changed { target } else { target / 2 };
-            known.again = requested + wait;
+            (known.again, known.fetched) = (requested + wait, requested);
             known.ended = playlist.ended;
         }
     }
@@ -457,15 +462,11 @@ impl TrackState {
             Some(playlist) => !playlist.ended,
             None => situation.live && !self.ended,
         };
-        let whole = segments.following(self.next);
-        if let Some(parts) = &state.parts {
-            // One request for a whole segment where it is there, else for its parts.
-            let whole = whole.filter(|s| s.start.abs_diff(self.next) < s.duration / 4);
-            let part = || parts.at(self.next).map(|part| part.segment.clone());
-            let found = whole.or_else(part).map(Next::Found);
-            return found.unwrap_or(if more { Next::Later } else { Next::End });
-        }
-        match whole {
+        let found = match (&state.parts, segments.following(self.next)) {
+            (Some(parts), whole) => parts.next(self.next, whole),
+            (None, whole) => whole,
+        };
+        match found {
             Some(segment) => Next::Found(segment),
             None if more => Next::Later,
             None => Next::End,
@@ -523,9 +524,9 @@ impl TrackState {
         None
     }
 
-    fn fetch_segment(&self, rung: usize, segment: Segment) -> Step {
+    fn fetch_segment(&mut self, rung: usize, segment: Segment) -> Step {
         let rate = self.rungs[rung].rate;
-        if let Some(init) = segment.init.clone().filter(|init| self.init.as_ref() != Some(init)) {
+        if let Some(init) = segment.init.clone().filter(|init| !self.inits.take(init)) {
             return Step::Fetch(Box::new((What::Init { kind: self.kind, rate }, init)));
         }
         let resource = segment.media.clone();

@@ -1,7 +1,7 @@
 //! HLS playlists (RFC 8216) to a [`Presentation`] or a [`MediaPlaylist`].
 //!
 //! Unknown tags are ignored, as §6.3.1 asks. Encryption is refused. Of low latency (draft-pantos-hls-rfc8216bis): parts,
-//! preload hints and server control; rendition reports are ignored, and updates without old segments are not asked for.
+//! preload hints, server control and delta updates; rendition reports are ignored.
 
 use suiro_units::{BitRate, Duration};
 
@@ -15,6 +15,9 @@ use crate::url::Url;
 
 /// Media times of playlists are counted in nanoseconds.
 const TIMESCALE: u64 = 1_000_000_000;
+
+/// The directive of a request for a delta update (rfc8216bis §6.2.5.1).
+pub(crate) const SKIP_DIRECTIVE: &str = "_HLS_skip=YES";
 
 type Result<T> = std::result::Result<T, ManifestError>;
 
@@ -40,6 +43,8 @@ pub struct MediaPlaylist {
     pub ended: bool,
     /// Its parts, if it has any.
     pub parts: Option<Parts>,
+    /// True if it is a delta update: older segments, and what a decoder needs before it, are as they were.
+    pub is_update: bool,
 }
 
 /// The parts of a low-latency playlist.
@@ -51,6 +56,8 @@ pub struct Parts {
     pub hold_back: Option<Duration>,
     /// `CAN-BLOCK-RELOAD`: the server holds a request for the next version.
     pub can_block: bool,
+    /// `CAN-SKIP-UNTIL`: the server can leave out segments that are further than this from the end.
+    pub can_skip: Option<Duration>,
     /// Parts in rising order.
     pub listed: Vec<ListedPart>,
     /// The part that comes next (`EXT-X-PRELOAD-HINT`), as long as the target.
@@ -84,6 +91,22 @@ impl Parts {
 }
 
 impl MediaPlaylist {
+    /// Completes a delta update: what its segments need that have no `EXT-X-MAP` is what the last one before needed
+    /// (rfc8216bis §4.4.5.2: tags of skipped segments are skipped, too).
+    pub fn complete(&mut self, init: Option<&Resource>) {
+        let missing = |init_of: &mut Option<Resource>| {
+            if init_of.is_none() {
+                *init_of = init.cloned();
+            }
+        };
+        if let Names::Listed(names) = &mut self.segments.names {
+            names.iter_mut().for_each(|(_, init)| missing(init));
+        }
+        let parts = self.parts.iter_mut();
+        let parts = parts.flat_map(|parts| parts.listed.iter_mut().chain(&mut parts.hint));
+        parts.for_each(|part| missing(&mut part.segment.init));
+    }
+
     /// How long its segments are together.
     pub fn duration(&self) -> Duration {
         self.segments.last().map(|last| last.end()).unwrap_or_default()
@@ -229,6 +252,8 @@ struct Media<'a> {
     parts: Parts,
     /// Of the segment whose URI is still to come: parts so far, and where the next begins.
     part: (u64, u64),
+    /// How many segments a delta update leaves out.
+    skipped: Option<u64>,
 }
 
 impl<'a> Media<'a> {
@@ -251,10 +276,12 @@ impl<'a> Media<'a> {
                 target: Duration::ZERO,
                 hold_back: None,
                 can_block: false,
+                can_skip: None,
                 listed: Vec::new(),
                 hint: None,
             },
             part: (0, 0),
+            skipped: None,
         }
     }
 
@@ -274,11 +301,12 @@ impl<'a> Media<'a> {
         }
         // The sequence number may come after segments only in a broken playlist: numbers are set
         // here, so that they are consistent all the same.
+        let first = self.sequence + self.skipped.unwrap_or(0);
         for run in &mut self.runs {
-            run.number += self.sequence;
+            run.number += first;
         }
         for part in self.parts.listed.iter_mut().chain(&mut self.parts.hint) {
-            part.segment.number += self.sequence;
+            part.segment.number += first;
         }
         let parts = Some(self.parts).filter(|parts| !parts.target.is_zero());
         let segments = Segments {
@@ -291,7 +319,8 @@ impl<'a> Media<'a> {
             early: Duration::ZERO,
             in_chunks: false,
         };
-        Ok(MediaPlaylist { segments, target, date_unix_ns: self.date, ended: self.ended, parts })
+        let (date_unix_ns, ended, is_update) = (self.date, self.ended, self.skipped.is_some());
+        Ok(MediaPlaylist { segments, target, date_unix_ns, ended, parts, is_update })
     }
 
     fn tag(&mut self, line: u32, text: &str) -> Result<()> {
@@ -334,10 +363,18 @@ impl<'a> Media<'a> {
             let hold_back = attribute(list, "PART-HOLD-BACK").and_then(iso8601::decimal_ns);
             let hold_back = hold_back.filter(|ns| *ns <= MEDIA_MAX.as_nanos());
             self.parts.hold_back = hold_back.map(Duration::from_nanos);
+            let can_skip = attribute(list, "CAN-SKIP-UNTIL").and_then(iso8601::decimal_ns);
+            let can_skip = can_skip.filter(|ns| *ns <= MEDIA_MAX.as_nanos());
+            self.parts.can_skip = can_skip.map(Duration::from_nanos);
         } else if let Some(list) = tag(text, "-X-PRELOAD-HINT") {
             self.hint(line, list)?;
-        } else if tag(text, "-X-SKIP").is_some() {
-            return Err(wrong("an update without old segments, which was not asked for"));
+        } else if let Some(list) = tag(text, "-X-SKIP") {
+            if !self.url.target().contains(SKIP_DIRECTIVE) {
+                return Err(wrong("an update without old segments, which was not asked for"));
+            }
+            let skipped = attribute(list, "SKIPPED-SEGMENTS").and_then(|n| n.parse().ok());
+            let skipped = skipped.filter(|n| *n < u64::MAX / 4 && self.names.is_empty());
+            self.skipped = Some(skipped.ok_or_else(|| wrong("no SKIPPED-SEGMENTS at the start"))?);
         } else if text == "#EXT-X-ENDLIST" {
             self.ended = true;
         }
