@@ -156,9 +156,7 @@ impl Recorder {
             done_ns: request.done.map(Time::as_nanos_i64),
             status: request.status.map(i64::from),
             error: request.error.as_deref().map(Into::into),
-            abandoned: None,
-            attempt: 1,
-            handshake_ns: None,
+            ..RequestRow::default()
         })
     }
 

@@ -188,6 +188,8 @@ words! {
         Init = "init",
         /// A media segment.
         Segment = "segment",
+        /// The clock that a live manifest names (`UTCTiming`).
+        Clock = "clock",
     }
 }
 

@@ -113,6 +113,7 @@ fn segment(t_ms: i64, first_ms: i64, done_ms: Option<i64>, status: i64) -> Reque
         abandoned: None,
         attempt: 1,
         handshake_ns: None,
+        ..RequestRow::default()
     }
 }
 

@@ -324,6 +324,7 @@ pub fn request(kind: RequestKind, from_ms: i64, to_ms: i64, media_ms: Option<i64
         abandoned: None,
         attempt: 1,
         handshake_ns: Some(0),
+        ..RequestRow::default()
     }
 }
 
@@ -361,6 +362,7 @@ pub fn waits_for_a_manifest() -> Records {
         status: 200,
         body_bytes: row.body_bytes,
         answered_ns: row.done_ns.unwrap_or(0) - MS,
+        ..AccessRow::default()
     });
     let access = access.collect();
     let mut player: Vec<PlayerRow> = (0..41)

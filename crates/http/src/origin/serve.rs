@@ -131,6 +131,7 @@ impl Service {
             status: i64::from(status),
             body_bytes: to_i64(length),
             answered_ns: self.clock.now().as_nanos_i64(),
+            ..AccessRow::default()
         });
         match response.body_mut() {
             Body::Whole(_) => self.count(status, length, row),

@@ -160,12 +160,8 @@ impl Recorder {
             duration_ms: segment.map(|segment| milliseconds(segment.duration)),
             body_bytes: to_i64(bytes),
             first_byte_ns: first_byte.map(Time::as_nanos_i64),
-            done_ns: None,
-            status: None,
-            error: None,
-            abandoned: None,
             attempt: i64::from(fetch.attempt),
-            handshake_ns: None,
+            ..RequestRow::default()
         };
         finish(&mut row);
         self.requests.push(row)?;

@@ -48,6 +48,18 @@ table! {
         /// Time from `t_ns` until a connection was open, name resolution included; 0 if one was open; null if the
         /// player does not report it.
         handshake_ns: Option<i64>,
+        /// Of a request for a clock: by how much the player then set its own forward, 0 if the two agreed as far as that could
+        /// be known; null for other requests, or if the answer was no time.
+        clock_offset_ns: Option<i64>,
+        /// CMSD (CTA-5006) of the response, as of the server nearest to the player that reports it: its estimate of the
+        /// throughput (`etp`); null if it does not.
+        cmsd_throughput_bps: Option<i64>,
+        /// The same: its round-trip time (`rtt`).
+        cmsd_rtt_ms: Option<i64>,
+        /// The same: the highest bit rate that it suggests (`mb`).
+        cmsd_maximum_bps: Option<i64>,
+        /// The same: how long it took to begin the response (`rd`).
+        cmsd_delay_ms: Option<i64>,
     }
 }
 
@@ -147,7 +159,7 @@ table! {
         peer: Text,
         /// Method, such as `GET`.
         method: Text,
-        /// Path and query of the URL.
+        /// Path and query of the URL, without the argument of CMCD.
         path: Text,
         /// HTTP status of the answer.
         status: i64,
@@ -155,5 +167,117 @@ table! {
         body_bytes: i64,
         /// When the answer was ready to be sent; of a segment that was sent while it was captured, its head.
         answered_ns: i64,
+        /// CMCD (CTA-5004) of the request: its version (`v`); null if it had none.
+        cmcd_version: Option<i64>,
+        /// The same: the playback session (`sid`); null if it was not said, as in all columns of CMCD.
+        cmcd_session: Option<Text>,
+        /// The same: the content (`cid`).
+        cmcd_content: Option<Text>,
+        /// The same: number of the request (`sn`, version 2).
+        cmcd_sequence: Option<i64>,
+        /// The same: what was requested (`ot`): `v` video, `a` sound, `i` an initialisation segment, `m` a manifest, `o` other.
+        cmcd_object: Option<Text>,
+        /// The same: `d` for DASH, `h` for HLS (`sf`).
+        cmcd_format: Option<Text>,
+        /// The same: `l` for live, `v` for on demand (`st`); `ll` for low latency in version 2.
+        cmcd_stream: Option<Text>,
+        /// The same: what the player does (`sta`, version 2), such as `p` for playing and `r` for a stall.
+        cmcd_state: Option<Text>,
+        /// The same: bit rate of the rung (`br`).
+        cmcd_bitrate_bps: Option<i64>,
+        /// The same: bit rate of the highest rung (`tb`).
+        cmcd_top_bps: Option<i64>,
+        /// The same: duration of the object (`d`).
+        cmcd_duration_ms: Option<i64>,
+        /// The same: media buffered (`bl`).
+        cmcd_buffer_ms: Option<i64>,
+        /// The same: time until the buffer is empty (`dl`).
+        cmcd_deadline_ms: Option<i64>,
+        /// The same: throughput as the player measured it (`mtp`).
+        cmcd_measured_bps: Option<i64>,
+        /// The same: the highest throughput that is of use to the player (`rtp`).
+        cmcd_maximum_bps: Option<i64>,
+        /// The same: true if it is needed at once, at the start or after a stall (`su`).
+        cmcd_startup: Option<bool>,
+        /// The same: true if the buffer ran empty since the last request (`bs`).
+        cmcd_starved: Option<bool>,
+        /// The same: playback speed, if it is not 1 (`pr`).
+        cmcd_speed: Option<f64>,
+        /// The same: latency of a live stream (`ltc`, version 2).
+        cmcd_latency_ms: Option<i64>,
+        /// The same: what will be requested next (`nor`), as it was written.
+        cmcd_next: Option<Text>,
+        /// The same: the bytes of it (`nrr`).
+        cmcd_next_range: Option<Text>,
+        /// What of it could not be read first; null if all could.
+        cmcd_error: Option<Text>,
+    }
+}
+
+impl Default for RequestRow {
+    /// A request for a manifest, of which nothing else is known.
+    fn default() -> Self {
+        Self {
+            t_ns: 0,
+            endpoint: "".into(),
+            url: "".into(),
+            kind: RequestKind::Manifest,
+            track: None,
+            rung_bps: None,
+            segment: None,
+            media_ms: None,
+            duration_ms: None,
+            body_bytes: 0,
+            first_byte_ns: None,
+            done_ns: None,
+            status: None,
+            error: None,
+            abandoned: None,
+            attempt: 1,
+            handshake_ns: None,
+            clock_offset_ns: None,
+            cmsd_throughput_bps: None,
+            cmsd_rtt_ms: None,
+            cmsd_maximum_bps: None,
+            cmsd_delay_ms: None,
+        }
+    }
+}
+
+impl Default for AccessRow {
+    /// A request of which nothing is known.
+    fn default() -> Self {
+        Self {
+            t_ns: 0,
+            endpoint: "".into(),
+            peer: "".into(),
+            method: "".into(),
+            path: "".into(),
+            status: 0,
+            body_bytes: 0,
+            answered_ns: 0,
+            cmcd_version: None,
+            cmcd_session: None,
+            cmcd_content: None,
+            cmcd_sequence: None,
+            cmcd_object: None,
+            cmcd_format: None,
+            cmcd_stream: None,
+            cmcd_state: None,
+            cmcd_bitrate_bps: None,
+            cmcd_top_bps: None,
+            cmcd_duration_ms: None,
+            cmcd_buffer_ms: None,
+            cmcd_deadline_ms: None,
+            cmcd_measured_bps: None,
+            cmcd_maximum_bps: None,
+            cmcd_startup: None,
+            cmcd_starved: None,
+            cmcd_speed: None,
+            cmcd_latency_ms: None,
+            cmcd_next: None,
+            cmcd_next_range: None,
+            cmcd_error: None,
+        }
     }
 }

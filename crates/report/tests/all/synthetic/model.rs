@@ -271,9 +271,7 @@ impl Toy {
             done_ns: Some(done),
             status: Some(200),
             error: None,
-            abandoned: None,
-            attempt: 1,
-            handshake_ns: None,
+            ..RequestRow::default()
         });
         let player = &mut self.player;
         player.queue.push_back((SEGMENT_S, rung_bps));
