@@ -5,8 +5,9 @@ use suiro_scenario::Protocol;
 use super::catalogue::Catalogue;
 use super::{hls, mpd};
 
-pub(crate) fn mpd(catalogue: &Catalogue, unix_ns: u64) -> Option<String> {
-    mpd::write(catalogue, unix_ns, None)
+/// The MPD; with the address of a clock, if the origin has one.
+pub(crate) fn mpd(catalogue: &Catalogue, unix_ns: u64, origin: Option<&str>) -> Option<String> {
+    mpd::write(catalogue, unix_ns, origin)
 }
 
 pub(crate) fn multivariant(catalogue: &Catalogue) -> String {

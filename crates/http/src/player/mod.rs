@@ -316,7 +316,8 @@ impl Player {
                     let now = self.now();
                     self.tell_progress(now);
                     self.lines[lane] = Line::Idle(Box::new(client));
-                    self.recorder.request(&fetch, &fetched)?;
+                    let offset = self.session.clock_offset(&fetch, &fetched);
+                    self.recorder.request(&fetch, &fetched, offset)?;
                     if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
                         self.recorder.save(piece)?;
                     }

@@ -91,7 +91,12 @@ impl Recorder {
     }
 
     /// A request that has ended, well or badly.
-    pub(crate) fn request(&mut self, fetch: &Fetch, fetched: &Fetched) -> Result<(), PlayerError> {
+    pub(crate) fn request(
+        &mut self,
+        fetch: &Fetch,
+        fetched: &Fetched,
+        clock_offset_ns: Option<i64>,
+    ) -> Result<(), PlayerError> {
         let done = fetched.body.is_ok().then_some(fetched.finished);
         let error = fetched.body.as_ref().err().cloned();
         self.push(fetch, fetched.requested, fetched.first_byte, fetched.bytes, |row| {
@@ -99,6 +104,7 @@ impl Recorder {
             row.done_ns = done.map(Time::as_nanos_i64);
             row.status = fetched.status.map(i64::from);
             row.error = error.map(Into::into);
+            row.clock_offset_ns = clock_offset_ns;
         })
     }
 
@@ -143,6 +149,7 @@ impl Recorder {
         self.body_bytes += bytes;
         let (kind, track, rate, segment) = match &fetch.what {
             What::Manifest | What::Playlist { .. } => (RequestKind::Manifest, None, None, None),
+            What::Clock => (RequestKind::Clock, None, None, None),
             What::Init { kind, rate } => (RequestKind::Init, Some(kind), Some(rate), None),
             What::Segment { kind, rate, segment, .. } => {
                 (RequestKind::Segment, Some(kind), Some(rate), Some(segment))

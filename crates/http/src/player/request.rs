@@ -134,6 +134,8 @@ const STANDING: Duration = Duration::from_millis(100);
 pub enum What {
     /// An MPD or a multivariant playlist.
     Manifest,
+    /// The clock of a live stream's author.
+    Clock,
     /// The media playlist of a rung.
     Playlist {
         /// Index of the rung.

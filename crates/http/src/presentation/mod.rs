@@ -77,6 +77,17 @@ pub struct LiveStream {
     pub suggested_delay: Option<Duration>,
     /// How its author wants it played near the live edge.
     pub service: Service,
+    /// The clock by which its times are meant; `None`: no clock that is understood.
+    pub clock: Option<ClockSource>,
+}
+
+/// A clock by which the times of a manifest are meant (ISO/IEC 23009-1 §5.8.4.11).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClockSource {
+    /// It showed this when the manifest was sent, in nanoseconds since 1970.
+    Direct(u64),
+    /// A server that answers with its date and time.
+    Ask(Url),
 }
 
 /// The service description of a low-latency stream (ISO/IEC 23009-1 annex K).

@@ -56,7 +56,9 @@ impl Config {
             _ => None,
         };
         let (bytes_max, keep_body) = match &what {
-            What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
+            What::Manifest | What::Clock | What::Playlist { .. } => {
+                (MANIFEST_BYTES_MAX as u64, true)
+            }
             What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies || track.is_low_latency()),
             What::Segment { .. } => (SEGMENT_BYTES_MAX, self.keep_bodies),
         };

@@ -6,6 +6,7 @@
 //! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
 //! one request at a time, as a browser's player has for each kind of media.
 
+mod clock;
 mod config;
 mod low_latency;
 mod prepare;
@@ -17,6 +18,8 @@ use suiro_scenario::Protocol;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 pub use config::Config;
+
+use clock::AuthorsClock;
 
 use super::frames::{Frame, Frames};
 use super::live::{captured, zero_ns};
@@ -40,6 +43,8 @@ struct ManifestLane {
     url: Url,
     in_flight: Option<Underway>,
     due: Option<Time>,
+    /// When the last one that came was asked for.
+    requested: Time,
     failed: u32,
     /// Why the last try failed.
     problem: Option<String>,
@@ -64,6 +69,7 @@ pub struct Session {
     config: Config,
     now: Time,
     manifest: ManifestLane,
+    clock: AuthorsClock,
     stream: Option<Stream>,
     failure: Option<String>,
     wake: Option<Time>,
@@ -78,6 +84,7 @@ impl Session {
             url: config.url.clone(),
             in_flight: None,
             due: Some(Time::ZERO),
+            requested: Time::ZERO,
             failed: 0,
             problem: None,
         };
@@ -85,6 +92,7 @@ impl Session {
             config,
             now: Time::ZERO,
             manifest,
+            clock: AuthorsClock::default(),
             stream: None,
             failure: None,
             wake: None,
@@ -134,7 +142,8 @@ impl Session {
     pub fn on_progress(&mut self, number: u64, progress: Progress) {
         let tracks = self.stream.iter_mut().flat_map(|s| &mut s.tracks);
         let requests = tracks.flat_map(|track| track.in_flight.iter_mut().chain(&mut track.reload));
-        let mut requests = self.manifest.in_flight.iter_mut().chain(requests);
+        let clock = self.clock.in_flight_mut().into_iter();
+        let mut requests = self.manifest.in_flight.iter_mut().chain(clock).chain(requests);
         if let Some(request) = requests.find(|request| request.fetch.number == number) {
             request.progress = progress;
         }
@@ -155,7 +164,8 @@ impl Session {
         if self.failure.is_some() {
             return None;
         }
-        let fetch = self.poll_manifest().or_else(|| self.poll_tracks())?;
+        let fetch = self.poll_clock().or_else(|| self.poll_manifest());
+        let fetch = fetch.or_else(|| self.poll_tracks())?;
         self.asked = fetch.number;
         Some(fetch)
     }
@@ -163,6 +173,9 @@ impl Session {
     /// The next request to give up now; asked until there is none. Its lane is free then.
     pub(crate) fn abandon(&mut self, now: Time) -> Option<Abandoned> {
         self.advance(now);
+        if let Some(late) = self.give_up_clock() {
+            return Some(late);
+        }
         let Stream { tracks, playout, .. } = self.stream.as_mut()?;
         if let Some(passed) = tracks.iter_mut().find_map(TrackState::take_passed) {
             return Some(passed);
@@ -176,7 +189,8 @@ impl Session {
         let playout = self.stream.as_ref().and_then(|s| s.playout.as_ref());
         let tracks = self.stream.iter().flat_map(|s| &s.tracks);
         let looks = tracks.filter_map(|track| track.watch.due()).filter(|_| self.config.abandon);
-        let rest = [self.wake, playout.and_then(Playout::next_event)].into_iter().flatten();
+        let rest = [self.wake, self.clock.due(), playout.and_then(Playout::next_event)];
+        let rest = rest.into_iter().flatten();
         rest.chain(looks).min()
     }
 
@@ -198,7 +212,7 @@ impl Session {
             .iter()
             .flat_map(|s| &s.tracks)
             .flat_map(|t| t.in_flight.iter().chain(&t.reload));
-        self.manifest.in_flight.iter().chain(tracks)
+        self.manifest.in_flight.iter().chain(self.clock.in_flight()).chain(tracks)
     }
 
     /// How long each state has lasted; `None` before playback was prepared.
@@ -267,8 +281,10 @@ impl Session {
     ) -> Option<Piece> {
         self.advance(now);
         let Some(index) = fetch.lane.checked_sub(1) else {
-            self.manifest.in_flight = None;
-            self.on_manifest(fetched);
+            match fetch.what {
+                What::Clock => self.on_clock(fetch, &fetched),
+                _ => self.on_manifest(fetched),
+            }
             return None;
         };
         let stream = self.stream.as_mut().expect("a track's request needs a stream");
@@ -297,7 +313,7 @@ impl Session {
                     let piece = Piece::Segment(*kind, *rate, body.clone());
                     self.on_segment(index, *rate, segment, *generation, &fetched).then_some(piece)
                 }
-                What::Manifest => unreachable!("the manifest has a lane of its own"),
+                What::Manifest | What::Clock => unreachable!("these have a lane of their own"),
             },
         }
     }
@@ -308,7 +324,7 @@ impl Session {
 
     fn poll_manifest(&mut self) -> Option<Fetch> {
         let due = self.manifest.due?;
-        if self.manifest.in_flight.is_some() {
+        if self.manifest.in_flight.is_some() || self.clock.in_flight().is_some() {
             return None;
         }
         if due > self.now {
@@ -380,14 +396,15 @@ impl Session {
     }
 
     fn on_manifest(&mut self, fetched: Fetched) {
+        self.manifest.in_flight = None;
         let parsed = match fetched.body {
-            Err(error) => Err(error),
+            Err(ref error) => Err(error.clone()),
             Ok(ref body) => parse_manifest(self.config.protocol, body, &fetched.url),
         };
         match parsed {
             Ok(presentation) => {
                 self.manifest.failed = 0;
-                self.accept(presentation, fetched.requested);
+                self.accept(presentation, &fetched);
             }
             Err(reason) => {
                 self.manifest.failed += 1;
@@ -401,7 +418,10 @@ impl Session {
         }
     }
 
-    fn accept(&mut self, presentation: Presentation, requested: Time) {
+    fn accept(&mut self, presentation: Presentation, fetched: &Fetched) {
+        if let Some(live) = presentation.live.as_ref().filter(|_| self.stream.is_none()) {
+            self.begin_clock(live, fetched);
+        }
         if let Some(location) = &presentation.location {
             self.manifest.url = location.clone();
         }
@@ -436,7 +456,8 @@ impl Session {
             }
         }
         self.prepare();
-        self.manifest.due = self.next_refresh(requested);
+        self.manifest.requested = fetched.requested;
+        self.manifest.due = self.next_refresh(fetched.requested);
     }
 
     /// When to fetch the manifest again: as soon as it can list a further segment, but not before

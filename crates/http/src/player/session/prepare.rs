@@ -18,6 +18,9 @@ const LOW_LATENCY_DRIFT: Duration = Duration::from_secs(3);
 impl Session {
     /// Sets up playout and controllers, once the segments of the first video rung are known.
     pub(super) fn prepare(&mut self) {
+        if self.clock.is_awaited() {
+            return;
+        }
         let epoch = self.config.epoch_unix_ns;
         let Some(stream) = &mut self.stream else { return };
         if stream.playout.is_some() {

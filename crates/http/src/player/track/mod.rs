@@ -130,7 +130,7 @@ impl Failed {
 
     fn at(&mut self, what: &What) -> &mut u32 {
         match what {
-            What::Manifest | What::Playlist { .. } => &mut self.playlist,
+            What::Manifest | What::Clock | What::Playlist { .. } => &mut self.playlist,
             What::Init { .. } => &mut self.init,
             What::Segment { .. } => &mut self.segment,
         }

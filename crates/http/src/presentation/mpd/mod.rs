@@ -3,16 +3,15 @@
 //! What is understood: one period; `SegmentTemplate` with `SegmentTimeline` or `@duration`, at any
 //! level; `BaseURL`; live and on demand. What is refused with its name: several periods, other
 //! addressing, encryption, `xlink`. Of low latency: `availabilityTimeOffset`, `availabilityTimeComplete`, and the `Latency`
-//! and `PlaybackRate` of a `ServiceDescription`. `UTCTiming` is passed over: a player goes by the clock of its own
-//! host, which in a trial is the origin's too.
+//! and `PlaybackRate` of a `ServiceDescription`. Of live streams: the first `UTCTiming` whose scheme is known.
 
 use roxmltree::{Document, Node, ParsingOptions};
 use suiro_units::{BitRate, Duration};
 
 use super::{
-    FrameRate, LISTED_MAX, LiveStream, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names,
-    Presentation, ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Service, Source, Track,
-    TrackKind, ladder,
+    ClockSource, FrameRate, LISTED_MAX, LiveStream, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError,
+    Names, Presentation, ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Service, Source,
+    Track, TrackKind, ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -110,14 +109,14 @@ fn presentation(mpd: Node, url: &Url) -> Result<Presentation> {
         .transpose()?;
     Ok(Presentation {
         tracks,
-        live: if dynamic { Some(live(mpd, start)?) } else { None },
+        live: if dynamic { Some(live(mpd, start, url)?) } else { None },
         duration: total,
         refresh: duration(mpd, "minimumUpdatePeriod")?,
         location,
     })
 }
 
-fn live(mpd: Node, period_start: Duration) -> Result<LiveStream> {
+fn live(mpd: Node, period_start: Duration, url: &Url) -> Result<LiveStream> {
     let text = mpd
         .attribute("availabilityStartTime")
         .ok_or_else(|| at(mpd, "a dynamic MPD needs @availabilityStartTime (§5.3.1.2)"))?;
@@ -128,7 +127,23 @@ fn live(mpd: Node, period_start: Duration) -> Result<LiveStream> {
         zero_unix_ns: Some(start.saturating_add(period_start.as_nanos())),
         suggested_delay: duration(mpd, "suggestedPresentationDelay")?,
         service: service(mpd)?,
+        clock: children(mpd, "UTCTiming").find_map(|timing| clock(timing, url)),
     })
+}
+
+/// §5.8.4.11: the first in the document is the one that its author prefers. What is not understood is passed over.
+fn clock(timing: Node, url: &Url) -> Option<ClockSource> {
+    let scheme = timing.attribute("schemeIdUri")?.strip_prefix("urn:mpeg:dash:utc:")?;
+    let value = timing.attribute("value")?.trim();
+    match scheme.rsplit_once(':')? {
+        ("direct", _) => iso8601::parse_date_time(value).map(ClockSource::Direct),
+        // Several URLs may be given, and any of them may be asked.
+        ("http-xsdate" | "http-iso", _) => {
+            let first = value.split_whitespace().next()?;
+            url.join(first).ok().map(ClockSource::Ask)
+        }
+        _ => None,
+    }
 }
 
 /// Annex K: the first service description. A latency of more than a year, and speeds that are no numbers, say nothing.

@@ -1,5 +1,6 @@
 //! A session against our own origin's manifests, over a model of a link, in virtual time.
 
+mod clock;
 mod world;
 
 use proptest::prelude::*;

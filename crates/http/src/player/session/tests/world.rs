@@ -5,9 +5,10 @@ use suiro_scenario::{Download, HlsRungs};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::super::*;
+use crate::iso8601::format_date_time;
 use crate::origin::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use crate::origin::timeline::{Availability, Loop, Schedule};
-use crate::origin::{MPD_PATH, MULTIVARIANT_PATH, manifest};
+use crate::origin::{MPD_PATH, MULTIVARIANT_PATH, TIME_PATH, manifest};
 use crate::presentation::TrackKind;
 
 /// 2026-11-21T01:57:00Z.
@@ -45,6 +46,17 @@ pub(super) fn live() -> Schedule {
     Schedule::Live { zero_unix_ns: EPOCH - window.as_nanos(), window }
 }
 
+/// The clock that an MPD names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuthorsTime {
+    /// It names none.
+    Unnamed,
+    /// It shows the time of the wall clock and this many milliseconds.
+    Ahead(i64),
+    /// It does not answer.
+    Silent,
+}
+
 /// A link that serves one response after the other, and an origin behind it.
 pub(super) struct World {
     pub catalogue: Catalogue,
@@ -58,6 +70,8 @@ pub(super) struct World {
     pub dead: std::ops::Range<Time>,
     /// What it answers instead, to which target and when.
     pub instead: Option<fn(&str, Time) -> Option<&'static str>>,
+    /// Whether and how the clock answers that the MPD names.
+    pub clock: AuthorsTime,
     /// How manifests are damaged, one after the other: how, and where.
     pub damage: Vec<(u8, u16)>,
     pub damaged: usize,
@@ -148,8 +162,15 @@ impl World {
         if let Some(text) = self.instead.and_then(|instead| instead(target, now)) {
             return Ok((text.into(), text.len() as u64));
         }
+        let origin = (self.clock != AuthorsTime::Unnamed).then_some("http://server");
         let text = match target {
-            MPD_PATH => manifest::mpd(&self.catalogue, unix_ns),
+            MPD_PATH => manifest::mpd(&self.catalogue, unix_ns, origin),
+            TIME_PATH => match self.clock {
+                AuthorsTime::Ahead(ms) => {
+                    Some(format_date_time(unix_ns.saturating_add_signed(ms * 1_000_000)))
+                }
+                _ => None,
+            },
             MULTIVARIANT_PATH => Some(manifest::multivariant(&self.catalogue)),
             _ => target.strip_suffix(".m3u8").and_then(|id| {
                 manifest::media(&self.catalogue, id.trim_start_matches('/'), unix_ns)
@@ -198,6 +219,10 @@ impl World {
             fetched.body = Err("connecting: connection refused".into());
             (fetched.status, fetched.bytes) = (None, 0);
             fetched.finished = now + self.rtt;
+            return fetched;
+        }
+        if fetch.what == What::Clock && self.clock == AuthorsTime::Silent {
+            fetched.finished = now + Duration::from_secs(10);
             return fetched;
         }
         self.serve(&mut fetched);
@@ -286,6 +311,7 @@ pub(super) fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
         lost: 0..0,
         dead: Time::ZERO..Time::ZERO,
         instead: None,
+        clock: AuthorsTime::Unnamed,
         damage: Vec::new(),
         damaged: 0,
     }
