@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use suiro_http::origin::range::{Part, part};
+use suiro_http::{cmcd, fields};
 use suiro_moq::webtransport::{belongs, kind_of_uni};
 use suiro_units::{BitRate, Duration, Time};
 use suiro_webrtc::peer::{Certificate, Peer, Setup, Way};
@@ -32,6 +33,21 @@ pub fn frame(data: &[u8]) {
     let (byte, bit) = (u32::from(data.first().copied().unwrap_or(0)), data.len() as u8);
     frame::flip_bit(&mut marked, byte, bit);
     let _ = frame::parse(&marked);
+}
+
+/// CMCD in the query of a request, and the structured fields that it and CMSD consist of.
+pub fn common_media(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for members in [fields::list(text), fields::dictionary(text)].into_iter().flatten() {
+        assert!(members.len() <= 64, "{} members", members.len());
+    }
+    for query in [text.to_owned(), format!("CMCD={text}")] {
+        if let Some(read) = cmcd::read(Some(&query), &Default::default()) {
+            assert!(read.said.next.is_none_or(|next| next.len() <= 256));
+            assert!(read.said.session.is_none_or(|session| session.len() <= 64));
+        }
+        assert!(cmcd::without(&format!("/a?{query}")).len() <= query.len() + 3);
+    }
 }
 
 /// A `Range` header, for bodies of several lengths.

@@ -8,6 +8,9 @@
 //! model), [`origin::timeline`] (which segments there are when), [`player::session`] (what to
 //! fetch next). [`Clock`] reads the clock, `net` opens sockets; nothing else does.
 
+pub mod cmcd;
+mod cmsd;
+pub mod fields;
 pub mod flows;
 mod http3;
 mod iso8601;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
@@ -40,12 +41,37 @@ pub struct Limits {
     connections: usize,
     /// Of one address; further ones are closed at once.
     per_address: usize,
+    /// Whether requests bring their [`Socket`].
+    sockets: bool,
 }
 
 impl Limits {
     /// [`CONNECTIONS_MAX`] in all.
     pub const fn per_address(per_address: usize) -> Self {
-        Self { connections: CONNECTIONS_MAX, per_address }
+        Self { connections: CONNECTIONS_MAX, per_address, sockets: false }
+    }
+
+    /// The same, and each request has the [`Socket`] that it came on among its extensions.
+    #[must_use]
+    pub const fn with_sockets(self) -> Self {
+        Self { sockets: true, ..self }
+    }
+}
+
+/// The socket of a connection, to be asked how it does. Its clones are the same.
+#[derive(Debug, Clone)]
+pub struct Socket(Arc<OwnedFd>);
+
+impl Socket {
+    fn of(stream: &TcpStream) -> Option<Self> {
+        let own = stream.as_fd().try_clone_to_owned().ok()?;
+        Some(Self(Arc::new(own)))
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -183,7 +209,11 @@ where
         let accepted = witness.as_ref().map(accept);
         let (seen, place) = (accepted.clone(), places.take());
         let asking = Arc::clone(&place);
-        let handler = service_fn(move |request: Request<Incoming>| {
+        let socket = limits.sockets.then(|| Socket::of(&stream)).flatten();
+        let handler = service_fn(move |mut request: Request<Incoming>| {
+            if let Some(socket) = &socket {
+                request.extensions_mut().insert(socket.clone());
+            }
             if let Some(seen) = &seen {
                 W::asked(seen, request.headers());
             }

@@ -211,6 +211,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         hls_rungs: HlsRungs::All,
         top: None,
         chunks: args.chunk.map(|chunk| ChunkSpec::new(chunk, args.part)),
+        cmsd: None,
         records: None,
         per_address: Some(PER_ADDRESS),
     };
@@ -284,6 +285,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         target_latency: args.target_latency,
         catch_up: CatchUp::Steps,
         abandon: true,
+        cmcd: None,
         save: args.save,
         dir: args.out.clone(),
         start: Time::ZERO,

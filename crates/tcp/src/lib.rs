@@ -16,6 +16,7 @@ pub mod info;
 mod netlink;
 pub mod probe;
 mod sampler;
+mod socket;
 pub mod vegas;
 
 pub use congestion::{CongestionError, Controls, set_congestion};
@@ -23,3 +24,4 @@ pub use follow::count_sockets;
 pub use sampler::{
     Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, Prepared, Sampler, SamplerError, SamplerSpec,
 };
+pub use socket::{limit_unsent, socket_info};

@@ -172,7 +172,7 @@ where
         seen: Option<Arc<Accepted>>,
     ) {
         let builder = h3::server::builder();
-        let building = builder.build(Quic::new(connection));
+        let building = builder.build(Quic::new(connection.clone()));
         let Ok(Ok(mut server)) = tokio::time::timeout(PATIENCE, building).await else { return };
         // Those in progress end with the connection.
         let mut requests = JoinSet::new();
@@ -180,9 +180,11 @@ where
         while let Ok(Some(resolver)) = server.accept().await {
             while requests.try_join_next().is_some() {}
             let (respond, seen) = (self.respond.clone(), seen.clone());
+            let connection = connection.clone();
             requests.spawn(async move {
                 let resolving = tokio::time::timeout(PATIENCE, resolver.resolve_request());
-                let Ok(Ok((request, stream))) = resolving.await else { return };
+                let Ok(Ok((mut request, stream))) = resolving.await else { return };
+                request.extensions_mut().insert(connection);
                 if let Some(seen) = &seen {
                     seen.asked(request.headers());
                 }

@@ -39,6 +39,7 @@ pub mod range;
 mod rungs;
 mod secure;
 mod serve;
+mod tell;
 pub mod timeline;
 
 use std::io;
@@ -155,6 +156,8 @@ pub struct OriginJob {
     pub top: Option<BitRate>,
     /// Live: whether segments are released chunk by chunk while they are captured; `None`: whole, at their ends.
     pub chunks: Option<ChunkSpec>,
+    /// What the server is called in CMSD; `None`: it says nothing.
+    pub cmsd: Option<String>,
     /// Where requests and connections are recorded; `None` to keep no record.
     pub records: Option<Records>,
     /// Connections of one address at the same time; `None`: as many as there are places.
@@ -181,6 +184,7 @@ impl OriginJob {
             hls_rungs: origin.hls_rungs,
             top: origin.top,
             chunks: origin.chunk.map(|chunk| ChunkSpec::new(chunk, origin.part)),
+            cmsd: origin.cmsd.then(|| job.endpoint.name.clone()),
             // Many players of a trial may share a host.
             per_address: None,
             records: Some(Records::of(job)),
@@ -242,7 +246,8 @@ pub async fn run(
         let carries = Carries::HttpMedia;
         flows = Some(Accepting::create(records, address.port(), carries, clock).await?);
     }
-    let service = Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log);
+    let media = Arc::new(shelf);
+    let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, log, job.cmsd.clone());
     ready(address);
     let per_address = job.per_address.unwrap_or(serving::CONNECTIONS_MAX);
     Ok(serve_with(door, per_address, flows, service, stop).await?)
@@ -256,7 +261,7 @@ pub async fn serve(
     clock: Clock,
     stop: impl Future<Output = ()>,
 ) -> Counts {
-    let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None);
+    let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None, None);
     let door = Door::Plain(listener);
     let counts = serve_with(door, serving::CONNECTIONS_MAX, None, service, stop).await;
     counts.expect("without a record there is none to fail")

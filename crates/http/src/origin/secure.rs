@@ -87,6 +87,7 @@ impl Door {
         stop: impl Future<Output = ()>,
     ) -> Result<(), RecordError> {
         let limits = serving::Limits::per_address(per_address);
+        let limits = if service.cmsd.is_some() { limits.with_sockets() } else { limits };
         let service = Arc::clone(service);
         match self {
             Self::Plain(listener) => {

@@ -23,6 +23,7 @@ use super::parts::{Directives, Held, LiveRung};
 use super::timeline::{Availability, Loop, Schedule};
 use super::{MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
 use crate::Clock;
+use crate::cmcd;
 use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
 
@@ -42,14 +43,16 @@ type Key = (usize, usize, Option<u64>);
 
 /// Serves one catalogue.
 pub(super) struct Service {
-    catalogue: Catalogue,
+    pub(super) catalogue: Catalogue,
     media: Arc<dyn Media>,
-    clock: Clock,
+    pub(super) clock: Clock,
     cache: Mutex<Cache<Key>>,
     requests: AtomicU64,
     refused: AtomicU64,
     body_bytes: AtomicU64,
     log: Option<AccessLog>,
+    /// What the server is called in CMSD; `None`: it says nothing.
+    pub(super) cmsd: Option<String>,
 }
 
 impl Service {
@@ -59,6 +62,7 @@ impl Service {
         clock: Clock,
         cache_bytes: usize,
         log: Option<AccessLog>,
+        cmsd: Option<String>,
     ) -> Self {
         Self {
             catalogue,
@@ -69,6 +73,7 @@ impl Service {
             refused: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
             log,
+            cmsd,
         }
     }
 
@@ -101,12 +106,16 @@ impl Service {
             Method::OPTIONS => preflight(),
             _ => Refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET, HEAD and OPTIONS").response(),
         };
+        let status = response.status();
         let headers = response.headers_mut();
         let any = HeaderValue::from_static("*");
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any.clone());
         headers.insert("timing-allow-origin", any);
-        let exposed = HeaderValue::from_static("content-length, content-range, date, etag");
+        let exposed = HeaderValue::from_static(
+            "content-length, content-range, date, etag, cmsd-static, cmsd-dynamic",
+        );
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        self.tell(asked, &head, status, headers);
         self.record(asked, peer, &head, &mut response);
         response
     }
@@ -127,12 +136,13 @@ impl Service {
             endpoint: log.endpoint(),
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
             method: head.method.as_str().into(),
-            path: head.uri.path_and_query().map_or("/", |path| path.as_str()).into(),
+            path: cmcd::without(head.uri.path_and_query().map_or("/", |path| path.as_str())).into(),
             status: i64::from(status),
             body_bytes: to_i64(length),
             answered_ns: self.clock.now().as_nanos_i64(),
             ..AccessRow::default()
         });
+        let row = row.map(|row| cmcd::recorded(cmcd::read(head.uri.query(), &head.headers), row));
         match response.body_mut() {
             Body::Whole(_) => self.count(status, length, row),
             Body::Live(live) => live.when_over(move |sent| {
@@ -360,7 +370,7 @@ impl Service {
 
 /// Which part of a rung is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
+pub(super) enum Which {
     Init,
     /// The segment of that number.
     Number(u64),
@@ -371,7 +381,7 @@ enum Which {
 }
 
 /// What a file's name says: `init.mp4`, `NUMBER.m4s`, `NUMBER.PART.m4s`, `NUMBER.ts` or `tTICKS.m4s`.
-fn parse_file(file: &str) -> Option<(Container, Which)> {
+pub(super) fn parse_file(file: &str) -> Option<(Container, Which)> {
     if file == "init.mp4" {
         return Some((Container::Fmp4, Which::Init));
     }

@@ -12,8 +12,10 @@ use tokio::time::timeout;
 
 use super::chunked::{Chunk, Read, Splitter};
 use super::request::{Fetch, Fetched, Head, Progress};
+use super::session::Told;
 use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
+use crate::cmsd::Cmsd;
 use crate::http3::client::Http3Error;
 use crate::url::{Url, UrlError};
 
@@ -119,17 +121,33 @@ impl Client {
         if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
             self.give_up().await;
         }
-        let Progress { first_byte, held, handshake, status, bytes, .. } = *self.progress.borrow();
+        let Progress { first_byte, held, handshake, server, status, bytes, .. } =
+            *self.progress.borrow();
         let body = body.map_err(|error| error.to_string());
         let finished = self.clock.now();
-        Fetched { requested, first_byte, finished, held, handshake, status, bytes, url, body }
+        Fetched {
+            requested,
+            first_byte,
+            finished,
+            held,
+            handshake,
+            server,
+            status,
+            bytes,
+            url,
+            body,
+        }
     }
 
     async fn redirected(&mut self, fetch: &Fetch, url: &mut Url) -> Result<Bytes, FetchError> {
         for _ in 0..=REDIRECTS {
             let response = self.respond(fetch, url).await?;
             let status = response.status();
-            self.progress.send_modify(|progress| progress.status = Some(status.as_u16()));
+            let server = Cmsd::read(response.headers());
+            self.progress.send_modify(|progress| {
+                progress.status = Some(status.as_u16());
+                progress.server = server;
+            });
             if status.is_redirection() {
                 let location = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());
                 let location = location.ok_or(FetchError::NoLocation)?;
@@ -158,12 +176,16 @@ impl Client {
         fetch: &Fetch,
         url: &Url,
     ) -> Result<Response<Incoming>, FetchError> {
+        let told = fetch.told.as_ref();
+        let address = told.and_then(|told| told.address(url));
+        let headers = told.map_or(&[][..], Told::headers);
         loop {
             let reused = self.connect(url).await?;
             let Some((_, connection)) = self.open.as_mut() else {
                 unreachable!("a connection was opened or is open")
             };
-            let sent = connection.send(url, fetch.resource.range);
+            let address = address.as_ref().unwrap_or(url);
+            let sent = connection.send(address, fetch.resource.range, headers);
             match timeout(PROGRESS_TIMEOUT.into(), sent).await {
                 Ok(Ok(response)) => return Ok(response),
                 Ok(Err(_)) if reused => self.give_up().await,

@@ -27,8 +27,8 @@ use std::task::Poll;
 use suiro_abr::playout::Totals;
 use suiro_abr::{Algorithm, CatchUp};
 use suiro_endpoint::{Context, Failure, Pulse};
-use suiro_scenario::{Download, EndpointSpec, HttpVersion, Job, Protocol};
-use suiro_units::{Bytes, Duration, Time};
+use suiro_scenario::{Cmcd, Download, EndpointSpec, HttpVersion, Job, Protocol};
+use suiro_units::{Bytes, Duration, Time, fnv1a};
 
 use crate::Clock;
 use crate::flows::Flows;
@@ -75,6 +75,8 @@ pub struct PlayerJob {
     pub catch_up: CatchUp,
     /// Whether a segment that comes too slowly is given up for one of a lower rung.
     pub abandon: bool,
+    /// Whether and how servers are told about playback with each request.
+    pub cmcd: Option<Cmcd>,
     /// Whether what was fetched is also saved as `played.NAME.*`.
     pub save: bool,
     /// The folder for records.
@@ -113,6 +115,7 @@ impl PlayerJob {
             target_latency: player.target_latency,
             catch_up: player.catch_up,
             abandon: player.abandon,
+            cmcd: player.cmcd,
             save: player.save,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
@@ -258,6 +261,8 @@ impl Player {
             catch_up: job.catch_up,
             epoch_unix_ns: clock.epoch_unix_ns(),
             abandon: job.abandon,
+            cmcd: job.cmcd,
+            session: session_name(&job.name, clock),
             keep_bodies: job.save,
         };
         let transport =
@@ -405,6 +410,21 @@ impl Player {
             ..self.recorder.close(self.session.totals(), failure)?
         })
     }
+}
+
+/// What a player's session is called: as long as a UUID, and the same in each run of a trial.
+fn session_name(player: &str, clock: Clock) -> String {
+    let begun = clock.epoch_unix_ns().to_be_bytes();
+    let [high, low] =
+        [0, 1].map(|half| fnv1a(player.bytes().chain(begun).chain(std::iter::once(half))));
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xffff,
+        low >> 48,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 /// Waits for whatever comes first: a finished request, the time, the stop.

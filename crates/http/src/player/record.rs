@@ -10,6 +10,8 @@ use super::frames::Frame;
 use super::request::{Fetched, Underway};
 use super::save::Saver;
 use super::session::{Fetch, Piece, View, What};
+use crate::cmsd::Cmsd;
+
 use super::{PlayerError, PlayerJob, Summary};
 
 /// A row of the player's state is written at least this often.
@@ -105,6 +107,7 @@ impl Recorder {
             row.status = fetched.status.map(i64::from);
             row.error = error.map(Into::into);
             row.clock_offset_ns = clock_offset_ns;
+            tell(row, fetched.server);
         })
     }
 
@@ -133,6 +136,7 @@ impl Recorder {
         self.push(fetch, requested, progress.first_byte, progress.bytes, |row| {
             row.handshake_ns = Some(progress.handshake.as_nanos_i64());
             row.status = progress.status.map(i64::from);
+            tell(row, progress.server);
             finish(row);
         })
     }
@@ -200,6 +204,14 @@ impl Recorder {
             saved: self.saver.map_or(Ok(Vec::new()), Saver::close)?,
         })
     }
+}
+
+/// What the server said with its response.
+fn tell(row: &mut RequestRow, server: Cmsd) {
+    row.cmsd_throughput_bps = server.throughput_bps;
+    row.cmsd_rtt_ms = server.rtt_ms;
+    row.cmsd_maximum_bps = server.maximum_bps;
+    row.cmsd_delay_ms = server.delay_ms;
 }
 
 /// What a row is written for next to the passing of time; the playhead moves always, and the

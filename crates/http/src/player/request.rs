@@ -7,6 +7,8 @@ use suiro_abr::State;
 use suiro_media::mp4::Init;
 use suiro_units::{BitRate, Duration, Time};
 
+use super::session::Told;
+use crate::cmsd::Cmsd;
 use crate::presentation::{Resource, Segment, TrackKind};
 use crate::url::Url;
 
@@ -37,6 +39,8 @@ pub struct Fetch {
     pub(crate) room: Option<Room>,
     /// The initialisation segment by which the body is read chunk by chunk; `None`: as a whole.
     pub(crate) chunks: Option<Arc<Init>>,
+    /// What it says about the player; `None`: nothing.
+    pub(crate) told: Option<Told>,
 }
 
 /// How far a request has come.
@@ -56,6 +60,8 @@ pub struct Progress {
     pub held: Duration,
     /// Time in which connections were opened.
     pub handshake: Duration,
+    /// What the server says with its response.
+    pub(crate) server: Cmsd,
 }
 
 /// A request that is under way.
@@ -82,6 +88,8 @@ pub(crate) struct Fetched {
     pub held: Duration,
     /// Time in which connections were opened.
     pub handshake: Duration,
+    /// What the server said with its response.
+    pub server: Cmsd,
     pub status: Option<u16>,
     pub bytes: u64,
     /// Where the body came from, redirects followed.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Body;
 use hyper::client::conn::{http1, http2};
-use hyper::header::{HOST, RANGE, USER_AGENT};
+use hyper::header::{HOST, HeaderName, HeaderValue, RANGE, USER_AGENT};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
@@ -258,28 +258,29 @@ impl Connection {
         }
     }
 
-    /// Asks for `url`, or for the bytes of it from the first to the last of `range`.
+    /// Asks for `url`, or for the bytes of it from the first to the last of `range`, with these headers.
     pub async fn send(
         &mut self,
         url: &Url,
         range: Option<(u64, u64)>,
+        headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Response<Incoming>, FetchError> {
         match self {
             Self::One(sender) => {
                 sender.ready().await?;
-                let response = sender.send_request(request(url, range, false)).await?;
+                let response = sender.send_request(request(url, range, headers, false)).await?;
                 Ok(response.map(Incoming::Hyper))
             }
             Self::Many(Many::Two(sender, meter)) => {
                 sender.ready().await?;
-                let response = sender.send_request(request(url, range, true)).await?;
+                let response = sender.send_request(request(url, range, headers, true)).await?;
                 // What the head came with is no burst of the body.
                 meter.take();
                 let meter = meter.clone();
                 Ok(response.map(|body| Incoming::Metered(body, meter)))
             }
             Self::Many(Many::Three(sender)) => {
-                let request = request(url, range, true).map(|_: Empty<Bytes>| ());
+                let request = request(url, range, headers, true).map(|_: Empty<Bytes>| ());
                 let response = sender.send(request).await?;
                 Ok(response.map(|body| Incoming::Three(Box::new(body))))
             }
@@ -288,12 +289,20 @@ impl Connection {
 }
 
 /// A request; with the whole URL in its head, as HTTP/2 and HTTP/3 have it, or with a target and a `Host`.
-fn request(url: &Url, range: Option<(u64, u64)>, whole: bool) -> Request<Empty<Bytes>> {
+fn request(
+    url: &Url,
+    range: Option<(u64, u64)>,
+    headers: &[(HeaderName, HeaderValue)],
+    whole: bool,
+) -> Request<Empty<Bytes>> {
     let mut request = match whole {
         true => Request::get(url.to_string()),
         false => Request::get(url.target()).header(HOST, url.authority()),
     };
     request = request.header(USER_AGENT, OWN_AGENT);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
     if let Some((first, last)) = range {
         request = request.header(RANGE, format!("bytes={first}-{last}"));
     }

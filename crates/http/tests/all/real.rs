@@ -20,7 +20,7 @@ use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::{Clock, Url};
 use suiro_media::spec::{Format, Rung, Source};
 use suiro_media::{Ffmpeg, MediaSpec, Package};
-use suiro_scenario::{HlsRungs, HttpVersion, Mode, Protocol, QuicCongestion};
+use suiro_scenario::{Cmcd, HlsRungs, HttpVersion, Mode, Protocol, QuicCongestion};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -68,6 +68,7 @@ fn origin_job(package: &Package, mode: Mode, seconds: u64, chunks: Option<ChunkS
         top: None,
         chunks,
         per_address: None,
+        cmsd: None,
         records: None,
     }
 }
@@ -318,8 +319,9 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     // On every address, because `localhost` may be either.
     let listen = suiro_http::net::any_address(0);
     let (chunks, records) = (Some(spec), Some(records));
+    let cmsd = Some("origin".to_owned());
     let served =
-        OriginJob { listen, secure, records, ..origin_job(&package, Mode::Live, 0, chunks) };
+        OriginJob { listen, secure, records, cmsd, ..origin_job(&package, Mode::Live, 0, chunks) };
     let served = Served::start_job(served, clock).await;
     let mut job = job(served.address, protocol, dir.path());
     let (port, path) = (served.address.port(), job.url.target());
@@ -328,6 +330,12 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
         false => Url::parse(&format!("http://localhost:{port}{path}")).unwrap(),
     };
     (job.http, job.certificate) = (http, certificate);
+    job.cmcd = Some(match (http, protocol) {
+        (HttpVersion::Http1, _) => Cmcd::Query,
+        (HttpVersion::Http2, _) => Cmcd::Headers,
+        (HttpVersion::Http3, Protocol::Dash) => Cmcd::HeadersV2,
+        (HttpVersion::Http3, Protocol::Hls) => Cmcd::QueryV2,
+    });
     job.target_latency = Some(Duration::from_millis(target_ms));
     let summary = play(&job, clock, StdDuration::from_secs(5)).await.unwrap();
     assert_eq!(summary.failure, None);
@@ -352,6 +360,36 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     drop(served.stop);
     served.task.await.expect("no panic").expect("it served");
     check_connections(http, dir.path(), &folder);
+    check_told(http, protocol, dir.path(), &folder);
+}
+
+/// Player and origin have told each other about themselves (CMCD, CMSD), and the MPD's clock was asked.
+fn check_told(http: HttpVersion, protocol: Protocol, player: &Path, origin: &Path) {
+    let requests = requests(player);
+    let access: Vec<AccessRow> = Reader::read_all(origin).unwrap();
+    let version = if http == HttpVersion::Http3 { 2 } else { 1 };
+    assert!(access.iter().all(|row| row.cmcd_version == Some(version)), "{access:?}");
+    assert!(access.iter().all(|row| row.cmcd_error.is_none()), "{access:?}");
+    assert!(access.iter().all(|row| !row.path.contains("CMCD")), "{access:?}");
+    assert!(access.iter().all(|row| row.cmcd_session == access[0].cmcd_session), "{access:?}");
+    let videos = access.iter().filter(|row| row.cmcd_object.as_deref() == Some("v"));
+    let videos: Vec<_> = videos.collect();
+    assert!(videos.len() > 3, "{access:?}");
+    for row in &videos {
+        let request = requests.iter().find(|r| r.url == row.path).expect("it was asked for");
+        let asked = request.rung_bps.expect("of a rung") as f64;
+        let said = row.cmcd_bitrate_bps.expect("a bit rate") as f64;
+        assert!((asked - said).abs() <= 500.0 && row.cmcd_buffer_ms.is_some(), "{row:?}");
+        assert_eq!(row.cmcd_latency_ms.is_some(), version == 2, "{row:?}");
+        assert_eq!(row.cmcd_next.is_some(), protocol == Protocol::Dash, "{row:?}");
+    }
+    let last = requests.iter().rev().find(|row| row.done_ns.is_some()).expect("some have ended");
+    assert!(last.cmsd_rtt_ms.is_some() && last.cmsd_delay_ms.is_some(), "{last:?}");
+    assert_eq!(last.cmsd_throughput_bps.is_some(), http != HttpVersion::Http3, "{last:?}");
+    let clocks = requests.iter().filter(|row| row.kind == RequestKind::Clock);
+    let offsets: Vec<_> = clocks.map(|row| row.clock_offset_ns).collect();
+    let expected = if protocol == Protocol::Dash { vec![Some(0)] } else { Vec::new() };
+    assert_eq!(offsets, expected);
 }
 
 /// Over HTTP/2 and HTTP/3, manifest, playlists and segments share one connection, and QUIC has its samples.

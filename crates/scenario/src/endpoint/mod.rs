@@ -28,7 +28,7 @@ pub use control::{NodeStorage, OperatorAction, UncompressedPicture};
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
 pub use moq::{BrowserCongestion, MoqAdaptation, MoqData, MoqProgram, MoqStreams};
 pub use origin::{CHUNK, HlsRungs, HttpVersion, Mode, PART};
-pub use player::{Download, Program, Protocol};
+pub use player::{Cmcd, Download, Program, Protocol};
 pub use rtp::{OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedSource};
 pub use webrtc::{WEBRTC_RATES, WebrtcProgram};

@@ -53,9 +53,27 @@ pub struct Player {
     /// requests it from a lower rung instead. Default: `true`.
     #[serde(default = "yes")]
     pub abandon: bool,
+    /// Whether and how suiro's player tells the origin about its playback with each request (Common Media Client Data,
+    /// CTA-5004); the origin's table `access` has it. Default: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cmcd: Option<Cmcd>,
     /// Whether the played media is written to a file in the trial's folder; suiro's player only.
     #[serde(default)]
     pub save: bool,
+}
+
+/// How a player tells a server about its playback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cmcd {
+    /// Version 1, in the query of the URL.
+    Query,
+    /// Version 1, in headers of the request.
+    Headers,
+    /// Version 2 (CTA-5004-A), in the query of the URL.
+    QueryV2,
+    /// Version 2, in headers of the request.
+    HeadersV2,
 }
 
 /// A streaming protocol over HTTP.
@@ -195,6 +213,11 @@ impl Player {
             let message = format!("the player `{}` does not play `{not}`", program.name());
             let hint = format!("remove protocol, or write protocol = \"{plays}\"");
             check.push(check.refusal("protocol", message).hint(hint));
+        }
+        if self.cmcd.is_some() && program != Program::Suiro {
+            let message = format!("the player `{}` is not told to send CMCD", program.name());
+            let hint = "remove cmcd; only suiro's own player supports it";
+            check.push(check.refusal("cmcd", message).hint(hint));
         }
         if self.save && program != Program::Suiro {
             let message = format!("the player `{}` cannot save", program.name());

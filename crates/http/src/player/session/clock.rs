@@ -110,6 +110,7 @@ impl Session {
             keep_body: true,
             room: None,
             chunks: None,
+            told: None,
         };
         self.clock.in_flight = Some(Underway::new(fetch.clone()));
         Some(fetch)

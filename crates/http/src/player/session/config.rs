@@ -1,7 +1,7 @@
 //! What a session is to play, how, and how much it takes.
 
 use suiro_abr::{Algorithm, CatchUp};
-use suiro_scenario::{Download, Protocol};
+use suiro_scenario::{Cmcd, Download, Protocol};
 use suiro_units::Duration;
 
 use super::super::request::Room;
@@ -36,6 +36,10 @@ pub struct Config {
     pub epoch_unix_ns: u64,
     /// True if a segment that comes too slowly is given up for one of a lower rung.
     pub abandon: bool,
+    /// Whether and how servers are told about playback.
+    pub cmcd: Option<Cmcd>,
+    /// What the session is called then.
+    pub session: String,
     /// True if the bodies of segments are wanted, to be saved.
     pub keep_bodies: bool,
 }
@@ -76,6 +80,7 @@ impl Config {
             keep_body,
             room,
             chunks,
+            told: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod clock;
 mod config;
 mod low_latency;
 mod prepare;
+mod told;
 
 use suiro_abr::playout::Totals;
 use suiro_abr::{Controller, Playout, Sample, State};
@@ -18,6 +19,7 @@ use suiro_scenario::Protocol;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 pub use config::Config;
+pub use told::Told;
 
 use clock::AuthorsClock;
 
@@ -75,6 +77,8 @@ pub struct Session {
     wake: Option<Time>,
     /// Requests so far.
     asked: u64,
+    /// Stalls that the server was told of.
+    told_stalls: u64,
 }
 
 impl Session {
@@ -97,6 +101,7 @@ impl Session {
             failure: None,
             wake: None,
             asked: 0,
+            told_stalls: 0,
         }
     }
 
@@ -167,7 +172,7 @@ impl Session {
         let fetch = self.poll_clock().or_else(|| self.poll_manifest());
         let fetch = fetch.or_else(|| self.poll_tracks())?;
         self.asked = fetch.number;
-        Some(fetch)
+        Some(self.tell(fetch))
     }
 
     /// The next request to give up now; asked until there is none. Its lane is free then.
@@ -342,6 +347,7 @@ impl Session {
             keep_body: true,
             room: None,
             chunks: None,
+            told: None,
         };
         self.manifest.due = None;
         self.manifest.in_flight = Some(Underway::new(fetch.clone()));

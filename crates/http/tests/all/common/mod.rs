@@ -143,6 +143,7 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         target_latency: None,
         catch_up: CatchUp::Steps,
         abandon: true,
+        cmcd: None,
         save: true,
         dir: dir.into(),
         start: Time::ZERO,

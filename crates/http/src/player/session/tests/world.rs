@@ -208,6 +208,7 @@ impl World {
             requested: now,
             first_byte: None,
             handshake: Duration::ZERO,
+            server: Default::default(),
             finished: now,
             held: Duration::ZERO,
             status: Some(answer.as_ref().err().copied().unwrap_or(200)),
@@ -297,6 +298,8 @@ pub(super) fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
         catch_up: CatchUp::Steps,
         epoch_unix_ns: EPOCH,
         abandon: true,
+        cmcd: None,
+        session: "session".into(),
         keep_bodies: false,
     }
 }

@@ -1,0 +1,139 @@
+//! What a player tells a server about its playback with each request (CMCD).
+
+use hyper::header::{HeaderName, HeaderValue};
+use suiro_abr::{Controller, State};
+use suiro_scenario::{Cmcd as Mode, Protocol};
+use suiro_units::{Duration, to_i64};
+
+use super::super::request::{Fetch, What};
+use super::super::track::TrackState;
+use super::Session;
+use crate::cmcd::{self, Cmcd};
+use crate::presentation::TrackKind;
+use crate::url::Url;
+
+/// More than so many times the bit rate of a segment is of no use to a player: dash.js's factor for `rtp`.
+const ENOUGH: i64 = 5;
+
+/// What a request says about its player.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// In its query.
+    Argument(String),
+    /// In its headers.
+    Headers(Vec<(HeaderName, HeaderValue)>),
+}
+
+impl Told {
+    fn new(mode: Mode, said: &Cmcd) -> Self {
+        match mode {
+            Mode::Query | Mode::QueryV2 => Self::Argument(said.argument()),
+            Mode::Headers | Mode::HeadersV2 => Self::Headers(said.headers()),
+        }
+    }
+
+    /// The address to ask for, with what is said in it. Without, if it would be too long.
+    pub(crate) fn address(&self, url: &Url) -> Option<Url> {
+        let Self::Argument(argument) = self else { return None };
+        let target = url.target();
+        let joint = if target.contains('?') { '&' } else { '?' };
+        url.join(&format!("{target}{joint}{argument}")).ok()
+    }
+
+    /// The headers to ask with.
+    pub(crate) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        match self {
+            Self::Argument(_) => &[],
+            Self::Headers(headers) => headers,
+        }
+    }
+}
+
+impl Session {
+    /// A request with what it says about the player, if the player says anything.
+    pub(super) fn tell(&mut self, fetch: Fetch) -> Fetch {
+        let Some(mode) = self.config.cmcd else { return fetch };
+        let said = self.said(&fetch, cmcd::version(mode));
+        Fetch { told: Some(Told::new(mode, &said)), ..fetch }
+    }
+
+    fn said(&mut self, fetch: &Fetch, version: i64) -> Cmcd {
+        let ms = |span: Duration| to_i64(span.as_nanos() / 1_000_000);
+        let mut said = Cmcd {
+            version,
+            session: Some(self.config.session.clone()),
+            sequence: Some(to_i64(fetch.number)),
+            object: Some(object(&fetch.what).into()),
+            format: Some(if self.config.protocol == Protocol::Dash { "d" } else { "h" }.into()),
+            ..Cmcd::default()
+        };
+        let Some(stream) = &self.stream else {
+            said.startup = Some(true);
+            return said;
+        };
+        let low_latency = stream.tracks.iter().any(TrackState::is_low_latency);
+        let live = match version {
+            2.. if low_latency => "ll",
+            _ => "l",
+        };
+        said.stream = Some(if stream.live.is_some() { live } else { "v" }.into());
+        let measured = stream.tracks[0].controller.as_ref().and_then(Controller::estimate);
+        said.measured_bps = measured.map(|rate| to_i64(rate.as_bps()));
+        let Some(playout) = &stream.playout else {
+            said.startup = Some(true);
+            return said;
+        };
+        said.startup = Some(matches!(playout.state(), State::Starting | State::Stalled));
+        said.state = Some(state(playout.state()).into());
+        said.latency_ms = playout.latency_ns().map(|ns| (ns / 1_000_000).max(0));
+        let speed = playout.speed();
+        said.speed = Some(speed).filter(|speed| *speed > 0.0);
+        let stalls = playout.totals().stalls;
+        said.starved = Some(stalls > self.told_stalls);
+        self.told_stalls = stalls;
+        if let What::Segment { rate, segment, .. } = &fetch.what
+            && let Some(track) = fetch.lane.checked_sub(1).and_then(|at| stream.tracks.get(at))
+        {
+            let buffer = playout.buffer_of(track.index);
+            said.buffer_ms = Some(ms(buffer));
+            said.deadline_ms = Some(ms(buffer.mul_f64(1.0 / speed.max(0.1))));
+            said.bitrate_bps = Some(to_i64(rate.as_bps()));
+            said.maximum_bps = Some(to_i64(rate.as_bps()).saturating_mul(ENOUGH));
+            said.top_bps = track.rates().last().map(|rate| to_i64(rate.as_bps()));
+            said.duration_ms = Some(ms(segment.duration));
+            said.next =
+                track.after(*rate, segment.number).map(|next| next_to(&fetch.resource.url, &next));
+        }
+        said
+    }
+}
+
+fn object(what: &What) -> &'static str {
+    match what {
+        What::Manifest | What::Playlist { .. } => "m",
+        What::Init { .. } => "i",
+        What::Segment { kind: TrackKind::Video, .. } => "v",
+        What::Segment { kind: TrackKind::Audio, .. } => "a",
+        What::Clock => "o",
+    }
+}
+
+const fn state(state: State) -> &'static str {
+    match state {
+        State::Starting => "s",
+        State::Playing => "p",
+        State::Stalled => "r",
+        State::Ended => "e",
+    }
+}
+
+/// The address of `next`, relative to `this` where it is in the same folder.
+fn next_to(this: &Url, next: &Url) -> String {
+    let folder = |url: &Url| url.target().rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    match folder(next) {
+        Some(same) if folder(this).as_ref() == Some(&same) => {
+            next.target()[same.len() + 1..].to_owned()
+        }
+        _ => next.target().to_owned(),
+    }
+}
