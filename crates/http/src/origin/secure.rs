@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,10 @@ use crate::http3;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The ALPN names of HTTP/2 and HTTP/1.1, the preferred first.
 const OVER_TCP: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Of all responses on a connection of HTTP/2, this may wait in the kernel: about what h2o has. What waits there cannot give
+/// way to a later response, and is sent all the same if its request is given up.
+const UNSENT_BYTES: u32 = 16 << 10;
 
 /// TLS of an origin, and what is spoken in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +68,8 @@ impl Door {
         if secure.http != HttpVersion::Http3 {
             let config = config(&OVER_TCP)?;
             let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
+            // Without it (Linux before 3.12), sound waits behind more video.
+            drop(suiro_tcp::limit_unsent(listener.as_fd(), UNSENT_BYTES));
             let address = listener.local_addr().unwrap_or(job.listen);
             return Ok((Self::Tls(listener, Arc::new(config)), address));
         }
