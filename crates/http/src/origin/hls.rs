@@ -17,8 +17,8 @@ pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
     let container = catalogue.container(Protocol::Hls);
     let audio = catalogue.sound_in_hls();
     if let Some(audio) = audio {
-        out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",DEFAULT=YES,");
-        writeln!(out, "AUTOSELECT=YES,URI=\"{}.m3u8\"", audio.id).expect(INFALLIBLE);
+        out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",LANGUAGE=\"und\",");
+        writeln!(out, "DEFAULT=YES,AUTOSELECT=YES,URI=\"{}.m3u8\"", audio.id).expect(INFALLIBLE);
     }
     let video = catalogue.tracks_in(container).find(|track| track.kind == TrackKind::Video);
     for rung in video.iter().flat_map(|video| &video.rungs[catalogue.first_in_hls(video)..]) {

@@ -36,6 +36,8 @@ mod parts;
 #[cfg(test)]
 mod parts_tests;
 pub mod range;
+#[cfg(test)]
+mod rules_tests;
 mod rungs;
 mod secure;
 mod serve;

@@ -113,9 +113,9 @@ impl<'a> LiveRung<'a> {
         self.chunks.last_part(self.rung.timeline.ended_by(captured), captured)
     }
 
-    /// §4.4.3.1: no segment, rounded to whole seconds, is longer.
+    /// §4.4.3.1: no segment, rounded to whole seconds, is longer; and Apple's authoring rule 8.2: the same for all rungs.
     fn target_s(&self) -> u64 {
-        ((self.rung.timeline.longest().as_nanos() + 500_000_000) / 1_000_000_000).max(1)
+        ((self.catalogue.longest_segment().as_nanos() + 500_000_000) / 1_000_000_000).max(1)
     }
 
     /// When the last chunk of a part has been captured, by the wall clock.
