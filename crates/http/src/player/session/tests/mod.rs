@@ -1,5 +1,6 @@
 //! A session against our own origin's manifests, over a model of a link, in virtual time.
 
+mod blocked;
 mod clock;
 mod world;
 
@@ -8,9 +9,9 @@ use suiro_abr::Algorithm;
 use suiro_scenario::HlsRungs;
 
 use super::*;
-use crate::origin::MPD_PATH;
 use crate::origin::catalogue::{Catalogue, Container, TrackEntry};
 use crate::origin::timeline::Schedule;
+use crate::origin::{MPD_PATH, MULTIVARIANT_PATH};
 use crate::presentation::TrackKind;
 use world::{Run, catalogue, config, live, run, rung, world};
 

@@ -72,6 +72,8 @@ pub(super) struct World {
     pub instead: Option<fn(&str, Time) -> Option<&'static str>>,
     /// Whether and how the clock answers that the MPD names.
     pub clock: AuthorsTime,
+    /// Requests whose target contains this get no answer; empty: all get one.
+    pub silent: &'static str,
     /// How manifests are damaged, one after the other: how, and where.
     pub damage: Vec<(u8, u16)>,
     pub damaged: usize,
@@ -222,8 +224,11 @@ impl World {
             fetched.finished = now + self.rtt;
             return fetched;
         }
-        if fetch.what == What::Clock && self.clock == AuthorsTime::Silent {
-            fetched.finished = now + Duration::from_secs(10);
+        let silent = fetch.what == What::Clock && self.clock == AuthorsTime::Silent;
+        let target = fetch.resource.url.target();
+        if silent || (!self.silent.is_empty() && target.contains(self.silent)) {
+            fetched.body = Err("nothing came for 10 s".into());
+            (fetched.status, fetched.finished) = (None, now + Duration::from_secs(10));
             return fetched;
         }
         self.serve(&mut fetched);
@@ -315,6 +320,7 @@ pub(super) fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
         dead: Time::ZERO..Time::ZERO,
         instead: None,
         clock: AuthorsTime::Unnamed,
+        silent: "",
         damage: Vec::new(),
         damaged: 0,
     }
