@@ -474,7 +474,7 @@ mod tests {
             }
         };
         let (over, ended) = tokio::sync::oneshot::channel::<()>();
-        let limits = Limits { connections: 4, per_address: 100 };
+        let limits = Limits { connections: 4, per_address: 100, sockets: false };
         let plain = |stream| async { Ok((stream, Speaks::Http1)) };
         let nobody: Option<()> = None;
         let stop = async { drop(ended.await) };

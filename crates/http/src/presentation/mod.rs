@@ -78,7 +78,7 @@ pub struct LiveStream {
     /// How its author wants it played near the live edge.
     pub service: Service,
     /// The clock by which its times are meant; `None`: no clock that is understood.
-    pub clock: Option<ClockSource>,
+    pub clock: Option<Box<ClockSource>>,
 }
 
 /// A clock by which the times of a manifest are meant (ISO/IEC 23009-1 §5.8.4.11).

@@ -75,7 +75,7 @@ impl Session {
 
     /// The first manifest of a live stream names a clock.
     pub(super) fn begin_clock(&mut self, live: &LiveStream, fetched: &Fetched) {
-        match &live.clock {
+        match live.clock.as_deref() {
             Some(ClockSource::Ask(url)) => {
                 self.clock.url = Some(url.clone());
                 self.clock.until = Some(self.now + PATIENCE);

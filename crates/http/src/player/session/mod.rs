@@ -288,7 +288,7 @@ impl Session {
         let Some(index) = fetch.lane.checked_sub(1) else {
             match fetch.what {
                 What::Clock => self.on_clock(fetch, &fetched),
-                _ => self.on_manifest(fetched),
+                _ => self.on_manifest(&fetched),
             }
             return None;
         };
@@ -401,16 +401,16 @@ impl Session {
         found
     }
 
-    fn on_manifest(&mut self, fetched: Fetched) {
+    fn on_manifest(&mut self, fetched: &Fetched) {
         self.manifest.in_flight = None;
-        let parsed = match fetched.body {
-            Err(ref error) => Err(error.clone()),
-            Ok(ref body) => parse_manifest(self.config.protocol, body, &fetched.url),
+        let parsed = match &fetched.body {
+            Err(error) => Err(error.clone()),
+            Ok(body) => parse_manifest(self.config.protocol, body, &fetched.url),
         };
         match parsed {
             Ok(presentation) => {
                 self.manifest.failed = 0;
-                self.accept(presentation, &fetched);
+                self.accept(presentation, fetched);
             }
             Err(reason) => {
                 self.manifest.failed += 1;
