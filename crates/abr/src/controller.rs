@@ -61,6 +61,8 @@ pub struct Controller {
     hold: Option<(Time, usize)>,
     /// Live: how old the frame under the playhead is.
     latency: Duration,
+    /// The most media that the player will hold.
+    capacity: Duration,
 }
 
 /// An algorithm's memory.
@@ -85,8 +87,8 @@ impl Controller {
             Algorithm::L2a => Rule::L2a(L2a::new(limits)),
             Algorithm::Lolp => Rule::Lolp(Lolp::new(&ladder, limits)),
         };
-        let latency = limits.buffer;
-        Self { ladder, estimator: Estimator::default(), rule, hold: None, latency }
+        let (latency, capacity) = (limits.buffer, limits.buffer);
+        Self { ladder, estimator: Estimator::default(), rule, hold: None, latency, capacity }
     }
 
     /// The rungs it chooses from.
@@ -173,8 +175,12 @@ impl Controller {
     /// the media ahead of the playhead.
     pub fn choose(&mut self, now: Time, buffer: Duration) -> Choice {
         let look = Look { now, buffer, estimate: self.estimate() };
+        let share = self.share(buffer);
         let choice = match &mut self.rule {
-            Rule::Throughput => Choice::at_once(throughput::rung(&self.ladder, look.estimate)),
+            Rule::Throughput => {
+                let spare = look.estimate.map(|estimate| estimate.mul_f64(share));
+                Choice::at_once(throughput::rung(&self.ladder, spare))
+            }
             Rule::Bola(bola) => bola.choose(&self.ladder, &look),
             Rule::Dynamic(dynamic) => dynamic.choose(&self.ladder, &look),
             Rule::Mpc(mpc) => mpc.choose(&look),
@@ -182,6 +188,18 @@ impl Controller {
             Rule::Lolp(lolp) => lolp.choose(&self.ladder, &look, self.latency),
         };
         self.held(now, choice)
+    }
+
+    /// The share of the estimate that the throughput rule plans with. At low latency, a buffer of less than half of what it
+    /// should hold is filled before anything else: an estimate falls more slowly than a link, and there is no more than a
+    /// second or two until a stall. This is the idea of dash.js's `InsufficientBufferRule`, which compares the buffer with a
+    /// segment; at low latency a full one may be shorter than that.
+    fn share(&self, buffer: Duration) -> f64 {
+        let enough = self.capacity / 2;
+        if !self.estimator.is_of_bursts() || enough.is_zero() {
+            return 1.0;
+        }
+        (buffer / enough).min(1.0)
     }
 
     /// The choice, as far as a download that was given up allows it.
@@ -220,5 +238,34 @@ impl Controller {
             Rule::Bola(bola) => Some(bola),
             Rule::Dynamic(dynamic) => Some(dynamic.bola()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_units::Bytes;
+
+    use super::*;
+
+    /// 4 Mbit/s, of which a tenth is kept in hand, for a ladder of 1, 2 and 3 Mbit/s and a buffer of 2 s.
+    fn rungs(in_bursts: bool) -> [usize; 4] {
+        let ladder = Ladder::new([1, 2, 3].map(BitRate::from_mbps).to_vec()).expect("a ladder");
+        let limits = Limits { segment: Duration::from_secs(1), buffer: Duration::from_secs(2) };
+        let mut controller = Controller::new(Algorithm::Throughput, ladder, limits);
+        let done = Time::from_millis(100);
+        let sample = Sample { bytes: Bytes::new(50_000), requested: Time::ZERO, done };
+        match in_bursts {
+            true => controller.on_chunk(&sample),
+            false => controller.on_download(&sample),
+        }
+        let mut rung = |ms| controller.choose(done, Duration::from_millis(ms)).rung;
+        [rung(2000), rung(1000), rung(700), rung(300)]
+    }
+
+    #[test]
+    fn a_buffer_that_is_less_than_half_full_is_filled_first_at_low_latency() {
+        // 3.6, 3.6, 2.5 and 1.1 Mbit/s.
+        assert_eq!(rungs(true), [2, 2, 1, 0]);
+        assert_eq!(rungs(false), [2, 2, 2, 2]);
     }
 }

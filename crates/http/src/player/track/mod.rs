@@ -512,11 +512,17 @@ impl TrackState {
 
     /// The rung of the next segment; `None` if the algorithm pauses.
     fn choose(&mut self, situation: &Situation, playout: &Playout) -> Option<usize> {
+        let in_chunks = self.is_low_latency();
         let Some(controller) = &mut self.controller else { return Some(0) };
         if let Some(age) = playout.latency_ns().and_then(|ns| u64::try_from(ns).ok()) {
             controller.on_latency(Duration::from_nanos(age));
         }
-        let choice = controller.choose(situation.now, playout.buffer_of(self.index));
+        // At low latency sound may be what a stall comes from: it takes its turns behind the video.
+        let buffer = match in_chunks {
+            true => playout.buffer(),
+            false => playout.buffer_of(self.index),
+        };
+        let choice = controller.choose(situation.now, buffer);
         if choice.wait.is_zero() {
             return Some(choice.rung);
         }
