@@ -77,9 +77,9 @@ pub struct Origin {
     /// itself, so shorter parts mean more requests. Default: 500 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Duration>,
-    /// Whether it tells players in headers of its responses what it knows of the connection and of the media (Common Media
-    /// Server Data, CTA-5006): throughput (`etp`, not over HTTP/3), round-trip time, bit rate, duration. The player's table
-    /// `requests` has the former. Default: `false`.
+    /// Whether its responses have headers with what it knows of the connection and of the media (Common Media Server Data,
+    /// CTA-5006): throughput (`etp`, not over HTTP/3), round-trip time, bit rate, duration. Players of suiro record the first
+    /// two in the table `requests`. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cmsd: bool,
 }

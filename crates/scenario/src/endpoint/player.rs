@@ -53,7 +53,7 @@ pub struct Player {
     /// requests it from a lower rung instead. Default: `true`.
     #[serde(default = "yes")]
     pub abandon: bool,
-    /// Whether and how suiro's player tells the origin about its playback with each request (Common Media Client Data,
+    /// Whether and how suiro's player reports its playback to the origin with each request (Common Media Client Data,
     /// CTA-5004); the origin's table `access` has it. Default: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmcd: Option<Cmcd>,
@@ -62,7 +62,7 @@ pub struct Player {
     pub save: bool,
 }
 
-/// How a player tells a server about its playback.
+/// How a player reports its playback to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cmcd {
@@ -215,7 +215,7 @@ impl Player {
             check.push(check.refusal("protocol", message).hint(hint));
         }
         if self.cmcd.is_some() && program != Program::Suiro {
-            let message = format!("the player `{}` is not told to send CMCD", program.name());
+            let message = format!("the player `{}` cannot send CMCD", program.name());
             let hint = "remove cmcd; only suiro's own player supports it";
             check.push(check.refusal("cmcd", message).hint(hint));
         }
