@@ -58,6 +58,15 @@ impl<'v> Encoded<'v> {
         encoded.or_else(|| own.first().map(fate))
     }
 
+    /// The bit rates that encoders were set to for some frames, from the least to the most; `None` without any.
+    fn targets(&self, frames: impl Iterator<Item = i64>) -> Option<String> {
+        let rows = frames.flat_map(|frame| self.within(frame, frame.saturating_add(1)));
+        let bps: Vec<f64> = rows.map(|row| row.target_bps.as_bps() as f64).collect();
+        let least = rate(bps.iter().copied().min_by(f64::total_cmp)?);
+        let most = rate(bps.iter().copied().max_by(f64::total_cmp)?);
+        Some(if least == most { most } else { format!("{least} to {most}") })
+    }
+
     /// The rows about some frames by number, the last included, as a step.
     pub fn step(&self, records: &Records, what: &str, (first, last): (i64, i64)) -> Option<Step> {
         let end = last.saturating_add(1);
@@ -121,29 +130,26 @@ impl Stream<'_, '_> {
         }
         let all = count(frames.len(), "frame");
         let mut clause = format!("the encoder left out {} of {all}", left_out.len());
-        let of = |fate: Fate| {
-            left_out.iter().filter(|frame| self.encoded.fate(**frame) == Some(fate)).count()
-        };
+        let for_rate = |frame: &&i64| self.encoded.fate(**frame) == Some(Fate::ForRate);
+        let for_rate: Vec<i64> = left_out.iter().filter(for_rate).copied().collect();
         let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));
-        if let (for_rate @ 1.., Some(bps)) = (of(Fate::ForRate), self.target_bps(from, to)) {
-            let many =
-                if for_rate < left_out.len() { format!(", {for_rate}") } else { String::new() };
-            clause.push_str(&format!("{many} to keep its bit rate of {}", rate(bps)));
-        }
         // The camera's own rate is no reason.
         let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
         let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
-        let set = set.map(|fps| format!(", and was set to {fps} frames per second"));
-        clause.push_str(&set.unwrap_or_default());
+        let by_rate = self.encoded.targets(for_rate.iter().copied());
+        let by_rate = by_rate.map(|targets| format!("to keep its bit rate of {targets}"));
+        let by_set = set.map(|fps| format!("because it was set to {fps} frames per second"));
+        clause.push_str(&match (by_rate, by_set) {
+            (None, None) => String::new(),
+            (Some(by_rate), _) if for_rate.len() == left_out.len() => format!(" {by_rate}"),
+            (None, Some(by_set)) => format!(" {by_set}"),
+            (Some(by_rate), None) => format!(", {} {by_rate}", for_rate.len()),
+            (Some(by_rate), Some(by_set)) => {
+                format!(", {} {by_rate}, and the others {by_set}", for_rate.len())
+            }
+        });
         let step = self.encoded.step(self.records, &clause, (first.row.frame, last.row.frame));
         Some((clause, step))
-    }
-
-    /// The bit rate that the encoder was set to at least, by its own rows.
-    fn target_bps(&self, from: i64, to: i64) -> Option<f64> {
-        let during = |row: &&&EncoderRow| (from..to).contains(&row.captured_ns.as_nanos_i64());
-        let rows = self.encoded.0.iter().filter(during);
-        rows.map(|row| row.target_bps.as_bps() as f64).min_by(f64::total_cmp)
     }
 
     /// How many of some frames the encoder, or its sender, was too busy for; `None` if for none.

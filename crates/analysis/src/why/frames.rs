@@ -21,6 +21,8 @@ pub(super) struct Frame<'v> {
     pub captured_ns: i64,
     /// True if it was never sent: the flow carried nothing that it can have been in.
     pub left_out: bool,
+    /// When it would have been on the screen next to the frame before it.
+    pub due_ns: i64,
 }
 
 /// The first of the frames that could not be decoded, of a row of them.
@@ -59,11 +61,23 @@ impl<'v> Frame<'v> {
         };
         let frames = rows.into_iter().map(|row| {
             let captured_ns = row.captured_ns.unwrap_or_else(|| guess(row.frame));
-            Self { row, captured_ns, left_out: false }
+            Self { row, captured_ns, left_out: false, due_ns: captured_ns }
         });
         let mut frames: Vec<Self> = frames.collect();
         frames.sort_by_key(|frame| (frame.captured_ns, frame.row.frame));
         frames
+    }
+
+    /// Sets when each was due: as long after the frame that was shown before it as it was captured after that; before the first,
+    /// at its usual age.
+    pub fn set_due(frames: &mut [Self], usual_age_ns: i64) {
+        let mut age_ns = usual_age_ns;
+        for frame in frames {
+            frame.due_ns = frame.captured_ns.saturating_add(age_ns);
+            if let Some(shown) = frame.row.displayed_ns {
+                age_ns = since(shown, frame.captured_ns).max(usual_age_ns);
+            }
+        }
     }
 
     /// Marks the frames that were never made, by the encoder's own record. Where there is none: between the frames that were
@@ -153,7 +167,7 @@ impl Stream<'_, '_> {
 
     /// What a frame's own times show: what took longest, of what is more than usual.
     fn own_cause(&self, frame: &Frame, broken: Option<Broken>) -> Option<Cause> {
-        let Frame { row, captured_ns: captured, left_out } = *frame;
+        let Frame { row, captured_ns: captured, left_out, .. } = *frame;
         if left_out {
             let until = captured.saturating_add(self.usual.interval_ns.max(1));
             let busy = self.encoded.fate(row.frame) == Some(Fate::Busy);

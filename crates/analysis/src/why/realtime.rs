@@ -69,6 +69,8 @@ pub(super) struct Usual {
     pub age_ns: i64,
     /// Between captures; the median.
     pub interval_ns: i64,
+    /// Encoded; the median.
+    pub bytes: i64,
 }
 
 impl Usual {
@@ -85,12 +87,15 @@ impl Usual {
         let mut apart: Vec<i64> =
             frames.windows(2).map(|pair| since(pair[1].captured_ns, pair[0].captured_ns)).collect();
         apart.sort_unstable();
+        let mut bytes: Vec<i64> = known().filter_map(|row| row.encoded_bytes).collect();
+        bytes.sort_unstable();
         Self {
             sending_ns: tenth(sending.collect()),
             transit_ns: tenth(transit.collect()),
             held_ns: tenth(held.collect()),
             age_ns: tenth(age.collect()),
             interval_ns: apart.get(apart.len() / 2).copied().unwrap_or(0),
+            bytes: bytes.get(bytes.len() / 2).copied().unwrap_or(0),
         }
     }
 }
@@ -151,6 +156,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let set_to = |from, to| stream.most_left_out(from, to);
         let fate = |number| stream.encoded.fate(number);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
+        Frame::set_due(&mut frames, usual.age_ns);
         stream.frames = frames;
         Some(stream)
     }
@@ -178,16 +184,15 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// What its viewer had to bear.
     pub fn effects(&self) -> Vec<Explained> {
         let freezes = self.player.screen.freezes();
-        let due = |frame: &Frame| {
-            let due = frame.captured_ns.saturating_add(self.usual.age_ns);
-            (due, due.saturating_add(self.usual.interval_ns))
-        };
+        let due =
+            |frame: &Frame| (frame.due_ns, frame.due_ns.saturating_add(self.usual.interval_ns));
         // A late frame is late as long as it is on the screen, and not when it was due. Those of the start were due before
         // there was a screen.
         let begun = self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns);
         let late = self.runs(JOINED_NS, |frame| {
             let shown = frame.row.displayed_ns?;
-            let is_late = self.lateness(frame)? > LATE_NS && due(frame).0 >= begun;
+            let was_due = frame.captured_ns.saturating_add(self.usual.age_ns);
+            let is_late = self.lateness(frame)? > LATE_NS && was_due >= begun;
             is_late.then(|| (shown, shown.saturating_add(self.usual.interval_ns)))
         });
         let is_missing = |frame: &Frame| frame.row.displayed_ns.is_none() && !frame.left_out;
@@ -276,8 +281,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
-    /// The places of the frames that were due in a stretch of time, by their usual age. Late frames are those on the screen in
-    /// that time; and if a stream is far behind, a freeze concerns the frames up to the one that ends it.
+    /// The places of the frames that an effect is about: of a freeze, those after the last one on the screen, up to the one that
+    /// ends it; late frames are those on the screen in that time; others were due then.
     fn concerned(&self, effect: Effect, (from, to): (i64, i64)) -> std::ops::Range<usize> {
         let shown = |frame: &Frame| frame.row.displayed_ns;
         if effect == Effect::Late {
@@ -286,15 +291,21 @@ impl<'a, 'v> Stream<'a, 'v> {
             let last = self.frames.iter().rposition(within).map_or(first, |last| last + 1);
             return first..last;
         }
-        let first = self.captured(from.saturating_sub(self.usual.age_ns));
-        let last = self.captured(to.saturating_sub(self.usual.age_ns)).max(first + 1);
-        let due = first.min(self.frames.len())..last.min(self.frames.len());
-        let end = self.frames.iter().position(|it| shown(it).is_some_and(|at| at >= to));
-        let Some(end) = end.filter(|end| effect == Effect::Freeze && *end + 1 < due.start) else {
-            return due;
-        };
-        let before = self.frames[..end].iter().rposition(|it| shown(it).is_some());
-        before.map_or(0, |before| before + 1)..end + 1
+        if let (Effect::Freeze, Some(places)) = (effect, self.between_shown(from, to)) {
+            return places;
+        }
+        let within = |frame: &Frame| (from..to).contains(&frame.due_ns);
+        let first = self.frames.iter().position(within);
+        let first = first.unwrap_or_else(|| self.captured(from).min(self.frames.len()));
+        let last = self.frames.iter().rposition(within).map_or(first, |last| last + 1);
+        first..last
+    }
+
+    /// The frames after the one that was shown when a freeze began, up to the one that ended it; `None` if none did.
+    fn between_shown(&self, from: i64, to: i64) -> Option<std::ops::Range<usize>> {
+        let at = |t_ns: i64| self.frames.iter().position(|it| it.row.displayed_ns == Some(t_ns));
+        let (before, end) = (at(from)?, at(to)?);
+        (before < end).then(|| before + 1..end + 1)
     }
 
     /// The time in which packets came to the links that an effect is about: from the capture of its first frame until the
@@ -306,8 +317,11 @@ impl<'a, 'v> Stream<'a, 'v> {
         else {
             return usual;
         };
-        let came = |row: &&LinkRow| row.departed_ns.is_some_and(|at| at <= to);
-        let packets = self.packets(first.captured_ns, to).filter(came);
+        // What came later waited behind these frames.
+        let ended = frames.iter().filter_map(|frame| frame.row.received_ns).max();
+        let ended = ended.unwrap_or(to).min(to);
+        let came = |row: &&LinkRow| row.departed_ns.is_some_and(|at| at <= ended);
+        let packets = self.packets(first.captured_ns, ended).filter(came);
         let last = packets.map(|row| row.t_ns.saturating_add(1)).max();
         last.map_or(usual, |last| (first.captured_ns, last.max(first.captured_ns)))
     }
@@ -325,7 +339,9 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// How late the latest of late frames was.
     fn latest(&self, effect: Effect, frames: &[Frame]) -> String {
         match (effect, frames.iter().filter_map(|frame| self.lateness(frame)).max()) {
-            (Effect::Late, Some(most)) => format!(", by up to {}", milliseconds(most)),
+            (Effect::Late, Some(most)) => {
+                format!(", up to {} older than usual", milliseconds(most))
+            }
             _ => String::new(),
         }
     }
@@ -452,6 +468,9 @@ fn flows_of<'v>(
     if senders.is_empty() && alone {
         senders.extend(writes());
     }
+    // A flow crosses several links.
+    found.sort_unstable();
+    found.dedup();
     (found, senders)
 }
 

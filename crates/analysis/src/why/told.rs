@@ -13,7 +13,7 @@ use super::realtime::Stream;
 use super::wording::{clause, count, milliseconds, rate, seconds, size, span};
 use super::{Step, since};
 
-/// A frame that is so many times as large as the median of others is worth a word.
+/// A frame that is so many times as large as the median is worth a word.
 const LARGE: i64 = 3;
 /// A shorter time is written as 0 ms.
 const LEAST_SHOWN_NS: i64 = 1_000_000;
@@ -323,15 +323,14 @@ impl Stream<'_, '_> {
     /// A frame that is much larger than others, if the slowest link on its way needs long for it.
     fn told_large(&self, frames: &[Frame]) -> String {
         let bytes = |frame: &Frame| frame.row.encoded_bytes.filter(|bytes| *bytes > 0);
-        let mut all: Vec<i64> = frames.iter().filter_map(bytes).collect();
-        all.sort_unstable();
         let largest = frames.iter().max_by_key(|frame| bytes(frame));
         let told = largest.and_then(|frame| {
-            let (own, middle) = (bytes(frame)?, *all.get(all.len() / 2)?);
+            let own = bytes(frame)?;
             let rates = self.data.iter().filter_map(|way| way.way.rate_bps(frame.captured_ns));
             let bps = rates.filter(|bps| *bps > 0.0).min_by(f64::total_cmp)?;
             let takes = (own as f64 * 8e9 / bps) as i64;
-            let is_large = takes > self.rules.queued_ns && own > middle.saturating_mul(LARGE);
+            let is_large =
+                takes > self.rules.queued_ns && own > self.usual.bytes.saturating_mul(LARGE);
             is_large.then(|| {
                 let (size, takes) = (size(own), milliseconds(takes));
                 format!("; frame {} of {size} takes {takes} at {}", frame.row.frame, rate(bps))

@@ -138,7 +138,7 @@ fn the_encoders_own_record_says_which_frames_it_left_out() {
     assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
     assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
     let sentence = &why.effects[0].sentence;
-    assert!(sentence.ends_with(", and was set to 20 frames per second"), "{sentence}");
+    assert!(sentence.ends_with(" because it was set to 20 frames per second"), "{sentence}");
     let step = why.effects[0].chain.last().unwrap();
     let numbers = ["the encoder left out ", " of "];
     let left_out = number(&step.what, numbers[0], numbers[1]).unwrap();
