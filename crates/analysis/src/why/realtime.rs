@@ -29,6 +29,8 @@ const JOINED_LEFT_OUT_NS: i64 = 2_500_000_000;
 const LEAST_FRAMES: usize = 3;
 /// A sender writes a row of its queue as often as this, or more often.
 pub(super) const ROW_NS: i64 = 110_000_000;
+/// Frames of a part of a stream: five seconds of 30 per second.
+const PART: usize = 150;
 /// Links on the way of a stream, from relay to relay.
 const HOPS_MAX: usize = 8;
 
@@ -56,7 +58,7 @@ pub(super) struct Stream<'a, 'v> {
     chooses: bool,
 }
 
-/// What is usual for a stream: the tenth percentile.
+/// What is usual for a stream: the tenth percentile of the part of it in which this is least.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usual {
     /// From capture to sending.
@@ -75,9 +77,15 @@ pub(super) struct Usual {
 
 impl Usual {
     fn of(frames: &[Frame]) -> Self {
-        let tenth = |mut of: Vec<i64>| {
-            of.sort_unstable();
-            of.get(of.len() / 10).copied().unwrap_or(0)
+        // Of the best part of the stream: one that falls behind has no usual delay as a whole.
+        let tenth = |of: Vec<i64>| {
+            let tenths = of.chunks(PART).filter(|part| part.len() == PART || of.len() < PART);
+            let tenths = tenths.map(|part| {
+                let mut part = part.to_vec();
+                part.sort_unstable();
+                part.get(part.len() / 10).copied().unwrap_or(0)
+            });
+            tenths.min().unwrap_or(0)
         };
         let known = || frames.iter().map(|frame| frame.row);
         let sending = known().filter_map(|row| Some(since(row.sent_ns?, row.captured_ns?)));
