@@ -1,7 +1,7 @@
 //! What a sender's encoders made of a camera's frames: by table `encoder`, and where there is none, by what the sender says
 //! that it had set them to.
 
-use suiro_record::tables::EncoderRow;
+use suiro_record::tables::{EncoderRow, RateRow};
 
 use super::Step;
 use super::evidence::Evidence;
@@ -120,6 +120,30 @@ impl Stream<'_, '_> {
         if count > 0 { Some(sum / f64::from(count)) } else { before }
     }
 
+    /// What the rate control of a sender of prepared versions allowed, and the bit rate of its version, where it allowed less: the
+    /// sender then leaves out frames.
+    pub fn below_version(&self, t_ns: i64) -> Option<(f64, f64)> {
+        let own = |row: &&RateRow| row.quantiser.is_some() && self.is_sender(&row.endpoint);
+        // A row tells of the time before it.
+        let row = self.records.rate.iter().filter(own).find(|row| row.t_ns > t_ns)?;
+        let (allowed, version) = (row.target_bps, row.encoder_bps?);
+        (allowed < version).then_some((allowed as f64, version as f64))
+    }
+
+    /// The frames that a sender of prepared versions left out, and why; `None` if it has an encoder.
+    fn told_by_version(&self, frames: &[Frame]) -> Option<String> {
+        let left_out = || frames.iter().filter(|frame| frame.left_out);
+        let rates = left_out().filter_map(|frame| self.below_version(frame.captured_ns));
+        let (allowed, version) = rates.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(format!(
+            "the sender left out {} of {}: its rate control allowed {}, and its lowest version has {}",
+            left_out().count(),
+            count(frames.len(), "frame"),
+            rate(allowed),
+            rate(version)
+        ))
+    }
+
     /// How many of some frames the encoder left out, and by what; `None` if none.
     pub fn told_left_out(&self, frames: &[Frame]) -> Option<(String, Option<Step>)> {
         let left_out: Vec<i64> =
@@ -127,6 +151,9 @@ impl Stream<'_, '_> {
         let (first, last) = (frames.first()?, frames.last()?);
         if left_out.is_empty() {
             return None;
+        }
+        if let Some(clause) = self.told_by_version(frames) {
+            return Some((clause, None));
         }
         let all = count(frames.len(), "frame");
         let mut clause = format!("the encoder left out {} of {all}", left_out.len());

@@ -164,9 +164,21 @@ impl<'a, 'v> Stream<'a, 'v> {
         let set_to = |from, to| stream.most_left_out(from, to);
         let fate = |number| stream.encoded.fate(number);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
+        stream.mark_below_version(&mut frames);
         Frame::set_due(&mut frames, usual.age_ns);
         stream.frames = frames;
         Some(stream)
+    }
+
+    /// Marks the frames that a sender of prepared versions left out: none of their packets was dropped, and the rate control
+    /// allowed less than the version has.
+    fn mark_below_version(&self, frames: &mut [Frame]) {
+        for frame in frames.iter_mut().filter(|frame| frame.row.received_ns.is_none()) {
+            let (from, to) =
+                (frame.captured_ns, frame.captured_ns.saturating_add(self.usual.interval_ns));
+            frame.left_out |=
+                self.below_version(from).is_some() && self.dropped(from, to).is_none();
+        }
     }
 
     /// The first frame captured at or after a time.

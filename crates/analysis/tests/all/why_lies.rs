@@ -4,7 +4,7 @@
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
 use suiro_record::tables::{
-    EncoderRow, FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, TcpRow, WebrtcRow,
+    EncoderRow, FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, RateRow, TcpRow, WebrtcRow,
 };
 use suiro_record::words::{
     Cause, Direction, Effect, FlowRole, LatenessSource, LinkCause, PlayerState, RequestKind,
@@ -157,6 +157,46 @@ fn frames_that_a_busy_encoder_missed_are_not_its_choice() {
     let why = explain(&trial(SECONDS as f64), &Records { encoder, ..records });
     assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::ServerProcessor, 0.0));
     assert!(sentences(&why).contains("the encoder was busy and missed "), "{}", sentences(&why));
+}
+
+/// A sender of prepared versions, of which the lowest has 1.04 Mbit/s, that may send less.
+fn allowed(target_bps: i64) -> Vec<RateRow> {
+    let row = |tenth: i64| RateRow {
+        t_ns: tenth * 100 * MS,
+        endpoint: "camera".into(),
+        period_ns: 100 * MS,
+        target_bps,
+        send_bps: 0,
+        media_bps: 1_040_000,
+        loss_ratio: None,
+        rtt_ns: None,
+        recv_bps: None,
+        quantiser: Some(14),
+        encoder_bps: Some(1_040_000),
+        queue_bytes: 0,
+        broken: None,
+        jitter_ns: None,
+    };
+    (1..SECONDS * 10).map(row).collect()
+}
+
+#[test]
+fn frames_that_a_rate_control_does_not_allow_are_left_out_by_the_sender() {
+    // Packets that probe hide from the link that a frame was left out.
+    let probe = |n: i64| (0..6).map(move |at| (n * FRAME_NS + (5 + at) * MS, VIDEO, 1200, None));
+    let probes: Vec<Sent> = (1..SECONDS * 30).step_by(3).flat_map(probe).collect();
+    let (link, frames) = one_of_three_left_out(&probes);
+    let why = |rate| {
+        let records = records_of(link.clone(), frames.clone(), 700_000);
+        explain(&trial(SECONDS as f64), &Records { rate, ..records })
+    };
+    let below = why(allowed(180_000));
+    let sentence = sentences(&below);
+    assert!(below.effects.iter().all(|it| it.effect == Effect::FrameRate), "{sentence}");
+    let numbers = "its rate control allowed 180 kbit/s, and its lowest version has 1 Mbit/s";
+    assert!(sentence.contains(numbers), "{sentence}");
+    let above = why(allowed(2_000_000));
+    assert_eq!(main_cause(&above, &[Effect::Missing]), (Cause::Unknown, 0.0));
 }
 
 #[test]
