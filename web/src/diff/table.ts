@@ -58,7 +58,7 @@ function part(all: Difference, comparison: Comparison, cell: ComparedCell): HTML
   const trials =
     cell.diff.pairs === null
       ? `${cell.diff.first_valid} and ${cell.diff.second_valid} valid trials, not paired: their seeds differ`
-      : `${cell.diff.pairs} pairs of trials with the same seed`;
+      : `${cell.diff.pairs} ${cell.diff.pairs === 1 ? "pair" : "pairs"} of trials with the same seed`;
   return h(
     "div",
     { class: "compared-cell" },
