@@ -130,6 +130,12 @@ impl Stream<'_, '_> {
         (allowed < version).then_some((allowed as f64, version as f64))
     }
 
+    /// Whether the sender has prepared versions, and no encoder.
+    fn is_prepared(&self) -> bool {
+        let mut own = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
+        own.any(|row| row.quantiser.is_some())
+    }
+
     /// The frames that a sender of prepared versions left out, and why; `None` if it has an encoder.
     fn told_by_version(&self, frames: &[Frame]) -> Option<String> {
         let left_out = || frames.iter().filter(|frame| frame.left_out);
@@ -156,7 +162,8 @@ impl Stream<'_, '_> {
             return Some((clause, None));
         }
         let all = count(frames.len(), "frame");
-        let mut clause = format!("the encoder left out {} of {all}", left_out.len());
+        let who = if self.is_prepared() { "sender" } else { "encoder" };
+        let mut clause = format!("the {who} left out {} of {all}", left_out.len());
         let for_rate = |frame: &&i64| self.encoded.fate(**frame) == Some(Fate::ForRate);
         let for_rate: Vec<i64> = left_out.iter().filter(for_rate).copied().collect();
         let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));

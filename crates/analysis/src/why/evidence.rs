@@ -70,7 +70,9 @@ impl<'v> Rows<'v> {
             let (first, last) = places().min().zip(places().max())?;
             let mut conditions =
                 format!("link={},direction={},flow={}", row.link, row.direction, row.flow);
-            conditions.push_str(&format!(",t_ns={}..{}", self.from, self.to));
+            // Others of the flow may end earlier than the time.
+            let to = rows.iter().map(|row| row.t_ns.saturating_add(1)).max().unwrap_or(self.to);
+            conditions.push_str(&format!(",t_ns={}..{}", self.from, to.min(self.to)));
             if !filter.is_empty() {
                 conditions.push_str(&format!(",{filter}"));
             }

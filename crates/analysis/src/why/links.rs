@@ -118,7 +118,14 @@ pub(super) struct Carried<'w, 'v> {
     pub usual_ns: i64,
 }
 
-impl<'v> Carried<'_, 'v> {
+impl<'w, 'v> Carried<'w, 'v> {
+    /// The same, of the packets that came to the link before a time.
+    pub fn before(&self, t_ns: i64) -> Carried<'w, 'v> {
+        let rows = self.within(i64::MIN, t_ns).to_vec();
+        let Self { way, slices, rules, usual_ns, .. } = *self;
+        Carried { way, rows, own: self.own.clone(), slices, rules, usual_ns }
+    }
+
     /// Whether a packet is one of this direction of this link.
     pub fn carries(&self, row: &LinkRow) -> bool {
         self.rows.first().is_some_and(|own| own.link == row.link && own.direction == row.direction)

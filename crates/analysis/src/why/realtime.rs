@@ -280,7 +280,8 @@ impl<'a, 'v> Stream<'a, 'v> {
             shares.push((self.absence_of_frames(from, to), 1.0));
         }
         let main = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let told = self.told(main, concerned, self.underway(effect, concerned, (from, to)));
+        let (data, during) = self.underway(effect, concerned, (from, to));
+        let told = self.told(main, concerned, &data, during);
         let by = self.latest(effect, concerned);
         let mut sentence = format!("{}{by}: {}", opening(effect, from, to), told.text());
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
@@ -328,22 +329,33 @@ impl<'a, 'v> Stream<'a, 'v> {
         (before < end).then(|| before + 1..end + 1)
     }
 
-    /// The time in which packets came to the links that an effect is about: from the capture of its first frame until the
-    /// last packet that left the links before it ended. Of a stream that is far behind, this is long before.
-    fn underway(&self, effect: Effect, frames: &[Frame], (from, to): (i64, i64)) -> (i64, i64) {
-        let usual = (from.saturating_sub(self.usual.age_ns), to);
-        let Some(first) =
-            frames.first().filter(|_| matches!(effect, Effect::Freeze | Effect::Late))
-        else {
-            return usual;
+    /// The packets that an effect is about on each link, and the time in which they came there: from the capture of its first frame
+    /// until its last one had come. What came to a link later waited behind them.
+    fn underway(
+        &self,
+        effect: Effect,
+        frames: &[Frame],
+        (from, to): (i64, i64),
+    ) -> (Vec<Carried<'a, 'v>>, (i64, i64)) {
+        let concerns = matches!(effect, Effect::Freeze | Effect::Late);
+        let Some(first) = frames.first().filter(|_| concerns) else {
+            let all = self.data.iter().map(|way| way.before(to)).collect();
+            return (all, (from.saturating_sub(self.usual.age_ns), to));
         };
-        // What came later waited behind these frames.
         let ended = frames.iter().filter_map(|frame| frame.row.received_ns).max();
         let ended = ended.unwrap_or(to).min(to);
-        let came = |row: &&LinkRow| row.departed_ns.is_some_and(|at| at <= ended);
-        let packets = self.packets(first.captured_ns, ended).filter(came);
-        let last = packets.map(|row| row.t_ns.saturating_add(1)).max();
-        last.map_or(usual, |last| (first.captured_ns, last.max(first.captured_ns)))
+        // From the last link of the way to the first: packets came to that one first.
+        let mut ways: Vec<&Carried> = self.data.iter().collect();
+        ways.sort_by_key(|way| std::cmp::Reverse(way.rows.first().map(|row| row.t_ns)));
+        let mut until = ended;
+        let mut data = Vec::new();
+        for way in ways {
+            let left = |row: &&&LinkRow| row.departed_ns.is_some_and(|at| at <= until);
+            let rows = way.within(first.captured_ns, until).iter().filter(left);
+            until = rows.map(|row| row.t_ns.saturating_add(1)).max().unwrap_or(until);
+            data.push(way.before(until));
+        }
+        (data, (first.captured_ns, ended.max(first.captured_ns)))
     }
 
     /// Whether a frame is one of those that an effect is about; one in time, next to them, is not.

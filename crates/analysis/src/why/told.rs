@@ -248,10 +248,16 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
 
 impl Stream<'_, '_> {
     /// The main cause of an effect that some frames had.
-    pub fn told(&self, cause: Cause, frames: &[Frame], during: (i64, i64)) -> Told {
+    pub fn told(
+        &self,
+        cause: Cause,
+        frames: &[Frame],
+        data: &[Carried],
+        during: (i64, i64),
+    ) -> Told {
         let told = match cause {
             Cause::LinkRate | Cause::Competing | Cause::Bufferbloat | Cause::RateStep => {
-                let mut told = self.told_queue(cause, during);
+                let mut told = self.told_queue(cause, data, during);
                 if cause == Cause::LinkRate {
                     told.more.push_str(&self.told_large(frames));
                 }
@@ -264,7 +270,7 @@ impl Stream<'_, '_> {
             }
             Cause::ClientProcessor => self.told_absence(&self.receivers, during),
             _ => {
-                let (ways, end_ns) = ((&*self.data, &*self.back), self.slices.end_ns);
+                let (ways, end_ns) = ((data, &*self.back), self.slices.end_ns);
                 self.told_ends(cause, frames, during)
                     .or_else(|| told_path(cause, ways, during, end_ns, self.records))
             }
@@ -339,26 +345,26 @@ impl Stream<'_, '_> {
         told.unwrap_or_default()
     }
 
-    fn told_queue(&self, cause: Cause, during: (i64, i64)) -> Told {
+    fn told_queue(&self, cause: Cause, data: &[Carried], during: (i64, i64)) -> Told {
         let mut told = Told::plain(cause);
-        let falls = self.data.iter().flat_map(|way| &way.way.falls);
+        let falls = data.iter().flat_map(|way| &way.way.falls);
         let fall = falls.filter(|fall| fall.from_ns < during.1 && fall.to_ns > during.0);
         if let (Cause::RateStep, Some(fall)) = (cause, fall.max_by_key(|fall| fall.from_ns)) {
             told.clause = told_fall(fall);
         }
         if matches!(cause, Cause::Competing | Cause::Bufferbloat) {
             let range = self.slices.at(during.0)..self.slices.at(during.1) + 1;
-            let others = self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
+            let others = data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
             told.clause.push_str(&format!(", {:.0} % of its bytes", others * 100.0));
             told.is_shown = others >= LEAST_SHARE;
         }
-        if let Some(waited) = told_waited(&self.data, during, self.records) {
+        if let Some(waited) = told_waited(data, during, self.records) {
             told.more.push_str(&format!("; {}", waited.clause));
             told.steps.extend(waited.steps);
         }
         let full =
             |row: &LinkRow| row.verdict == Verdict::Dropped && row.cause == Some(LinkCause::Queue);
-        let within = self.data.iter().flat_map(|way| way.within(during.0, during.1));
+        let within = data.iter().flat_map(|way| way.within(during.0, during.1));
         let rows: Vec<&LinkRow> = within.copied().filter(|row| full(row)).collect();
         if !rows.is_empty() {
             let dropped =
