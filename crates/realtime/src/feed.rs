@@ -143,14 +143,14 @@ impl Camera {
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
         // the viewer asks for a key frame.
         let (log, now) = (self.log, clock.clone());
-        let sink = move |captured: Captured| match (&log, post.try_reserve()) {
-            (None, Ok(place)) => place.send(captured),
-            (None, Err(_)) => {}
-            (Some(log), Ok(place)) => {
-                log.push(now(), &captured, false);
+        let sink = move |captured: Captured| {
+            let place = post.try_reserve();
+            if let Some(log) = &log {
+                log.push(now(), &captured, place.is_err() && captured.encoded.is_some());
+            }
+            if let Ok(place) = place {
                 place.send(captured);
             }
-            (Some(log), Err(_)) => log.push(now(), &captured, captured.encoded.is_some()),
         };
         let camera = live::Camera::start(source, clock, sink).map_err(FeedError::Thread)?;
         Ok(Feed { camera, frames, camera_size, camera_fps, rate, fps, size })

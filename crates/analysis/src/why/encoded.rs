@@ -10,8 +10,13 @@ use super::realtime::{ROW_NS, Stream};
 use super::wording::{count, rate};
 use crate::Records;
 
-/// The rows of a sender's encoders, by the numbers of frames.
-pub(super) struct Encoded<'v>(Vec<&'v EncoderRow>);
+/// What a sender says of its frames.
+pub(super) struct Encoded<'v> {
+    /// The rows of its encoders, by the numbers of frames.
+    rows: Vec<&'v EncoderRow>,
+    /// The control periods of a sender of prepared versions, in the order of time; of one with an encoder, none.
+    versions: Vec<&'v RateRow>,
+}
 
 /// What became of a camera's frame at its encoders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,21 +37,24 @@ impl<'v> Encoded<'v> {
         let mut rows: Vec<&EncoderRow> =
             records.encoder.iter().filter(|row| is_sender(&row.endpoint)).collect();
         rows.sort_by_key(|row| row.frame);
-        Self(rows)
+        let own = |row: &&RateRow| row.quantiser.is_some() && is_sender(&row.endpoint);
+        let mut versions: Vec<&RateRow> = records.rate.iter().filter(own).collect();
+        versions.sort_by_key(|row| row.t_ns);
+        Self { rows, versions }
     }
 
     /// The rows of some frames by number, the last excluded.
     fn within(&self, from: i64, to: i64) -> &[&'v EncoderRow] {
-        let at = |number: i64| self.0.partition_point(|row| row.frame < number);
-        &self.0[at(from)..at(to).max(at(from))]
+        let at = |number: i64| self.rows.partition_point(|row| row.frame < number);
+        &self.rows[at(from)..at(to).max(at(from))]
     }
 
     /// What became of a frame; `None` if the table does not say.
     pub fn fate(&self, frame: i64) -> Option<Fate> {
         let own = self.within(frame, frame.saturating_add(1));
         if own.is_empty() {
-            let next = self.0.partition_point(|row| row.frame < frame);
-            let next = self.0.get(next).filter(|_| next > 0)?;
+            let next = self.rows.partition_point(|row| row.frame < frame);
+            let next = self.rows.get(next).filter(|_| next > 0)?;
             return Some(if next.missed > 0 { Fate::Busy } else { Fate::ForFrameRate });
         }
         let fate = |row: &&EncoderRow| match (row.encoded_bytes, row.lost) {
@@ -56,6 +64,15 @@ impl<'v> Encoded<'v> {
         };
         let encoded = own.iter().map(fate).find(|fate| *fate == Fate::Encoded);
         encoded.or_else(|| own.first().map(fate))
+    }
+
+    /// What the rate control of a sender of prepared versions allowed, and the bit rate of its version, where it allowed less: the
+    /// sender then leaves out frames.
+    fn below_version(&self, t_ns: i64) -> Option<(f64, f64)> {
+        // A row is about the time before it.
+        let row = self.versions.get(self.versions.partition_point(|row| row.t_ns <= t_ns))?;
+        let (allowed, version) = (row.target_bps, row.encoder_bps?);
+        (allowed < version).then_some((allowed as f64, version as f64))
     }
 
     /// The bit rates that encoders were set to for some frames, from the least to the most; `None` without any.
@@ -81,10 +98,14 @@ impl<'v> Encoded<'v> {
 }
 
 impl Stream<'_, '_> {
+    fn camera_fps(&self) -> f64 {
+        1e9 / self.usual.interval_ns.max(1) as f64
+    }
+
     /// Frames in succession that an encoder leaves out by the frame rate that it is set to; `None` if that is not recorded.
     pub fn most_left_out(&self, from: i64, to: i64) -> Option<usize> {
         let set = self.set_fps(from.saturating_sub(ROW_NS), to.saturating_add(ROW_NS))?;
-        let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
+        let camera = self.camera_fps();
         // Rates of cameras are not exact: 29.97 frames per second are 30.
         let of_one = (camera / set.max(1) as f64 - 0.01).ceil();
         Some((of_one as usize).saturating_sub(1))
@@ -93,7 +114,7 @@ impl Stream<'_, '_> {
     /// Frames per second that the encoder is set to at least, in a stretch of time; `None` if that is not recorded.
     pub fn set_fps(&self, from: i64, to: i64) -> Option<i64> {
         let during = |t_ns: i64| (from..to).contains(&t_ns);
-        let encoded = self.encoded.0.iter().filter(|row| during(row.captured_ns.as_nanos_i64()));
+        let encoded = self.encoded.rows.iter().filter(|row| during(row.captured_ns.as_nanos_i64()));
         let encoded = encoded.filter_map(|row| i64::try_from(row.fps).ok());
         let rows = self.records.webrtc.iter().filter(|row| self.is_sender(&row.endpoint));
         let rows = rows.filter(|row| during(row.t_ns.as_nanos_i64()));
@@ -120,26 +141,20 @@ impl Stream<'_, '_> {
         if count > 0 { Some(sum / f64::from(count)) } else { before }
     }
 
-    /// What the rate control of a sender of prepared versions allowed, and the bit rate of its version, where it allowed less: the
-    /// sender then leaves out frames.
-    pub fn below_version(&self, t_ns: i64) -> Option<(f64, f64)> {
-        let own = |row: &&RateRow| row.quantiser.is_some() && self.is_sender(&row.endpoint);
-        // A row tells of the time before it.
-        let row = self.records.rate.iter().filter(own).find(|row| row.t_ns > t_ns)?;
-        let (allowed, version) = (row.target_bps, row.encoder_bps?);
-        (allowed < version).then_some((allowed as f64, version as f64))
-    }
-
-    /// Whether the sender has prepared versions, and no encoder.
-    fn is_prepared(&self) -> bool {
-        let mut own = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
-        own.any(|row| row.quantiser.is_some())
+    /// What became of a frame that did not come, as far as its sender says. Of prepared versions, one was left out if the rate
+    /// control allowed less than the version has, and none of its packets was dropped.
+    pub fn fate(&self, frame: &Frame) -> Option<Fate> {
+        let from = frame.captured_ns;
+        let to = from.saturating_add(self.usual.interval_ns);
+        let below =
+            || self.encoded.below_version(from).is_some() && self.dropped(from, to).is_none();
+        self.encoded.fate(frame.row.frame).or_else(|| below().then_some(Fate::ForRate))
     }
 
     /// The frames that a sender of prepared versions left out, and why; `None` if it has an encoder.
     fn told_by_version(&self, frames: &[Frame]) -> Option<String> {
         let left_out = || frames.iter().filter(|frame| frame.left_out);
-        let rates = left_out().filter_map(|frame| self.below_version(frame.captured_ns));
+        let rates = left_out().filter_map(|frame| self.encoded.below_version(frame.captured_ns));
         let (allowed, version) = rates.min_by(|a, b| a.0.total_cmp(&b.0))?;
         Some(format!(
             "the sender left out {} of {}: its rate control allowed {}, and its lowest version has {}",
@@ -162,13 +177,13 @@ impl Stream<'_, '_> {
             return Some((clause, None));
         }
         let all = count(frames.len(), "frame");
-        let who = if self.is_prepared() { "sender" } else { "encoder" };
+        let who = if self.encoded.versions.is_empty() { "encoder" } else { "sender" };
         let mut clause = format!("the {who} left out {} of {all}", left_out.len());
         let for_rate = |frame: &&i64| self.encoded.fate(**frame) == Some(Fate::ForRate);
         let for_rate: Vec<i64> = left_out.iter().filter(for_rate).copied().collect();
         let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));
         // The camera's own rate is no reason.
-        let camera = 1e9 / self.usual.interval_ns.max(1) as f64;
+        let camera = self.camera_fps();
         let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
         let by_rate = self.encoded.targets(for_rate.iter().copied());
         let by_rate = by_rate.map(|targets| format!("to keep its bit rate of {targets}"));

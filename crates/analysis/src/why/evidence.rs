@@ -47,7 +47,7 @@ pub(super) struct Rows<'v> {
 
 impl<'v> Rows<'v> {
     /// A step for each flow in each direction of each link, whose filter selects exactly the rows of this flow that were
-    /// chosen. `what` tells of these rows; `filter` is what they were chosen by, other than time.
+    /// chosen. `what` describes these rows; `filter` is what they were chosen by, other than time.
     pub fn steps(
         &self,
         records: &Records,

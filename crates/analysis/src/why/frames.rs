@@ -80,13 +80,13 @@ impl<'v> Frame<'v> {
         }
     }
 
-    /// Marks the frames that were never made, by the encoder's own record. Where there is none: between the frames that were
+    /// Marks the frames that were never made, by the sender's own records. Where there is none: between the frames that were
     /// received before and after them, each link lost nothing, and carried no more than the one before, or the encoder was
     /// set to leave out as many.
     pub fn mark_left_out(
         frames: &mut [Self],
         data: &[Carried],
-        fate: impl Fn(i64) -> Option<Fate>,
+        fate: impl Fn(&Self) -> Option<Fate>,
         set_to: impl Fn(i64, i64) -> Option<usize>,
     ) {
         let mut before: Option<&FrameRow> = None;
@@ -104,7 +104,7 @@ impl<'v> Frame<'v> {
             (before, begun) = (Some(row), at + 1);
         }
         for frame in frames.iter_mut().filter(|frame| frame.row.received_ns.is_none()) {
-            let known = fate(frame.row.frame).map(|fate| fate != Fate::Encoded);
+            let known = fate(frame).map(|fate| fate != Fate::Encoded);
             frame.left_out = known.unwrap_or(frame.left_out);
         }
     }
@@ -289,6 +289,11 @@ impl Stream<'_, '_> {
 
     /// What happened to the flow in a stretch of time, the worst first.
     pub fn trouble(&self, from: i64, to: i64) -> Option<Cause> {
+        self.met(from, to, true)
+    }
+
+    /// The same; a queue counts only if `queued`.
+    fn met(&self, from: i64, to: i64, queued: bool) -> Option<Cause> {
         if self.data.iter().any(|way| way.way.is_out(from, to)) {
             return Some(Cause::Outage);
         }
@@ -299,7 +304,7 @@ impl Stream<'_, '_> {
         let back = Seen::of(&self.back, from, to);
         let by_queue =
             |(ns, _): &(i64, _)| *ns > self.rules.queued_ns && !back.outweighs(&seen, self.rules);
-        if let Some(waited) = seen.waited.filter(by_queue) {
+        if let Some(waited) = seen.waited.filter(|_| queued).filter(by_queue) {
             return Some(self.queue(waited));
         }
         if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
@@ -328,19 +333,7 @@ impl Stream<'_, '_> {
         if !is_held {
             return None;
         }
-        let from = begun.saturating_sub(self.rules.held_ns);
-        self.event(from, begun)
-            .or_else(|| self.back_is_to_blame(from, begun).then_some(Cause::AckPath))
-    }
-
-    /// What happened to packets in a stretch of time other than a queue.
-    fn event(&self, from: i64, to: i64) -> Option<Cause> {
-        if self.data.iter().any(|way| way.way.is_out(from, to)) {
-            return Some(Cause::Outage);
-        }
-        let seen = Seen::of(&self.data, from, to);
-        let slow = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns);
-        self.dropped(from, to).or_else(|| slow.map(|slow| slowness(&self.data, slow)))
+        self.met(begun.saturating_sub(self.rules.held_ns), begun, false)
     }
 
     /// Who filled the queue that a packet waited in.

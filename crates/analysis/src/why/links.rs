@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use suiro_record::tables::LinkRow;
+use suiro_record::words::Cause;
 
 use super::path::{Dropped, Drops};
 use super::rules::Rules;
@@ -155,6 +156,23 @@ impl<'w, 'v> Carried<'w, 'v> {
             first = Some(row.t_ns);
         }
         first
+    }
+
+    /// The share of a slice in which at least one of the packets waited or was in service.
+    pub fn busy(&self, index: usize) -> f64 {
+        let (from, to) = self.slices.span(index);
+        let load = self.own.get(index);
+        load.map_or(0.0, |load| load.queued_ns as f64 / since(to, from).max(1) as f64)
+    }
+
+    /// Why the link carries no more at a time: others have their share of it in these slices, its rate has fallen, or
+    /// neither.
+    pub fn limit(&self, slices: Range<usize>, t_ns: i64) -> Cause {
+        match () {
+            () if self.others(slices) >= self.rules.shared => Cause::Competing,
+            () if self.way.fall(t_ns).is_some() => Cause::RateStep,
+            () => Cause::LinkRate,
+        }
     }
 
     /// Whether the link was idle for most of a stretch of time.

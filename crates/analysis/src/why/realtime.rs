@@ -162,23 +162,11 @@ impl<'a, 'v> Stream<'a, 'v> {
         };
         let mut frames = frames;
         let set_to = |from, to| stream.most_left_out(from, to);
-        let fate = |number| stream.encoded.fate(number);
+        let fate = |frame: &Frame| stream.fate(frame);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
-        stream.mark_below_version(&mut frames);
         Frame::set_due(&mut frames, usual.age_ns);
         stream.frames = frames;
         Some(stream)
-    }
-
-    /// Marks the frames that a sender of prepared versions left out: none of their packets was dropped, and the rate control
-    /// allowed less than the version has.
-    fn mark_below_version(&self, frames: &mut [Frame]) {
-        for frame in frames.iter_mut().filter(|frame| frame.row.received_ns.is_none()) {
-            let (from, to) =
-                (frame.captured_ns, frame.captured_ns.saturating_add(self.usual.interval_ns));
-            frame.left_out |=
-                self.below_version(from).is_some() && self.dropped(from, to).is_none();
-        }
     }
 
     /// The first frame captured at or after a time.
@@ -208,7 +196,7 @@ impl<'a, 'v> Stream<'a, 'v> {
             |frame: &Frame| (frame.due_ns, frame.due_ns.saturating_add(self.usual.interval_ns));
         // A late frame is late as long as it is on the screen, and not when it was due. Those of the start were due before
         // there was a screen.
-        let begun = self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns);
+        let begun = self.begun();
         let late = self.runs(JOINED_NS, |frame| {
             let shown = frame.row.displayed_ns?;
             let was_due = frame.captured_ns.saturating_add(self.usual.age_ns);
@@ -229,9 +217,14 @@ impl<'a, 'v> Stream<'a, 'v> {
         found
     }
 
+    /// When the first frame was on the screen.
+    fn begun(&self) -> i64 {
+        self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns)
+    }
+
     /// Stretches of time that frames make up, of which each has its own; `None` of one that is not concerned.
     fn runs(&self, joined_ns: i64, span: impl Fn(&Frame) -> Option<(i64, i64)>) -> Vec<(i64, i64)> {
-        let begun = self.player.screen.shown().first().map_or(i64::MAX, |(t_ns, _)| *t_ns);
+        let begun = self.begun();
         let mut runs: Vec<(i64, i64, usize)> = Vec::new();
         for (from, to) in self.frames.iter().filter_map(span) {
             if from < begun || from >= self.player.screen.end_ns() {

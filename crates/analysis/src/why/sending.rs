@@ -20,6 +20,10 @@ struct Held {
     for_window: i64,
 }
 
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
 impl Stream<'_, '_> {
     /// What limited it.
     pub fn subject(&self) -> Subject {
@@ -75,24 +79,15 @@ impl Stream<'_, '_> {
 
     /// The cause of a link that was busy with the flow for most of a slice.
     fn served(&self, index: usize) -> Option<Cause> {
-        let (from, to) = self.slices.span(index);
-        let share = |way: &&Carried| {
-            let load = way.own.get(index);
-            load.map_or(0.0, |load| load.queued_ns as f64 / since(to, from).max(1) as f64)
-        };
-        let busiest = self.data.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-        let way = Some(busiest).filter(|way| share(way) >= self.rules.served)?;
-        Some(match () {
-            () if way.others(index..index + 1) >= self.rules.shared => Cause::Competing,
-            () if way.way.fall(from).is_some() => Cause::RateStep,
-            () => Cause::LinkRate,
-        })
+        let busiest = self.data.iter().max_by(|a, b| a.busy(index).total_cmp(&b.busy(index)))?;
+        let way = Some(busiest).filter(|way| way.busy(index) >= self.rules.served)?;
+        Some(way.limit(index..index + 1, self.slices.span(index).0))
     }
 
     /// The most that the sender held back in each slice.
     fn held_by_slice(&self) -> Vec<Held> {
         let mut held = vec![Held::default(); self.slices.count];
-        // A row tells of the time before it.
+        // A row is about the time before it.
         let mut note = |t_ns: i64, before_ns: i64, most: &dyn Fn(&mut Held)| {
             self.slices.spread(since(t_ns, before_ns), t_ns, |index, _| most(&mut held[index]));
         };
@@ -131,9 +126,7 @@ impl Stream<'_, '_> {
         let share = |way: &Carried| {
             let mut busy_ns: i64 = 0;
             way.slices.spread(from, until, |index, ns| {
-                let (begun, ended) = way.slices.span(index);
-                let share = way.own[index].queued_ns as f64 / since(ended, begun).max(1) as f64;
-                busy_ns = busy_ns.saturating_add((share * ns as f64) as i64);
+                busy_ns = busy_ns.saturating_add((way.busy(index) * ns as f64) as i64);
             });
             busy_ns as f64 / since(until, from).max(1) as f64
         };
@@ -150,11 +143,10 @@ impl Stream<'_, '_> {
 
     /// Bytes that waited in the sender, by its own rows.
     fn queued_rows(&self) -> impl Iterator<Item = (i64, i64)> {
-        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let (rate, webrtc) = (self.records.rate.iter(), self.records.webrtc.iter());
         let rate = rate.filter(|row| self.is_sender(&row.endpoint));
         let webrtc = webrtc.filter(|row| self.is_sender(&row.endpoint));
-        let webrtc = webrtc.filter_map(move |row| Some((row.t_ns, bytes(row.queue_bytes?))));
+        let webrtc = webrtc.filter_map(move |row| Some((row.t_ns, signed(row.queue_bytes?))));
         let webrtc = webrtc.map(|(t_ns, bytes)| (t_ns.as_nanos_i64(), bytes));
         rate.map(|row| (row.t_ns, row.queue_bytes)).chain(webrtc)
     }
@@ -162,10 +154,9 @@ impl Stream<'_, '_> {
     /// Bytes that waited for QUIC's congestion window, in the sender and in relays, each with its endpoint.
     fn waiting_rows(&self) -> impl Iterator<Item = (i64, &str, i64)> {
         let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
-        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let rows = self.records.quic.iter().filter(move |row| sends(&row.endpoint));
         rows.filter_map(move |row| {
-            Some((row.t_ns.as_nanos_i64(), &*row.endpoint, bytes(row.waiting_bytes?)))
+            Some((row.t_ns.as_nanos_i64(), &*row.endpoint, signed(row.waiting_bytes?)))
         })
     }
 

@@ -279,8 +279,7 @@ impl Judge<'_, '_> {
         if waits && own.any(|load| share(load.out_ns) >= self.rules.most) {
             return Cause::Outage;
         }
-        let served = self.own.iter().filter_map(|way| way.own.get(index));
-        let served = served.map(|load| share(load.queued_ns)).fold(0.0, f64::max);
+        let served = self.own.iter().map(|way| way.busy(index)).fold(0.0, f64::max);
         if waits && served >= self.rules.served {
             // A timeout meanwhile is premature: the link still has what the sender waits for.
             return self.link(index);
@@ -464,13 +463,7 @@ impl Judge<'_, '_> {
         let Some(way) = self.data.iter().max_by_key(queued) else { return Cause::LinkRate };
         let near = self.rules.shared_slices;
         let around = index.saturating_sub(near)..(index + near + 1).min(self.slices.count);
-        if way.others(around) >= self.rules.shared {
-            return Cause::Competing;
-        }
-        match way.way.fall(self.slices.span(index).0) {
-            Some(_) => Cause::RateStep,
-            None => Cause::LinkRate,
-        }
+        way.limit(around, self.slices.span(index).0)
     }
 }
 
