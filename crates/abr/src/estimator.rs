@@ -122,7 +122,7 @@ impl Estimator {
         Some(rate)
     }
 
-    /// True if it is told of bursts.
+    /// True if a burst has counted.
     pub fn is_of_bursts(&self) -> bool {
         self.burst_ended.is_some()
     }
