@@ -3,29 +3,17 @@
 
 use suiro_scenario::Setup;
 use suiro_tcp::Controls;
-use suiro_tcp::probe::Probe;
 
-use crate::routers::{REMEDY, installed};
+use crate::instruments;
 
 /// Why `setup` cannot run here, with a hint on how to fix it; `None` if nothing is known to be missing. The congestion
 /// controls `loadable` count as present.
 pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
-    let record = &setup.record;
-    if record.layers
-        && let Err(error) = suiro_layers::check_privilege()
-    {
-        return Some(format!("record.layers = true: {error}"));
-    }
-    if record.needs_probe()
-        && let Err(error) = Probe::start()
-    {
-        return Some(format!("record.tcp_trace = \"ack\": {error}"));
-    }
-    if setup.topology.multicast.is_some()
-        && let Some(missing) = ["zebra", "pimd"].into_iter().find(|it| installed(it).is_none())
-    {
-        return Some(format!("[multicast]: FRR's `{missing}` is missing\nhint: {REMEDY}"));
-    }
+    instruments::lacking(setup).or_else(|| congestion(setup, loadable))
+}
+
+/// The first endpoint whose congestion control this kernel does not have.
+fn congestion(setup: &Setup, loadable: &[&str]) -> Option<String> {
     let controls = Controls::read();
     setup.endpoints.iter().find_map(|endpoint| {
         let name = endpoint.spec.kind().congestion()?.name;

@@ -2,30 +2,22 @@
 //!
 //! ```text
 //! runner (in `suiro run`) ──a sandbox or a guest per trial──► trial ─┬─ hosts::Network
-//!                                                         ├─ wires: self-check, carriers
-//!                                                         ├─ routers: FRR per multicast router
-//!                                                         ├─ capture::Point per interface, if asked
-//!                                                         ├─ tcp::Sampler per host
-//!                                                         ├─ layers::Recorder per host
+//!                                                         ├─ instruments: what measures the trial
+//!                                                         │    captures, wires (self-checked), TCP sockets,
+//!                                                         │    layers, multicast routers, standstills of CPUs
 //!                                                         └─ supervisor: endpoint processes, watched
 //! ```
 
-mod captures;
 pub mod clock;
-mod forwarding;
 pub mod guests;
+pub mod instruments;
 pub mod lacking;
 mod lateness;
-mod layers;
 pub mod listening;
 pub mod machine;
 pub mod priority;
 pub mod process;
-mod routers;
 pub mod runner;
 mod scheduler;
-mod sockets;
-mod standstill;
 pub mod supervisor;
 pub mod trial;
-pub mod wires;

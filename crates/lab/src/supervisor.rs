@@ -473,7 +473,6 @@ impl<'a> Supervisor<'a> {
                 failure: member.failure,
                 log: format!("logs/{}.log", member.endpoint.name),
                 lateness: None,
-                webrtc: Vec::new(),
             }
         };
         Supervised {

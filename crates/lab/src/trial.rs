@@ -6,23 +6,18 @@ use std::sync::mpsc::{Receiver, Sender};
 use anyhow::{Context, Result};
 use suiro_hosts::{CableKind, CableSpec, Confinement, Detour, Equipment, Network, NetworkSpec};
 use suiro_link::Direction;
-use suiro_record::tables::WebrtcSessionRow;
-use suiro_record::{Cable, Check, LinkRate, Machine, Reader, SelfCheck, Trial, WebrtcAgreement};
+use suiro_record::{Cable, Check, LinkRate, Machine, SelfCheck, Trial};
 use suiro_scenario::Topology;
 use suiro_units::Duration;
 
-use crate::captures::Captures;
 use crate::clock::{self, Epoch, realtime_ns, rfc3339};
+use crate::instruments::wires::Wires;
+use crate::instruments::{self, Scene};
 use crate::lateness;
-use crate::layers::Layers;
 use crate::machine;
 use crate::process::Event;
-use crate::routers::Routers;
 use crate::runner::{Order, Phase};
-use crate::sockets::Sockets;
-use crate::standstill::Watchers;
 use crate::supervisor::{Ending, Supervised, Supervisor, Surroundings};
-use crate::wires::Wires;
 
 /// Runs the trial that `order` describes and writes its records and `trial.json` into its folder.
 /// `tell` is called at each phase. [`Event::Interrupted`] on the channel ends the trial early.
@@ -42,18 +37,10 @@ pub fn run(
     let self_checks = Wires::check(&network, &setup.topology, order.trial.seed)?;
 
     tell(&Phase::Starting);
-    let sockets = Sockets::prepare(&network, setup, &order.dir)?;
-    let layers = Layers::prepare(&network, &setup.record, &order.dir)?;
-    let captures = Captures::prepare(&network, &setup.topology, &setup.record, &order.dir)?;
-    let mut routers = Routers::start(&network, &setup.topology, &order.dir)?;
+    let scene = Scene { network: &network, setup, dir: &order.dir, seed: order.trial.seed };
+    let prepared = instruments::prepare(scene)?;
     let (started, epoch) = begin(order);
-    let captures = captures.start(epoch)?;
-    let record = setup.record.link.then_some(order.dir.as_path());
-    let wires = Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?;
-    let sockets = sockets.start(epoch)?;
-    let layers = layers.start(epoch);
-    routers.record(&network, &setup.topology, &order.dir, epoch)?;
-    let watchers = Watchers::wanted(&setup.endpoints).then(|| Watchers::start(epoch));
+    let running = instruments::start(prepared, scene, epoch)?;
     let supervisor = Supervisor::new(Surroundings {
         setup,
         network: &network,
@@ -69,18 +56,12 @@ pub fn run(
         supervisor.run((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
 
     tell(&Phase::Finishing);
-    let standstills = Watchers::finish(watchers, &order.dir)?;
-    let (tcp, mut faults) = sockets.stop();
-    faults.extend(layers.stop(epoch));
-    faults.extend(routers.stop(&mut supervised.versions));
-    let links = wires.stop()?;
-    let (captured, capture_faults) =
-        captures.stop(&order.setup.topology, epoch, &links.until_realtime_ns);
-    faults.extend(capture_faults);
+    let found = instruments::stop(running, scene, epoch)?;
+    supervised.versions.extend(found.versions);
     let absences = lateness(order, &mut supervised)?;
-    faults.extend(agreements(order, &mut supervised).into_iter().chain(out_of_memory(order)));
+    let faults = found.faults.into_iter().chain(out_of_memory(order)).collect();
     let reasons = reasons(&self_checks, &supervised, faults);
-    let (because, only_late) = invalid(reasons, absences, links.faults);
+    let (because, only_late) = invalid(reasons, absences, found.links.faults);
     let trial = Trial {
         cell: order.trial.cell.clone(),
         repetition: order.trial.repetition,
@@ -96,12 +77,12 @@ pub fn run(
         duration_s: supervised.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,
         self_checks,
-        links: links.totals,
-        standstills,
+        links: found.links.totals,
+        standstills: found.standstills,
         link_rates: link_rates(&setup.topology, setup.duration),
         cables: cables(&network, &setup.topology)?,
-        tcp,
-        captures: captured,
+        tcp: found.tcp,
+        captures: found.captures,
         endpoints: supervised.outcomes,
         versions: supervised.versions,
     };
@@ -175,20 +156,6 @@ fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<lateness::
     };
     faults.extend(lateness::faults(&rows, &order.setup.endpoints, supervised.ended, &shown));
     Ok(faults)
-}
-
-/// Completes the endpoints' outcomes with what their WebRTC connections agreed on; why it cannot, if so: an endpoint that
-/// was killed may have left half a table.
-fn agreements(order: &Order, supervised: &mut Supervised) -> Option<String> {
-    let rows: Vec<WebrtcSessionRow> = match Reader::read_all(&order.dir) {
-        Ok(rows) => rows,
-        Err(error) => return Some(format!("reading the table webrtc_sessions: {error}")),
-    };
-    for outcome in &mut supervised.outcomes {
-        let own = rows.iter().filter(|row| *row.endpoint == *outcome.name);
-        outcome.webrtc = own.map(WebrtcAgreement::from).collect();
-    }
-    None
 }
 
 /// The limits of the commands, if one has limits.

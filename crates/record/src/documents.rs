@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use suiro_units::Seed;
 
-use crate::table::Text;
-use crate::tables::WebrtcSessionRow;
 use crate::words::{CheckedQuantity, CheckedUnit, Direction, LinkCause, Privilege, TcpSource};
 
 /// One combination of a scenario's matrix: axis name to the value's label, in the scenario's order.
@@ -436,43 +434,6 @@ pub struct EndpointOutcome {
     /// Whether it ran while it should have; null if that is not known.
     #[serde(default)]
     pub lateness: Option<EndpointLateness>,
-    /// What its WebRTC connections agreed on, as in its rows of table `webrtc_sessions`; empty without any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub webrtc: Vec<WebrtcAgreement>,
-}
-
-/// What one WebRTC connection agreed on. Null stands for what it never came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WebrtcAgreement {
-    /// Number of the connection at this endpoint, from 1.
-    pub session: u64,
-    /// The endpoint's own addresses, its host candidates, separated by spaces.
-    pub candidates: String,
-    /// The pair of candidates that was used, `LOCAL>REMOTE`.
-    pub pair: Option<String>,
-    /// The codec, with its parameters.
-    pub codec: Option<String>,
-    /// Payload types: of the video, and of retransmissions.
-    pub payload_types: Option<String>,
-    /// The feedback.
-    pub feedback: Option<String>,
-    /// The header extensions.
-    pub extensions: Option<String>,
-}
-
-impl From<&WebrtcSessionRow> for WebrtcAgreement {
-    fn from(row: &WebrtcSessionRow) -> Self {
-        let text = |text: &Option<Text>| text.as_deref().map(str::to_owned);
-        Self {
-            session: row.session,
-            candidates: row.candidates.to_string(),
-            pair: text(&row.pair),
-            codec: text(&row.codec),
-            payload_types: text(&row.payload_types),
-            feedback: text(&row.feedback),
-            extensions: text(&row.extensions),
-        }
-    }
 }
 
 /// Whether an endpoint ran while it should have: a summary of its rows in table `lateness`.

@@ -401,8 +401,6 @@ export interface EndpointOutcome {
   log: string;
   /** Whether it ran while it should have; null if that is not known. */
   lateness?: EndpointLateness | null;
-  /** What its WebRTC connections agreed on, as in its rows of table `webrtc_sessions`; empty without any. */
-  webrtc?: WebrtcAgreement[];
 }
 
 /** Whether an endpoint ran while it should have: a summary of its rows in table `lateness`. */
@@ -417,24 +415,6 @@ export interface EndpointLateness {
   bound_s: number;
   /** Rows of the table in which it was longer than that. */
   times_over: number;
-}
-
-/** What one WebRTC connection agreed on. Null stands for what it never came to. */
-export interface WebrtcAgreement {
-  /** Number of the connection at this endpoint, from 1. */
-  session: number;
-  /** The endpoint's own addresses, its host candidates, separated by spaces. */
-  candidates: string;
-  /** The pair of candidates that was used, `LOCAL>REMOTE`. */
-  pair: string | null;
-  /** The codec, with its parameters. */
-  codec: string | null;
-  /** Payload types: of the video, and of retransmissions. */
-  payload_types: string | null;
-  /** The feedback. */
-  feedback: string | null;
-  /** The header extensions. */
-  extensions: string | null;
 }
 
 /** Flows of a trial that one endpoint opened for the same purpose. */

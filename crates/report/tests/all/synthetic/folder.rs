@@ -160,7 +160,6 @@ fn outcome(
         failure: None,
         log: format!("logs/{name}.log"),
         lateness: None,
-        webrtc: Vec::new(),
     };
     Trial {
         cell: planned.cell.clone(),

@@ -1,18 +1,21 @@
 //! The sampling of the hosts' TCP sockets during a trial.
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
-use suiro_hosts::{Host, Network};
+use suiro_hosts::Host;
 use suiro_record::TcpSampling;
 use suiro_record::words::TcpSource;
 use suiro_scenario::{Setup, TcpTrace};
+use suiro_tcp::probe::Probe;
 use suiro_tcp::{Counts, Prepared, Sampler, SamplerError, SamplerSpec};
 
+use super::{Found, Instrument, Running, Scene};
 use crate::clock::Epoch;
 
+/// The state of every TCP socket of the hosts.
+pub struct TcpSockets;
+
 /// One sampler per host, prepared before the trial's time zero and running from then on.
-pub struct Sockets<S>(Vec<Looked<S>>);
+struct Sockets<S>(Vec<Looked<S>>);
 
 struct Looked<S> {
     host: String,
@@ -21,12 +24,17 @@ struct Looked<S> {
     sampler: S,
 }
 
-impl Sockets<Prepared> {
-    /// Prepares what `setup.record` asks for, on every host. Hubs and switches have no sockets.
-    pub fn prepare(network: &Network, setup: &Setup, dir: &Path) -> Result<Self> {
-        let (options, topology) = (&setup.record, &setup.topology);
+impl Instrument for TcpSockets {
+    fn lacking(&self, setup: &Setup) -> Option<String> {
+        let error = setup.record.needs_probe().then(Probe::start)?.err()?;
+        Some(format!("record.tcp_trace = \"ack\": {error}"))
+    }
+
+    /// Hubs and switches have no sockets.
+    fn prepare(&self, scene: Scene<'_>) -> Result<Option<Box<dyn super::Prepared>>> {
+        let Scene { network, setup: Setup { record: options, topology, .. }, dir, .. } = scene;
         if !options.tcp {
-            return Ok(Self(Vec::new()));
+            return Ok(None);
         }
         let prepare = |host: &Host| {
             let spec = SamplerSpec {
@@ -41,11 +49,13 @@ impl Sockets<Prepared> {
         let mut hosts = network.hosts().to_vec();
         let passive = [&topology.hubs[..], &topology.switches].concat();
         hosts.retain(|host| !passive.iter().any(|name| name == host.name()));
-        Ok(Self(hosts.iter().map(prepare).collect::<Result<_>>()?))
+        let sockets = hosts.iter().map(prepare).collect::<Result<_>>()?;
+        Ok(Some(Box::new(Sockets(sockets))))
     }
+}
 
-    /// Starts them; times count from `epoch`.
-    pub fn start(self, epoch: Epoch) -> Result<Sockets<Sampler>> {
+impl super::Prepared for Sockets<Prepared> {
+    fn start(self: Box<Self>, _: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
         let start = |looked: Looked<Prepared>| {
             let Looked { host, each_ack, because, sampler } = looked;
             let sampler = sampler
@@ -53,27 +63,27 @@ impl Sockets<Prepared> {
                 .with_context(|| format!("sampling the sockets of {host}"))?;
             Ok(Looked { host, each_ack, because, sampler })
         };
-        Ok(Sockets(self.0.into_iter().map(start).collect::<Result<_>>()?))
+        let sockets = self.0.into_iter().map(start).collect::<Result<_>>()?;
+        Ok(Box::new(Sockets::<Sampler>(sockets)))
     }
 }
 
-impl Sockets<Sampler> {
-    /// How the sampling went, and what failed.
-    pub fn stop(self) -> (Vec<TcpSampling>, Vec<String>) {
-        let (mut samplings, mut faults) = (Vec::new(), Vec::new());
+impl Running for Sockets<Sampler> {
+    fn stop(self: Box<Self>, _: Scene<'_>, _: Epoch, found: &mut Found) -> Result<()> {
         for Looked { host, each_ack, because, sampler } in self.0 {
             match sampler.stop() {
                 Ok(counts) => {
                     if counts.over_limit > 0 {
                         let looks = counts.over_limit;
+                        let faults = &mut found.faults;
                         faults.push(format!("{looks} samples of TCP sockets were over the limit"));
                     }
-                    samplings.push(sampling(host, each_ack, because, &counts));
+                    found.tcp.push(sampling(host, each_ack, because, &counts));
                 }
-                Err(error) => faults.push(format!("the TCP sampler failed: {error}")),
+                Err(error) => found.faults.push(format!("the TCP sampler failed: {error}")),
             }
         }
-        (samplings, faults)
+        Ok(())
     }
 }
 

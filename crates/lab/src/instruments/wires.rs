@@ -11,6 +11,7 @@ use suiro_scenario::{Link, Topology, WifiCell};
 use suiro_units::Seed;
 use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault, Medium};
 
+use super::{Found, Instrument, Prepared, Running, Scene};
 use crate::clock::Epoch;
 
 /// How many times a link is checked before the trial becomes invalid.
@@ -25,6 +26,33 @@ pub struct Stopped {
     pub faults: Vec<Fault>,
     /// By the link's name: CLOCK_REALTIME until which the packets that it was offered count.
     pub until_realtime_ns: BTreeMap<String, u64>,
+}
+
+/// The links themselves: they carry packets and record each.
+pub struct Links;
+
+/// Links that wait for time zero.
+struct Ready;
+
+impl Instrument for Links {
+    fn prepare(&self, _: Scene<'_>) -> Result<Option<Box<dyn Prepared>>> {
+        Ok(Some(Box::new(Ready)))
+    }
+}
+
+impl Prepared for Ready {
+    fn start(self: Box<Self>, scene: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
+        let Scene { network, setup, dir, seed } = scene;
+        let records = setup.record.link.then_some(dir);
+        Ok(Box::new(Wires::start(network, &setup.topology, seed, epoch, records)?))
+    }
+}
+
+impl Running for Wires {
+    fn stop(self: Box<Self>, _: Scene<'_>, _: Epoch, found: &mut Found) -> Result<()> {
+        found.links = (*self).stop()?;
+        Ok(())
+    }
 }
 
 /// Running links.

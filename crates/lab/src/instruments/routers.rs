@@ -1,7 +1,7 @@
 //! Multicast routers: FRR's `zebra` and `pimd` in the hosts that route multicast, configured from the scenario, and what
 //! their kernels forward (tables `multicast` and `multicast_links`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,11 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 use suiro_hosts::{Host, Network, private_files};
-use suiro_scenario::{Link, Multicast, Topology};
+use suiro_scenario::{Link, Multicast, Setup, Topology};
 use suiro_units::{Duration, Time};
 
+use super::forwarding::Forwarding;
+use super::{Found, Instrument, Prepared, Running, Scene};
 use crate::clock::Epoch;
-use crate::forwarding::Forwarding;
 use crate::process::{Event, Process, describe};
 
 /// Where distributions install FRR's daemons.
@@ -27,8 +28,11 @@ const GRACE: Duration = Duration::from_secs(3);
 /// What is bound over /etc/group for the daemons: `private_files`.
 const GROUPS: &str = "root:x:0:\nfrr:x:0:root\nfrrvty:x:0:root\n";
 
+/// The hosts that route multicast.
+pub struct MulticastRouters;
+
 /// The routers of a trial while it runs.
-pub struct Routers {
+struct Routers {
     daemons: Vec<Daemon>,
     events: Receiver<Event>,
     folders: Vec<PathBuf>,
@@ -43,23 +47,63 @@ struct Daemon {
 }
 
 /// Where the daemon `name` of FRR is installed.
-pub fn installed(name: &str) -> Option<PathBuf> {
+fn installed(name: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
+}
+
+impl Instrument for MulticastRouters {
+    fn lacking(&self, setup: &Setup) -> Option<String> {
+        setup.topology.multicast.as_ref()?;
+        let missing = ["zebra", "pimd"].into_iter().find(|it| installed(it).is_none())?;
+        Some(format!("[multicast]: FRR's `{missing}` is missing\nhint: {REMEDY}"))
+    }
+
+    fn prepare(&self, scene: Scene<'_>) -> Result<Option<Box<dyn Prepared>>> {
+        let Scene { network, setup: Setup { topology, .. }, dir, .. } = scene;
+        let Some(multicast) = &topology.multicast else { return Ok(None) };
+        Ok(Some(Box::new(Routers::start(network, (topology, multicast), dir)?)))
+    }
+}
+
+impl Prepared for Routers {
+    /// Starts to record what the routers forward.
+    fn start(mut self: Box<Self>, scene: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
+        let Scene { network, setup: Setup { topology, .. }, dir, .. } = scene;
+        let router = |name: &String| {
+            let host = network.host(name).context("the plan names its hosts")?.clone();
+            let links = interfaces(name, topology).into_iter();
+            Ok((host, links.map(|(interface, link)| (interface, link.name.clone())).collect()))
+        };
+        let routers = topology.multicast.iter().flat_map(|multicast| &multicast.routers);
+        let routers = routers.map(router).collect::<Result<Vec<_>>>()?;
+        self.forwarding = Some(Forwarding::start(routers, dir, epoch)?);
+        Ok(self)
+    }
+}
+
+impl Running for Routers {
+    fn stop(mut self: Box<Self>, _: Scene<'_>, _: Epoch, found: &mut Found) -> Result<()> {
+        found.versions.extend(self.version.take().map(|version| ("frr".to_owned(), version)));
+        found.faults.extend(self.end());
+        Ok(())
+    }
 }
 
 impl Routers {
     /// Starts the routers that the topology asks for, and waits until neighbours know each other.
-    pub fn start(network: &Network, topology: &Topology, dir: &Path) -> Result<Self> {
+    fn start(
+        network: &Network,
+        (topology, multicast): (&Topology, &Multicast),
+        dir: &Path,
+    ) -> Result<Self> {
         let (sender, events) = channel();
         let mut routers = Self {
             daemons: Vec::new(),
             events,
             folders: Vec::new(),
-            version: None,
+            version: version(),
             forwarding: None,
         };
-        let Some(multicast) = &topology.multicast else { return Ok(routers) };
-        routers.version = version();
         let group = dir.join("routers").join("group");
         std::fs::create_dir_all(dir.join("routers")).context("making a folder for routers")?;
         std::fs::write(&group, GROUPS).with_context(|| format!("writing {}", group.display()))?;
@@ -72,25 +116,6 @@ impl Routers {
         }
         routers.meet(topology, multicast, dir)?;
         Ok(routers)
-    }
-
-    /// Starts to record what the routers forward; times count from `epoch`.
-    pub fn record(
-        &mut self,
-        network: &Network,
-        topology: &Topology,
-        dir: &Path,
-        epoch: Epoch,
-    ) -> Result<()> {
-        let Some(multicast) = &topology.multicast else { return Ok(()) };
-        let router = |name: &String| {
-            let host = network.host(name).context("the plan names its hosts")?.clone();
-            let links = interfaces(name, topology).into_iter();
-            Ok((host, links.map(|(interface, link)| (interface, link.name.clone())).collect()))
-        };
-        let routers = multicast.routers.iter().map(router).collect::<Result<Vec<_>>>()?;
-        self.forwarding = Some(Forwarding::start(routers, dir, epoch)?);
-        Ok(())
     }
 
     fn begin(&mut self, place: &Place<'_>, sender: &Sender<Event>) -> Result<()> {
@@ -158,12 +183,10 @@ impl Routers {
         format!("{} ended with {}{}", daemon.name, describe(status), words.unwrap_or_default())
     }
 
-    /// Stops the routers and their records, and adds their version; returns what failed, and which of them had ended
-    /// before.
-    pub fn stop(mut self, versions: &mut BTreeMap<String, String>) -> Vec<String> {
+    /// Stops the routers and their records; returns what failed, and which of them had ended before.
+    fn end(&mut self) -> Vec<String> {
         let mut running: BTreeSet<usize> = (0..self.daemons.len()).collect();
         let mut faults = self.forwarding.take().map(Forwarding::stop).unwrap_or_default();
-        versions.extend(self.version.take().map(|version| ("frr".to_owned(), version)));
         while let Ok(event) = self.events.try_recv() {
             if let Event::Exited { process, status } = event {
                 running.remove(&process);
@@ -253,10 +276,10 @@ fn missing(daemon: &str) -> String {
 }
 
 /// How to get FRR.
-pub const REMEDY: &str = "run `make players`, or `sudo apt-get install frr`";
+const REMEDY: &str = "run `make players`, or `sudo apt-get install frr`";
 
 /// Interfaces of a host by the order of its cables, as `suiro_hosts` names them, with their links.
-pub fn interfaces<'t>(host: &str, topology: &'t Topology) -> Vec<(String, &'t Link)> {
+fn interfaces<'t>(host: &str, topology: &'t Topology) -> Vec<(String, &'t Link)> {
     let links = topology.links.iter().filter(|link| link.from == host || link.to == host);
     links.enumerate().map(|(n, link)| (format!("eth{n}"), link)).collect()
 }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use suiro_capture::{Addresses, Counts, End, Point, PointSpec, Prepared, Zero};
-use suiro_hosts::Network;
 use suiro_record::tables::HopRow;
 use suiro_record::{Capture, Writer};
-use suiro_scenario::{RecordOptions, Topology};
+use suiro_scenario::{Setup, Topology};
 
+use super::{Found, Instrument, Running, Scene};
 use crate::clock::Epoch;
+
+/// The packets at interfaces of hosts.
+pub struct Interfaces;
 
 /// The folder of the files, below the trial's.
 const FOLDER: &str = "pcapng";
 
 /// One capture per point, opened before the trial's time zero and written from then on.
-pub struct Captures<P> {
-    points: Vec<Placed<P>>,
-    dir: PathBuf,
-}
+struct Captures<P>(Vec<Placed<P>>);
 
 /// A capture and where it is made.
 struct Placed<P> {
@@ -34,20 +34,17 @@ struct Placed<P> {
     capture: P,
 }
 
-impl Captures<Prepared> {
-    /// Opens what `options` asks for. From now on, no packet is missed.
-    pub fn prepare(
-        network: &Network,
-        topology: &Topology,
-        options: &RecordOptions,
-        dir: &Path,
-    ) -> Result<Self> {
+impl Instrument for Interfaces {
+    /// From now on, no packet is missed.
+    fn prepare(&self, scene: Scene<'_>) -> Result<Option<Box<dyn super::Prepared>>> {
+        let Scene { network, setup: Setup { record: options, topology, .. }, dir, .. } = scene;
         let chosen = options.capture.points(topology);
-        if !chosen.is_empty() {
-            let folder = dir.join(FOLDER);
-            std::fs::create_dir_all(&folder)
-                .with_context(|| format!("creating {}", folder.display()))?;
+        if chosen.is_empty() {
+            return Ok(None);
         }
+        let folder = dir.join(FOLDER);
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("creating {}", folder.display()))?;
         let mut points = Vec::new();
         for point in chosen {
             let place = point.name(topology);
@@ -66,48 +63,46 @@ impl Captures<Prepared> {
             let (host, interface) = (host.name().to_owned(), interface.to_owned());
             points.push(Placed { name, host, link, end: point.end, interface, file, capture });
         }
-        Ok(Self { points, dir: dir.to_owned() })
+        Ok(Some(Box::new(Captures(points))))
     }
+}
 
-    /// Starts to write them; times count from `epoch`.
-    pub fn start(self, epoch: Epoch) -> Result<Captures<Point>> {
+impl super::Prepared for Captures<Prepared> {
+    fn start(self: Box<Self>, _: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
         let start = |placed: Placed<Prepared>| {
             let Placed { name, host, link, end, interface, file, capture } = placed;
             let capture =
                 capture.start(zero(epoch)).with_context(|| format!("capturing at {name}"))?;
             Ok(Placed { name, host, link, end, interface, file, capture })
         };
-        let points = self.points.into_iter().map(start).collect::<Result<_>>()?;
-        Ok(Captures { points, dir: self.dir })
+        let points = self.0.into_iter().map(start).collect::<Result<_>>()?;
+        Ok(Box::new(Captures::<Point>(points)))
     }
 }
 
-impl Captures<Point> {
-    /// Stops them, matches the packets of each link's ends (table `hops`), and returns what each saw, and what failed.
-    /// Packets do not count that were sent after their link's end, which `until_ns` says in CLOCK_REALTIME, or after the
-    /// first one's on a path and on a plain cable. Packets that a capture lost are not a failure: it counts them.
-    pub fn stop(
-        self,
-        topology: &Topology,
-        epoch: Epoch,
-        until_ns: &BTreeMap<String, u64>,
-    ) -> (Vec<Capture>, Vec<String>) {
-        let (mut captures, mut ended, mut faults) = (Vec::new(), Vec::new(), Vec::new());
-        for placed in self.points {
+impl Running for Captures<Point> {
+    /// Matches the packets of each link's ends (table `hops`). Packets do not count that were sent after their link's end,
+    /// which links have told in CLOCK_REALTIME, or after the first one's on a path and on a plain cable. Packets that a
+    /// capture lost are not a failure: it counts them.
+    fn stop(self: Box<Self>, scene: Scene<'_>, epoch: Epoch, found: &mut Found) -> Result<()> {
+        let Found { links, captures, faults, .. } = found;
+        let mut ended = Vec::new();
+        for placed in self.0 {
             let Placed { name, host, link, end, interface, file, capture } = placed;
             match capture.stop() {
                 Ok(counts) => {
                     captures.push(outcome(&name, &interface, &file, counts));
-                    let (path, complete) = (self.dir.join(file), counts.is_complete());
+                    let (path, complete) = (scene.dir.join(file), counts.is_complete());
                     ended.push(Ended { name, host, link, end, path, complete });
                 }
                 Err(error) => faults.push(format!("capturing at {name}: {error}")),
             }
         }
-        if let Err(error) = write(&self.dir, topology, &ended, (epoch, until_ns)) {
+        let until_ns = &links.until_realtime_ns;
+        if let Err(error) = write(scene.dir, &scene.setup.topology, &ended, (epoch, until_ns)) {
             faults.push(format!("matching the packets of captures: {error:#}"));
         }
-        (captures, faults)
+        Ok(())
     }
 }
 
@@ -134,9 +129,6 @@ fn write(
     ended: &[Ended],
     (epoch, until_ns): (Epoch, &BTreeMap<String, u64>),
 ) -> Result<()> {
-    if ended.is_empty() {
-        return Ok(());
-    }
     let mut links: Vec<&str> = ended.iter().map(|ended| ended.link.as_str()).collect();
     links.dedup();
     let first_ns = until_ns.values().min().copied().unwrap_or(u64::MAX);

@@ -1,26 +1,32 @@
 //! The recorders of layered QoS during a trial. Unless the scenario names ports, they record all UDP and TCP of every
 //! host, because a host of the lab has no other flows than the scenario's.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result};
-use suiro_hosts::{Host, Network};
+use suiro_hosts::Host;
 use suiro_layers::{FlowFilter, Prepared, Protocol, Recorder, RecorderSpec};
-use suiro_scenario::RecordOptions;
+use suiro_scenario::Setup;
 
+use super::{Found, Instrument, Running, Scene};
 use crate::clock::Epoch;
+
+/// The service access points of every host.
+pub struct ServiceAccessPoints;
 
 /// One recorder per host, prepared before the trial's time zero and running from then on; their records are joined at
 /// the end.
-pub struct Layers<R> {
-    recorders: Vec<(String, R)>,
-    dir: PathBuf,
-}
+struct Layers<R>(Vec<(String, R)>);
 
-impl Layers<Prepared> {
-    /// Prepares them, if `options` asks for them.
-    pub fn prepare(network: &Network, options: &RecordOptions, dir: &Path) -> Result<Self> {
-        let hosts = if options.layers { network.hosts() } else { &[] };
+impl Instrument for ServiceAccessPoints {
+    fn lacking(&self, setup: &Setup) -> Option<String> {
+        let error = setup.record.layers.then(suiro_layers::check_privilege)?.err()?;
+        Some(format!("record.layers = true: {error}"))
+    }
+
+    fn prepare(&self, scene: Scene<'_>) -> Result<Option<Box<dyn super::Prepared>>> {
+        let Scene { network, setup: Setup { record: options, .. }, dir, .. } = scene;
+        if !options.layers {
+            return Ok(None);
+        }
         let flows = flows(&options.layer_ports)?;
         let prepare = |host: &Host| {
             let name = host.name().to_owned();
@@ -37,16 +43,17 @@ impl Layers<Prepared> {
             let recorder = recorder.with_context(|| format!("recording the layers of {name}"))?;
             Ok((name, recorder))
         };
-        let recorders = hosts.iter().map(prepare).collect::<Result<_>>()?;
-        Ok(Self { recorders, dir: dir.to_owned() })
+        let recorders = network.hosts().iter().map(prepare).collect::<Result<_>>()?;
+        Ok(Some(Box::new(Layers::<Prepared>(recorders))))
     }
+}
 
-    /// Starts them; times count from `epoch`.
-    pub fn start(self, epoch: Epoch) -> Layers<Recorder> {
+impl super::Prepared for Layers<Prepared> {
+    fn start(self: Box<Self>, _: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
         let start =
             |(host, prepared): (String, Prepared)| (host, prepared.start(Some(epoch.monotonic_ns)));
-        let recorders = self.recorders.into_iter().map(start).collect();
-        Layers { recorders, dir: self.dir }
+        let recorders = self.0.into_iter().map(start).collect();
+        Ok(Box::new(Layers::<Recorder>(recorders)))
     }
 }
 
@@ -61,21 +68,18 @@ fn flows(ports: &[u16]) -> Result<Vec<FlowFilter>> {
     flows.collect::<Result<_, _>>().context("the ports whose layers are recorded")
 }
 
-impl Layers<Recorder> {
-    /// Stops them and joins their records (table `layer_accounts`); returns what failed. Passages that a recorder lost
-    /// are not a failure: it counts them.
-    pub fn stop(self, epoch: Epoch) -> Vec<String> {
+impl Running for Layers<Recorder> {
+    /// Joins the records of the hosts (table `layer_accounts`). Passages that a recorder lost are not a failure: it counts
+    /// them.
+    fn stop(self: Box<Self>, scene: Scene<'_>, epoch: Epoch, found: &mut Found) -> Result<()> {
         let fault = |(host, recorder): (String, Recorder)| {
             let error = recorder.stop().err()?;
             Some(format!("recording the layers of {host}: {error}"))
         };
-        if self.recorders.is_empty() {
-            return Vec::new();
+        found.faults.extend(self.0.into_iter().filter_map(fault));
+        if let Err(error) = suiro_layers::report::write(scene.dir, epoch.monotonic_ns) {
+            found.faults.push(format!("joining the layers of the hosts: {error}"));
         }
-        let mut faults: Vec<String> = self.recorders.into_iter().filter_map(fault).collect();
-        if let Err(error) = suiro_layers::report::write(&self.dir, epoch.monotonic_ns) {
-            faults.push(format!("joining the layers of the hosts: {error}"));
-        }
-        faults
+        Ok(())
     }
 }

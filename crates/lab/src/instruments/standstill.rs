@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use anyhow::Result;
 use rustix::thread::{ClockId, CpuSet, Timespec, clock_nanosleep_absolute};
 use suiro_record::tables::StandstillRow;
-use suiro_record::{RecordError, Standstills, Writer};
-use suiro_scenario::Endpoint;
+use suiro_record::{Standstills, Writer};
 use suiro_units::{Duration, Time};
 
+use super::{Found, Instrument, Prepared, Running, Scene};
 use crate::clock::Epoch;
 
 /// From one look to the next: a quarter of a frame time. A look takes about 28 µs of CPU time on a virtual machine, so
@@ -31,8 +32,14 @@ const ROWS_MAX: usize = 10_000;
 /// Who writes the table, for the file's name; no endpoint's name begins so.
 const OWN: &str = "_lab";
 
+/// The CPUs of this machine.
+pub struct Cpus;
+
+/// Watchers that wait for time zero.
+struct Ready;
+
 /// The watchers of a trial.
-pub struct Watchers {
+struct Watchers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Watched>>,
 }
@@ -52,14 +59,31 @@ struct Watched {
     span: Duration,
 }
 
-impl Watchers {
-    /// True if a trial of these endpoints is watched: one whose figures standstills of milliseconds change.
-    pub fn wanted(endpoints: &[Endpoint]) -> bool {
-        endpoints.iter().any(|endpoint| endpoint.spec.name().starts_with("uncompressed-"))
+impl Instrument for Cpus {
+    /// Only trials with uncompressed video are watched: standstills of milliseconds change their figures.
+    fn prepare(&self, scene: Scene<'_>) -> Result<Option<Box<dyn Prepared>>> {
+        let mut endpoints = scene.setup.endpoints.iter();
+        let wanted = endpoints.any(|it| it.spec.name().starts_with("uncompressed-"));
+        Ok(wanted.then(|| Box::new(Ready) as Box<dyn Prepared>))
     }
+}
 
+impl Prepared for Ready {
+    fn start(self: Box<Self>, _: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Watchers::start(epoch)))
+    }
+}
+
+impl Running for Watchers {
+    fn stop(self: Box<Self>, scene: Scene<'_>, _: Epoch, found: &mut Found) -> Result<()> {
+        found.standstills = self.finish(scene.dir)?;
+        Ok(())
+    }
+}
+
+impl Watchers {
     /// Begins to watch every CPU that this process may use. One that cannot be watched is left out.
-    pub fn start(epoch: Epoch) -> Self {
+    fn start(epoch: Epoch) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let watch = |cpu: usize| {
             let stop = Arc::clone(&stop);
@@ -71,7 +95,7 @@ impl Watchers {
     }
 
     /// Ends watching.
-    fn stop(self) -> Vec<Watched> {
+    fn end(self) -> Vec<Watched> {
         self.stop.store(true, Ordering::Relaxed);
         let joined = self
             .threads
@@ -81,11 +105,8 @@ impl Watchers {
     }
 
     /// Ends watching, writes the table `standstills`, and says what it holds; `None` if no CPU was watched.
-    ///
-    /// # Errors
-    /// If the table cannot be written.
-    pub fn finish(watchers: Option<Self>, dir: &Path) -> Result<Option<Standstills>, RecordError> {
-        let watched = watchers.map(Self::stop).unwrap_or_default();
+    fn finish(self, dir: &Path) -> Result<Option<Standstills>> {
+        let watched = self.end();
         if watched.is_empty() {
             return Ok(None);
         }
@@ -241,7 +262,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         // Without CONFIG_SCHED_INFO nothing can be told.
-        let Some(told) = Watchers::finish(Some(watchers), dir.path()).unwrap() else { return };
+        let Some(told) = watchers.finish(dir.path()).unwrap() else { return };
         assert!(told.looks > 0 && told.watcher_cores > 0.0, "{told:?}");
         let rows: Vec<StandstillRow> = suiro_record::Reader::read_all(dir.path()).unwrap();
         assert_eq!(rows.len() as u64, told.count);
