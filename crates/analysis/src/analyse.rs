@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::Trial;
+use suiro_record::{Metrics, Trial};
 
 use crate::Records;
 use crate::bins::Bins;
@@ -15,7 +15,7 @@ use crate::why::{Rules, Why};
 #[derive(Debug, Clone, Default)]
 pub struct Analysis {
     /// As [`summarise`] gives them.
-    pub metrics: BTreeMap<String, Option<f64>>,
+    pub metrics: Metrics,
     /// As [`timeline`] gives it.
     pub timeline: Timeline,
     /// What limited flows, and what stalls, freezes and the like came from.
@@ -34,7 +34,7 @@ pub fn analyse(trial: &Trial, records: &Records, bins_max: usize) -> Analysis {
         group.draw(&bins, &mut series);
     }
     let timeline = finish(&view, &bins, series);
-    Analysis { metrics, timeline, why: view.why().clone() }
+    Analysis { metrics: metrics.into(), timeline, why: view.why().clone() }
 }
 
 /// What limited flows, and what stalls, freezes and the like came from; nothing else.
@@ -50,13 +50,13 @@ pub fn explain_by(rules: Rules, trial: &Trial, records: &Records) -> Why {
 /// Every metric of the [`catalogue()`](crate::catalogue()) that applies to what took part, by name;
 /// `None` where it could not be measured. What did not take part at all (no player, no TCP) has no
 /// entries.
-pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f64>> {
+pub fn summarise(trial: &Trial, records: &Records) -> Metrics {
     let view = View::new(trial, records);
     let mut metrics = BTreeMap::new();
     for family in FAMILIES {
         family.group(&view).summarise(&mut metrics);
     }
-    metrics
+    metrics.into()
 }
 
 /// The series of a trial in bins of 100 ms, or wider where that would be more than `bins_max`.

@@ -40,9 +40,9 @@ pub fn compare_some(trials: &[TrialSummary], names: &[&str]) -> Vec<CellSummary>
     for cell in &mut cells {
         let valid: Vec<&TrialSummary> =
             cell.trials.iter().map(|index| &trials[*index]).filter(|trial| trial.valid).collect();
-        let some_have = |name: &&&str| valid.iter().any(|it| it.metrics.contains_key(**name));
+        let some_have = |name: &&&str| valid.iter().any(|it| it.metrics.contains_key(name));
         let spread = |name: &&str| {
-            let values = valid.iter().filter_map(|trial| *trial.metrics.get(*name)?);
+            let values = valid.iter().filter_map(|trial| *trial.metrics.get(name)?);
             ((*name).to_owned(), Spread::of(values))
         };
         cell.metrics = names.iter().filter(some_have).map(spread).collect();

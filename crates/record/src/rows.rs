@@ -1,7 +1,6 @@
 //! `summary.parquet`: the rows of the summary as a table, a row per trial and a column per metric.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use parquet::file::reader::ChunkReader;
@@ -67,14 +66,18 @@ pub(crate) fn read(
     path: &Path,
     file: impl ChunkReader + 'static,
 ) -> Result<Vec<TrialSummary>, RecordError> {
-    let mut trials = Vec::new();
+    let mut trials: Vec<TrialSummary> = Vec::new();
     wide::each(path, file, |names, values| {
         let first = names.iter().position(|name| name == FIXED[0]).unwrap_or(names.len());
         let found = names.iter().skip(first).take(FIXED.len());
         if !found.eq(FIXED) {
             return Err(format!("expected the columns {}", FIXED.join(", ")));
         }
-        trials.push(row(names, values, first)?);
+        let mut trial = row(names, values, first)?;
+        if let Some(before) = trials.last() {
+            trial.metrics.share(&before.metrics);
+        }
+        trials.push(trial);
         Ok(())
     })?;
     Ok(trials)
@@ -100,7 +103,7 @@ fn row(names: &[String], values: Vec<Field>, axes: usize) -> Result<TrialSummary
     let invalid_because = text(FIXED[5], next())?;
     let _folder = next();
     let metrics = columns.map(|(name, value)| Ok((name.clone(), real(name, &value)?)));
-    let metrics = metrics.collect::<Result<BTreeMap<_, _>, String>>()?;
+    let metrics = metrics.collect::<Result<_, String>>()?;
     Ok(TrialSummary { cell, repetition, seed, valid, invalid_because, skipped, metrics })
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use suiro_units::Seed;
 
 use crate::documents::Cell;
+use crate::metrics::Metrics;
 use crate::rows;
 use crate::table::RecordError;
 use crate::words::FindingVerdict;
@@ -122,7 +123,7 @@ pub struct TrialSummary {
     #[serde(default)]
     pub skipped: bool,
     /// Name to number; null where it could not be measured.
-    pub metrics: BTreeMap<String, Option<f64>>,
+    pub metrics: Metrics,
 }
 
 /// `findings.json`: published claims and tables next to measured figures.

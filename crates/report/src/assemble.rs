@@ -8,7 +8,7 @@ use suiro_analysis::{
     describe_among, means,
 };
 use suiro_record::{
-    Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, TrialSummary, label_text,
+    Axis, Cell, Findings, Machine, Manifest, Meaning, Metrics, Summary, TrialSummary, label_text,
 };
 use suiro_study::Study;
 
@@ -200,7 +200,7 @@ pub(crate) fn short(index: usize) -> u32 {
 
 fn trial(
     read: Read,
-    measured: &BTreeMap<String, Option<f64>>,
+    measured: &Metrics,
     cell: u32,
     (metrics, series, causes): (&[PageMetric], &[PageSeries], &[PageCause]),
 ) -> PageTrial {
@@ -286,7 +286,7 @@ impl<'a> Bottlenecks<'a> {
         let mut found = Self { links: BTreeSet::new(), ways: BTreeSet::new() };
         for trial in summary.trials.iter().filter(|trial| trial.valid) {
             let mut most: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
-            for (name, value) in &trial.metrics {
+            for (name, value) in trial.metrics.iter() {
                 let Some(way) = name.strip_suffix(".utilisation") else { continue };
                 let Some((link, value)) = link_of(way).zip(*value) else { continue };
                 let before = most.entry(link).or_insert((value, way));

@@ -1,13 +1,12 @@
 //! What was computed from a trial's records is kept beside them, in `analysis.json`: a run of thousands of trials is
 //! reported without reading all records again.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use suiro_outside::{beneath, beside};
-use suiro_record::{PlannedTrial, Trial};
+use suiro_record::{Metrics, PlannedTrial, Trial};
 use suiro_units::Seed;
 
 use crate::sums::Sums;
@@ -26,7 +25,7 @@ const TRIAL_BYTES_MAX: u64 = 256 << 20;
 pub(crate) struct Kept {
     /// What it was computed from.
     pub inputs: String,
-    pub metrics: BTreeMap<String, Option<f64>>,
+    pub metrics: Metrics,
     pub warnings: Vec<String>,
     /// What is wrong with records that could not be read.
     pub problems: Vec<String>,

@@ -12,7 +12,7 @@ use suiro_record::table::Row;
 use suiro_record::tables::{CauseRow, HopRow, RateRow};
 use suiro_record::words::Proof;
 use suiro_record::{
-    Attempt, Capture, Folder, FolderError, Machine, PlannedTrial, Reader, RecordError,
+    Attempt, Capture, Folder, FolderError, Machine, Metrics, PlannedTrial, Reader, RecordError,
     ScreenOutcome, Source, Trial, Writer,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Read {
     pub sums: Sums,
     /// The machine that it ran on; trials of one machine share it.
     pub machine: Option<Arc<Machine>>,
-    pub metrics: BTreeMap<String, Option<f64>>,
+    pub metrics: Metrics,
     pub timeline: Timeline,
     /// What limited its flows, and what its effects came from.
     pub why: Why,
@@ -87,6 +87,7 @@ pub(crate) fn trials(
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, Read>> = Mutex::new(BTreeMap::new());
     let machines = Machines::default();
+    let names = Names::default();
     let work = || {
         while let Some((index, planned)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -95,6 +96,7 @@ pub(crate) fn trials(
             let mut read = trial(folder, planned, bins, run, depth);
             let machine = read.outcome.as_mut().and_then(|outcome| outcome.machine.take());
             read.machine = machine.map(|machine| machines.shared(machine));
+            names.share(&mut read.metrics);
             done.lock().expect("no reader panics: input never does").insert(index, read);
         }
     };
@@ -105,6 +107,22 @@ pub(crate) fn trials(
         work();
     });
     done.into_inner().expect("no reader panics: input never does").into_values().collect()
+}
+
+/// The names of metrics, of trials that do not have the same.
+#[derive(Default)]
+struct Names(Mutex<Vec<Metrics>>);
+
+impl Names {
+    /// Most that are searched for the same: one for each kind of cell.
+    const MAX: usize = 100;
+
+    fn share(&self, metrics: &mut Metrics) {
+        let mut known = self.0.lock().expect("no reader panics: input never does");
+        if !known.iter().any(|one| metrics.share(one)) && known.len() < Self::MAX {
+            known.push(metrics.clone());
+        }
+    }
 }
 
 /// The machines of trials.
@@ -134,8 +152,6 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
         && let Some(kept) = Kept::read(folder.root(), planned, now)
     {
         let Kept { metrics, warnings, problems, outcome, sums, .. } = kept;
-        // A map that is made at once has full nodes; one that was filled name by name has half empty ones.
-        let metrics = metrics.into_iter().collect();
         let read = Read { metrics, warnings, outcome: Some(outcome), sums, ..Read::of(planned) };
         return judged(read, &problems);
     }
@@ -185,7 +201,7 @@ impl Read {
             outcome: None,
             sums: Sums::default(),
             machine: None,
-            metrics: BTreeMap::new(),
+            metrics: Metrics::default(),
             timeline: Timeline::default(),
             why: Why::default(),
             flows: Vec::new(),

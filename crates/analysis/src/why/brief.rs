@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use suiro_record::words::{Direction, Effect, LinkCause};
-use suiro_record::{LinkTotals, Trial};
+use suiro_record::{LinkTotals, Metrics, Trial};
 
 use super::told::LEAST_SHARE;
 use super::wording::{count, label, rate, seconds, span, verb};
@@ -16,7 +16,7 @@ pub struct One<'a> {
     /// How it went.
     pub trial: &'a Trial,
     /// Its metrics.
-    pub metrics: &'a BTreeMap<String, Option<f64>>,
+    pub metrics: &'a Metrics,
     /// What its records say about causes.
     pub why: &'a Why,
 }

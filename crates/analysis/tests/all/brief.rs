@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suiro_analysis::Why;
 use suiro_analysis::why::{Change, Explained, Limit, One, Subject, brief};
 use suiro_record::words::{Cause, Direction, Effect, LinkCause};
-use suiro_record::{LinkTotals, Trial};
+use suiro_record::{LinkTotals, Metrics, Trial};
 
 use crate::common::trial;
 
@@ -49,7 +49,7 @@ fn carried(dropped: &[(LinkCause, u64)]) -> Trial {
     Trial { links: vec![down, up], ..trial(40.0) }
 }
 
-fn metrics(all: &[(&str, f64)]) -> BTreeMap<String, Option<f64>> {
+fn metrics(all: &[(&str, f64)]) -> Metrics {
     all.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect()
 }
 
@@ -154,7 +154,7 @@ fn without_viewers_what_was_carried_and_what_limited_it() {
         "goodput 3.9 Mbit/s, limited 75 % of the time by: congestion window"
     );
     let nothing = Why::default();
-    let nothing = One { metrics: &BTreeMap::new(), ..one(&nothing) };
+    let nothing = One { metrics: &Metrics::default(), ..one(&nothing) };
     assert_eq!(brief(&[nothing]), None);
 }
 

@@ -529,9 +529,9 @@ proptest! {
     ) {
         let records = Records { link, tcp, requests, player, ..Records::default() };
         let trial = trial(duration_s);
-        for (name, value) in summarise(&trial, &records) {
+        for (name, value) in summarise(&trial, &records).iter() {
             prop_assert!(value.is_none_or(f64::is_finite), "{} {:?}", name, value);
-            prop_assert!(describe(&name).is_some(), "{}", name);
+            prop_assert!(describe(name).is_some(), "{}", name);
         }
         let timeline = timeline(&trial, &records, 50);
         prop_assert!(timeline.series.iter().all(|s| s.values.len() <= 50));

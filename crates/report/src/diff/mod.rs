@@ -224,7 +224,7 @@ fn samples(runs: &[Run], metrics: &[PageMetric]) -> Vec<Sample> {
     let main: Vec<&String> = metrics.iter().filter(|it| it.main).map(|it| &it.name).collect();
     let sample = |folder: u32, trial: &TrialSummary| {
         let value = |name: &&String| {
-            let value = trial.metrics.get(*name).copied().flatten()?;
+            let value = trial.metrics.get(name).copied().flatten()?;
             Some(((*name).clone(), number::significant(value, DIGITS)))
         };
         let values = main.iter().filter_map(value).collect();

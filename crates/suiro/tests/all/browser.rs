@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::common::{self, Done, Room, Trials};
 use suiro_media::Ffmpeg;
+use suiro_record::Reader;
 use suiro_record::tables::{FrameRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{FlowRole, Signalling};
-use suiro_record::Reader;
 
 const SCENARIO: &str = r#"
 name = "browser"
