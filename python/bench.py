@@ -1,7 +1,8 @@
 """The targets of the Python package and of sweeps, measured: `make bench-python`, or `scripts/bench-python NAME…`.
 
 import: `import suiro` in a fresh interpreter. table: 10 million rows of table `link`. many: 100,000 trials in one folder,
-reported and summarised. engine: what a sweep costs per trial beside `suiro run`, on this machine and on a Ray cluster.
+reported and summarised. engine: what a sweep costs per trial compared with `suiro run`, on this machine and on a Ray
+cluster.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ pub fn sock_diag(data: &[u8]) {
 
 /// The first page of a frame store.
 pub fn frame_store(data: &[u8]) {
-    // Behind the checksum, which chance does not find.
+    // Behind the checksum, which random input does not find.
     let mut page = Header::new(Geometry::HD, Content::Picture).encode();
     for (byte, data) in page[..128].iter_mut().zip(data) {
         *byte = *data;
@@ -502,7 +502,7 @@ pub fn moq(input: &[u8]) {
     }
 }
 
-/// Streams that do whatever they are told.
+/// Streams that carry out every command.
 struct Obedient;
 
 impl Media for Obedient {

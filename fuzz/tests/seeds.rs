@@ -9,7 +9,7 @@ use suiro_units::{Random, Seed};
 const COPIES: u32 = 2000;
 /// Fewer inputs reach little of any target.
 const INPUTS_MIN: usize = 5;
-/// Where chance starts from; another value finds other damage.
+/// The seed of the damage; another value finds other damage.
 const SEED: Seed = Seed(1);
 
 fn files(folder: &Path) -> Vec<PathBuf> {

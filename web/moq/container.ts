@@ -1,7 +1,7 @@
 // What an object of a video track holds, as `crates/moq/src/container.rs` describes it: a time, our frame mark as an SEI
 // message, and a coded frame.
 
-/** What is known of a frame beside its picture. */
+/** What is known of a frame besides its image. */
 export interface Mark {
   readonly number: number;
   /** How many frames before it the one is that it needs; 0 of a key frame. */
@@ -16,7 +16,7 @@ export interface Picture {
   readonly time_us: number;
   readonly mark: Mark | null;
   readonly key: boolean;
-  /** The coded picture, in the byte stream format. */
+  /** The coded frame, in the byte stream format. */
   readonly data: Uint8Array;
 }
 
@@ -27,7 +27,7 @@ const STOP = 0x80;
 /** Units of 20 µs, of which the last stands for more than fits. */
 const WAITS_PER_MS = 50;
 const WAITED_LONG = 0xffff;
-/** NAL unit type of a picture that refers to no other (ITU-T H.264 table 7-1). */
+/** NAL unit type of an IDR picture, which refers to no other (ITU-T H.264 table 7-1). */
 const IDR = 5;
 
 export function write(time_us: number, mark: Mark, data: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -41,7 +41,7 @@ export function write(time_us: number, mark: Mark, data: Uint8Array): Uint8Array
   );
   const sei = escaped([...UUID, ...new Uint8Array(fields.buffer), STOP]);
   const object = new Uint8Array(8 + HEAD.length + sei.length + data.length);
-  // RFC 9000 §16: eight bytes, whose first two bits say so.
+  // RFC 9000 §16: a varint of eight bytes begins with the bits 11.
   new DataView(object.buffer).setBigUint64(0, BigInt(Math.round(time_us)) | (3n << 62n));
   object.set(HEAD, 8);
   object.set(sei, 8 + HEAD.length);

@@ -95,7 +95,7 @@ export class Publisher {
     this.encoder.configure(config);
   }
 
-  /** Tells the relay of the broadcast. */
+  /** Announces the broadcast to the relay. */
   async announce(session: Session, broadcast: string): Promise<void> {
     await session.request(PUBLISH_NAMESPACE, (body) => body.namespace(broadcast).number(0));
   }

@@ -22,7 +22,7 @@ export interface Job {
 
 export interface CameraJob {
   readonly footage: Footage;
-  /** Its codec (RFC 6381), and the catalog that says so. */
+  /** Its codec (RFC 6381), and the catalog that has it. */
   readonly codec: string;
   readonly catalog: string;
   readonly rate_bps: number;
@@ -73,7 +73,7 @@ export interface StatisticsReport {
   readonly given_up: number | null;
 }
 
-/** A picture that was shown. */
+/** A frame that was shown. */
 export interface ShownReport {
   /** The time in its object, in microseconds. */
   readonly time_us: number;

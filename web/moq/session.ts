@@ -102,7 +102,7 @@ export class Session {
     await control.write(message(SETUP, new Bytes()));
     await new Promise<void>((resolve, reject) => {
       this.transport.closed.then(() => reject(new Error(this.ended ?? "closed")), reject);
-      // Streams fail when the session ends, which `closed` tells of.
+      // Streams fail when the session ends, which `closed` reports.
       this.incoming<ReadableStream<Uint8Array>>(
         this.transport.incomingUnidirectionalStreams,
         (stream) => this.onUni(stream, resolve, group),

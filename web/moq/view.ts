@@ -24,7 +24,7 @@ interface Rendition {
   readonly bitrate?: number;
 }
 
-/** What a viewer tells of. */
+/** What a viewer reports. */
 export interface Told {
   /** The codec of the video that comes. */
   begins(codec: string): void;

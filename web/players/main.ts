@@ -1,5 +1,5 @@
-// The page that plays with a library which is not ours, and reports what it does. It is served by the
-// endpoint, with the library beside it, in the same host.
+// The page that plays with a library which is not ours, and reports what it does. The endpoint serves it and the
+// library, in the same host.
 import { type Adapter, adapt } from "./adapter";
 import type { Job, Report, RequestReport, State, StateReport } from "./report";
 

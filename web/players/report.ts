@@ -12,13 +12,13 @@ export interface Job {
 
 export type State = "starting" | "playing" | "stalled" | "ended";
 
-/** What the library knows; null: it does not tell, or not yet. */
+/** What the library knows; null: it does not report it, or not yet. */
 export interface Told {
   /** Bit rate of the video rung under the playhead, as the manifest has it. */
   readonly rung_bps: number | null;
   /** Path of the video segment under the playhead. */
   readonly shown: string | null;
-  /** When the picture under the playhead was captured, in milliseconds since 1970. */
+  /** When the frame under the playhead was captured, in milliseconds since 1970. */
   readonly captured_ms: number | null;
   /** Throughput as the library estimates it. */
   readonly estimate_bps: number | null;
@@ -31,7 +31,7 @@ export interface StateReport extends Told {
   readonly position_s: number;
   readonly buffer_s: number;
   readonly speed: number;
-  /** Pictures dropped so far. */
+  /** Frames dropped so far. */
   readonly dropped: number;
 }
 

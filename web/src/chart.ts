@@ -119,7 +119,7 @@ function domain(spec: Spec): [number, number] {
       }
     }
   }
-  // A bound, or context, far above what it stands beside would flatten that.
+  // A bound, or context, far above the other lines would flatten them.
   if (most <= 0 || beside <= 3 * most) most = Math.max(most, beside);
   if (most <= 0) return [0, 1];
   const low = spec.floating && least > 0.5 * most ? least - (most - least || most) * 0.1 : 0;

@@ -32,7 +32,7 @@ const SHOWN_AT_FIRST = 6;
 const FULL_SHADES = 3;
 /** Lines that bear a dot under the cursor; more would hide each other. */
 const DOTS = 30;
-/** Values shown beside a figure's title. */
+/** Values shown next to a figure's title. */
 const READOUTS = 8;
 
 /** The section of figures; null if no trial recorded anything over time. */

@@ -18,7 +18,7 @@ const QUALITY = [
   "flow.goodput_mean_bps",
 ];
 const STALLED = ["video.freeze_s", "player.stall_s"];
-/** Cells with a latency from which on a chart tells more than the table. */
+/** Cells with a latency from which on a chart shows more than the table. */
 const CELLS = 3;
 /** Charts at most, one for each combination of the axes that do not choose the colour. */
 const FACETS = 24;

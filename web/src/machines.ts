@@ -8,7 +8,7 @@ export function machineName(page: Page, index: number): string {
   return page.machines[index]?.machine.name || `machine ${index + 1}`;
 }
 
-/** A row for each machine, with what tells it apart and how many trials it ran; none if there is one. */
+/** A row for each machine, with what distinguishes it and how many trials it ran; none if there is only one. */
 export function machines(page: Page): [string, string][] {
   if (page.machines.length < 2) return [];
   return page.machines.map(({ machine, trials }, index) => {

@@ -1,10 +1,10 @@
-// A frame's number and capture time, read from the picture itself.
+// A frame's number and capture time, read from the image itself.
 //
-// The strip along a picture's top edge that `media::stamp` of the Rust side writes and describes:
+// The strip along an image's top edge that `media::stamp` of the Rust side writes and describes:
 // three rows of 40 blocks, the outer columns known; between them frame (32 bits) and time (44 bits)
 // as Gray codes, a CRC-24 (RFC 4880 §6.1) and 14 zeros.
 
-/** What a picture's stamp encodes. */
+/** What a frame's stamp encodes. */
 export interface Stamp {
   /** Number of the source frame. */
   frame: number;
@@ -30,13 +30,13 @@ const DOUBTFUL_MAX = 2;
 const BLACK = 16;
 const WHITE = 235;
 
-/** Lines at the top of a picture of this height that are all that `readStamp` needs of it. */
+/** Lines at the top of an image of this height that are all that `readStamp` needs of it. */
 export function stampLines(height: number): number {
   return Math.ceil((height * ROWS) / ROWS_PER_PICTURE);
 }
 
 /**
- * Reads the stamp of a picture `height` lines high, of which `pixels` has at least the first
+ * Reads the stamp of an image `height` lines high, of which `pixels` has at least the first
  * `stampLines(height)`; null if there is none, or not enough of it is left.
  */
 export function readStamp(pixels: Pixels, height: number = pixels.height): Stamp | null {
@@ -66,7 +66,7 @@ export function readStamp(pixels: Pixels, height: number = pixels.height): Stamp
   return repair(bits);
 }
 
-/** Writes a stamp into a picture in 8 bit 4:2:0: luma, then two planes of chroma, whose sides are even. */
+/** Writes a stamp into an image in 8 bit 4:2:0: luma, then two planes of chroma, whose sides are even. */
 export function writeStamp(picture: Uint8Array, width: number, height: number, stamp: Stamp): void {
   const data = [...bitsOf(gray(stamp.frame), 32), ...bitsOf(gray(stamp.capturedMs), 44)];
   const check = bitsOf(BigInt(crc24([0, 0, 0, 0, ...data])), 24);
@@ -102,7 +102,7 @@ function bitsOf(value: bigint, count: number): number[] {
   );
 }
 
-/** Blocks between black and white are tried both ways; too many of them are no stamp. */
+/** Blocks between black and white are tried as both; too many of them are no stamp. */
 function repair(bits: (0 | 1 | null)[]): Stamp | null {
   const doubtful = bits.flatMap((bit, place) => (bit === null ? [place] : []));
   if (doubtful.length > DOUBTFUL_MAX) return null;

@@ -1,4 +1,4 @@
-// A study's published findings, tables and figures beside what this run measured.
+// A study's published findings, tables and figures, compared with what this run measured.
 
 import { type Band, type Chart, draw, type Line, type Spec } from "./chart";
 import { lookOf } from "./data";

@@ -315,7 +315,7 @@ function linkRow(link: LinkTotals): string[] {
   ];
 }
 
-/** Whether packets crossed a cable as they are on a network, and what its ends spared the processor. */
+/** Whether packets crossed a cable as they are on a network, and which work its ends offloaded from the CPU. */
 function cableRow(cable: Cable): string[] {
   const offloads = [...new Set([...cable.from, ...cable.to])].sort();
   const cut = offloads.filter((name) => name.includes("segmentation"));

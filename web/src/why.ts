@@ -139,7 +139,7 @@ export class Strip {
     return [box, text];
   }
 
-  /** Tells what limited each at a time. */
+  /** Shows what limited each at a time. */
   point(t: number | null): void {
     const at = (limits: PageLimits) => {
       const span = limits.spans.find(([from, to]) => t !== null && from <= t && t < to);

@@ -8,7 +8,7 @@ export function linear(hex) {
   });
 }
 
-/** What somebody sees who lacks the cones for green (Machado, Oliveira, Fernandes 2009, severity 1.0). */
+/** What somebody without the cones for green sees (Machado, Oliveira, Fernandes 2009, severity 1.0). */
 export function deuteranope(colour) {
   const rows = [
     [0.367322, 0.860646, -0.227968],

@@ -37,7 +37,7 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "suiro-page-"));
   const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
   browser = await chromium.launch({ executablePath, args });
-  // All at once and beside the tests, which take no longer.
+  // All at once and during the tests, which take no longer.
   const written = program();
   for (const kind of ["quick", "flawed", "matrix", "study", "diff"]) {
     const dir = join(folder, kind);

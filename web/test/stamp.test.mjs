@@ -1,4 +1,4 @@
-// The reader of stamped pictures, on strips that the Rust side writes.
+// The reader of stamps, on strips that the Rust side writes.
 
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";

@@ -24,7 +24,7 @@ export class Camera {
     this.count = Math.ceil(job.footage.frames / job.footage.per_part);
   }
 
-  /** A camera whose first pictures are at hand; the others are fetched while it runs. */
+  /** A camera whose first frames are at hand; the others are fetched while it runs. */
   static async load(
     job: CameraJob,
     writable: WritableStream<VideoFrame>,

@@ -22,7 +22,7 @@ export interface Resource {
   readonly token: string | null;
 }
 
-/** Pictures in 8 bit 4:2:0 that repeat: `/footage/N` has those from N times `per_part` on. */
+/** Frames in 8 bit 4:2:0 that repeat: `/footage/N` has those from N times `per_part` on. */
 export interface Footage {
   readonly width: number;
   readonly height: number;
@@ -101,7 +101,7 @@ export interface StatisticsReport {
   readonly limitation: string | null;
 }
 
-/** A picture that was shown. */
+/** A frame that was shown. */
 export interface ShownReport {
   readonly rtp: number;
   readonly shown_ms: number;
@@ -110,7 +110,7 @@ export interface ShownReport {
   /** The number in its stamp, and its capture time in milliseconds since 1970; null: it cannot be read. */
   readonly frame: number | null;
   readonly captured_unix_ms: number | null;
-  /** Pictures that were presented so far, also those that the page did not see. */
+  /** Frames that were presented so far, also those that the page did not see. */
   readonly presented: number;
 }
 

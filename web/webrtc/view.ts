@@ -8,7 +8,7 @@ const WIDTH = 320;
 const HEIGHT = 180;
 const LINES = HEIGHT / 15;
 
-/** Tells what `video` shows, picture by picture. */
+/** Reports what `video` shows, frame by frame. */
 export function watch(
   video: HTMLVideoElement,
   offset: number,

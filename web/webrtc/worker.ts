@@ -1,4 +1,4 @@
-// Beside the page: coded frames that come, on their way to the decoder; and the camera of a publisher.
+// The worker next to the page: coded frames that come, on their way to the decoder; and the camera of a publisher.
 import { Camera, type CameraJob } from "./camera";
 import { trialOffset } from "./clock";
 

@@ -6,7 +6,7 @@
 //! BOLA's rung is lower.
 //!
 //! **Low** is below half of those 10 s, which is dash.js's hysteresis (`switchOffThreshold` in its
-//! `AbrController`). The authors' simulator Sabre (`Dynamic` in `sabre.py`) uses 10 s both ways.
+//! `AbrController`). The authors' simulator Sabre (`Dynamic` in `sabre.py`) uses 10 s for both.
 //!
 //! Differences from both: the BOLA inside is BOLA-E ([`crate::bola`]), as in dash.js, where Sabre
 //! has basic BOLA; dash.js switches by the buffer alone; and a buffer that holds less than 20 s
@@ -36,7 +36,7 @@ impl Dynamic {
         }
     }
 
-    /// BOLA is told everything, also while it does not decide: its placeholder must be right when
+    /// BOLA receives every event, also while it does not decide: its placeholder must be right when
     /// it takes over.
     pub(crate) fn bola(&mut self) -> &mut Bola {
         &mut self.bola

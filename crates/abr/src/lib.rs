@@ -1,8 +1,8 @@
 //! Adaptive bitrate algorithms and the playout buffer, pure.
 //!
-//! A player asks [`Controller`] which rung of the ladder to fetch next, and tells [`Playout`] what
-//! has arrived; `Playout` says what a viewer sees: start-up, playing, stalls, the playhead. Both are
-//! state machines that are handed the time; neither knows HTTP.
+//! A player asks [`Controller`] which rung of the ladder to fetch next, and passes to [`Playout`] what has arrived;
+//! `Playout` computes what a viewer sees: start-up, playing, stalls, the playhead. Both are state machines that are
+//! handed the time; neither knows HTTP.
 //!
 //! Algorithms, each in a module of its own, with its source:
 //! [`throughput`], [`bola`], [`dynamic`], [`mpc`], and for low latency [`l2a`] and [`lolp`]; what they share: [`estimator`].

@@ -1,9 +1,9 @@
 //! The playout buffer and clock: what a viewer would see.
 //!
-//! A state machine that is handed the time. The player tells it what media has arrived
-//! ([`Playout::extend`]); it plays as soon as enough is there, stalls at the very nanosecond the
-//! buffer runs dry, and resumes when enough is there again. [`Playout::next_event`] says when
-//! something will change by itself.
+//! A state machine that is handed the time. The player reports what media has arrived
+//! ([`Playout::extend`]); the playout plays as soon as enough is there, stalls at the very
+//! nanosecond the buffer runs dry, and resumes when enough is there again. [`Playout::next_event`]
+//! returns when something will change by itself.
 //!
 //! A live playout keeps to a target latency: it plays a little faster when it is too far behind
 //! and a little slower when it is too near, as ISO/IEC 23009-1 annex K (`Latency`, `PlaybackRate`)
@@ -66,7 +66,7 @@ pub enum State {
     Starting,
     /// Moving frames.
     Playing,
-    /// A still picture, for lack of media.
+    /// A still frame, because the media is not there.
     Stalled,
     /// The end: all media has been played.
     Ended,
@@ -222,7 +222,7 @@ impl Playout {
         self.follow(now, |_| {});
     }
 
-    /// [`Playout::advance`], and tells each motion of the playhead on the way, in order.
+    /// [`Playout::advance`], and passes each motion of the playhead up to then to `tell`, in order.
     pub fn follow(&mut self, now: Time, mut tell: impl FnMut(Motion)) {
         // Each change either is the last or leads to a state with fewer, except looks at a curve.
         for _ in 0..CHANGES_MAX {

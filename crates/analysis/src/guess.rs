@@ -3,7 +3,8 @@
 
 use suiro_record::words::Transport;
 
-/// All UDP is video. RTP and its RTCP, on the next port (RFC 3550 §11), are one flow, and so are the two ways of each.
+/// All UDP is video. RTP and its RTCP, on the next port (RFC 3550 §11), are one flow, and so are the two directions of
+/// each.
 pub(crate) fn rival(flow: &str) -> Option<(Transport, String)> {
     let (from, to) = ends(flow)?;
     match flow.split_once(' ')?.0 {
@@ -24,7 +25,7 @@ pub(crate) fn ends(flow: &str) -> Option<(&str, &str)> {
     flow.split_once(' ')?.1.split_once('>')
 }
 
-/// A name for what goes between two ends, the same for both ways.
+/// A name for what goes between two ends, the same in both directions.
 pub(crate) fn connection((from, to): (&str, &str)) -> String {
     format!("{}>{}", from.min(to), from.max(to))
 }

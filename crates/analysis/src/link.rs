@@ -1,4 +1,4 @@
-//! One direction of one link, as its own record tells it.
+//! One direction of one link, as its own record has it.
 
 use std::collections::BTreeMap;
 

@@ -132,8 +132,8 @@ impl Player<'_> {
         })
     }
 
-    /// How old frames were when they were shown, in milliseconds; of a player that does not tell
-    /// its frames, how old the picture under its playhead was while somebody watched.
+    /// How old frames were when they were shown, in milliseconds. For a player that does not report
+    /// its frames: how old the frame under its playhead was while somebody watched.
     pub fn latency(&self) -> Distribution {
         match self.screen.is_known() {
             true => Distribution::equal(self.screen.latencies().map(|(_, ms)| ms)),

@@ -60,7 +60,7 @@ impl Connection<'_> {
         })
     }
 
-    /// What was counted by the last look, if the end says so.
+    /// What had been counted at the last sample, if the end reports it.
     pub fn known(&self, value: impl Fn(&QuicRow) -> Option<u64>) -> Option<f64> {
         value(self.last).map(|count| count as f64)
     }

@@ -7,8 +7,8 @@
 //! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 frames at
 //! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on.
 //!
-//! At a hub both ways of a flow are among what stations sent. The way that delivered more bytes is the flow; the other
-//! one, acknowledgements or reports, is no rival and no video.
+//! At a hub, what the stations sent has both directions of a flow. The direction that delivered more bytes is the flow;
+//! the other one, acknowledgements or reports, is no rival and no video.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -396,7 +396,7 @@ fn competing(flows: Vec<Flow>, is_at_hub: impl Fn(usize) -> bool) -> Vec<Flow> {
     flows.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(flow, _)| flow).collect()
 }
 
-/// Of the ways of each flow, the one that delivered the most.
+/// Of the directions of each flow, the one that delivered the most.
 fn busier(ways: BTreeMap<Way, Flow>) -> Vec<Flow> {
     let mut flows: BTreeMap<(Over, String), Flow> = BTreeMap::new();
     for ((over, name, _), flow) in ways {

@@ -8,7 +8,7 @@ use crate::view::View;
 /// Most ticks of a screen: a day at 120 a second.
 const TICKS_MAX: i64 = 24 * 3600 * 120;
 
-/// Frames whose median delay tells where ticks lie.
+/// Frames whose median delay determines where ticks lie.
 const PHASE_FRAMES: usize = 25;
 
 /// One tick.
@@ -27,8 +27,8 @@ pub struct Tick {
 /// The ticks of one viewer's screen at `rate` ticks a second, a fraction such as 30000/1001, from the trial's start to the end of
 /// the viewing; empty if nothing was shown.
 ///
-/// Ticks lie half a frame after the moments at which a stream that is played evenly changes its
-/// picture: so each of its frames is on one tick, even if it comes almost half a frame early or late.
+/// Ticks lie half a frame after the moments at which a stream that is played evenly shows its next frame: so each of
+/// its frames is on one tick, even if it comes almost half a frame early or late.
 pub fn ticks(trial: &Trial, records: &Records, endpoint: &str, rate: (u32, u32)) -> Vec<Tick> {
     let view = View::new(trial, records);
     let Some(player) = view.player(endpoint) else {

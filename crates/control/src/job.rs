@@ -26,7 +26,7 @@ use crate::node::{self, Outlet, Place};
 use crate::plan::Limits;
 use crate::registry;
 
-/// Memory of one ring at most: 600 frames of a full picture have 3.1 GB.
+/// Memory of one ring at most: 600 frames of full HD have 3.1 GB.
 const MEMORY: Bytes = Bytes::new(4_000_000_000);
 
 async fn place(port: u16) -> Result<Place, NetError> {

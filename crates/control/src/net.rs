@@ -215,7 +215,8 @@ mod tests {
             assert_eq!(agreed(&files, version).await, Ok(Some(version.version)));
         }
         client_tls(&files[0]).unwrap();
-        // One that is an authority itself is no server's: the guide's command must say so.
+        // The certificate of an authority is not accepted from a server: the guide's command must
+        // not make one.
         let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let files = certificate(folder.path(), authority);
         let refused = agreed(&files, VERSIONS[0]).await.unwrap_err();

@@ -12,7 +12,7 @@ use suiro_units::{fnv1a, to_i64};
 const NET: Order = Order::BIG;
 /// Most packets that are read from one capture.
 const PACKETS_MAX: usize = 20_000_000;
-/// Most flows that are told apart.
+/// Most flows that are distinguished.
 const FLOWS_MAX: usize = 10_000;
 /// No time is later than this, in the year 2096: sums and differences of times fit into 64 bits.
 const LATEST_NS: i64 = 4_000_000_000_000_000_000;
@@ -211,7 +211,7 @@ fn scale(mut options: &[u8]) -> Option<u8> {
     }
 }
 
-/// RFC 9443 §3 tells STUN, DTLS, RTP and QUIC apart by their first byte.
+/// RFC 9443 §3 distinguishes STUN, DTLS, RTP and QUIC by their first byte.
 fn datagram(payload: &[u8]) -> Content {
     let content = match *payload.first().unwrap_or(&0xff) {
         0..=3 => stun(payload),

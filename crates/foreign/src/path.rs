@@ -32,9 +32,11 @@ const BEFORE_NS: i64 = 5_000_000_000;
 /// Rates are of periods of this length.
 const PERIOD_NS: i64 = 500_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
-/// An outage takes so many packets; so many may be lost together by chance, with the share of the time around.
+/// An outage has at least so many packets.
 const OUTAGE_MIN: usize = 5;
+/// Random loss at the rate of the time around an outage would lose that many in a row less often than this.
 const BY_CHANCE: f64 = 1e-3;
+/// How much time before and after an outage counts as around it.
 const AROUND_NS: i64 = 3 * SECOND_NS;
 
 /// One packet.
@@ -217,7 +219,7 @@ impl<'c> Direction<'c> {
         }
     }
 
-    /// Whether so many packets in a row, of all flows, are lost or held by chance less than once in a thousand times.
+    /// Whether random loss would lose or hold so many packets of all flows in a row less than once in a thousand times.
     fn is_outage(&self, (from, to): (i64, i64), (began, ended): (i64, i64)) -> bool {
         let sent = |from: i64, to: i64| between(&self.carried, |it| it.sent_ns, (from, to));
         let during = sent(from, to).len();

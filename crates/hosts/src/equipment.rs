@@ -24,8 +24,9 @@ pub struct Equipment {
     /// An emulator carries them together, as one segment whose stations are the hosts at the other ends. Excludes
     /// `multicast`.
     pub hubs: Vec<usize>,
-    /// Cables with a capacity: position in [`NetworkSpec::cables`], bits per second each way, [`CAPACITY_MIN_BPS`] or more.
-    /// What exceeds it waits for up to 10 ms, and is dropped then (the kernel's token bucket, tc-tbf(8)).
+    /// Cables with a capacity: position in [`NetworkSpec::cables`], bits per second in each direction,
+    /// [`CAPACITY_MIN_BPS`] or more. What exceeds it waits for up to 10 ms, and is dropped then (the kernel's token
+    /// bucket, tc-tbf(8)).
     pub capacities: Vec<(usize, u64)>,
 }
 

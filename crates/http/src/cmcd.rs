@@ -1,5 +1,5 @@
-//! What a client tells a server about its playback with each request: Common Media Client Data (CTA-5004, and CTA-5004-A for
-//! version 2); pure.
+//! What a client reports to a server about its playback with each request: Common Media Client Data (CTA-5004, and
+//! CTA-5004-A for version 2); pure.
 //!
 //! Version 2 has other keys and another syntax of some values (`br=(2010;v)` instead of `br=2010`); both are read.
 

@@ -1,4 +1,4 @@
-//! What a server tells a client with a response: Common Media Server Data (CTA-5006); pure.
+//! What a server reports to a client with a response: Common Media Server Data (CTA-5006); pure.
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 

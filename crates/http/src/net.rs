@@ -131,8 +131,8 @@ pub async fn connect_from(
     connect_any(addresses, receive_buffer).await.map_err(ConnectError::Io)
 }
 
-/// Refuses another host than the user's whose name leads to this machine or link, unless the user's does too. URLs say so
-/// themselves only where they name an address.
+/// Refuses a host other than the user's whose name resolves to this machine or link, unless the user's does too. The
+/// URL itself shows this only where it has an address instead of a name.
 pub(crate) async fn allow(
     home: &Url,
     url: &Url,

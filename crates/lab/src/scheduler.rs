@@ -1,5 +1,5 @@
-//! Programs of others, watched from outside: what the kernel's scheduler says about their threads in /proc. A program
-//! that is stopped, or waits for a CPU, does not say so itself.
+//! Programs of others, watched from outside: what the kernel's scheduler reports about their threads in /proc. A
+//! program that is stopped, or waits for a CPU, cannot report that itself.
 //!
 //! Each look reads the state of every process below an endpoint's, and for each of its threads how long it waited on a
 //! run queue so far and how often it got a CPU (/proc/PID/task/TID/schedstat; absent without CONFIG_SCHED_INFO).

@@ -323,7 +323,7 @@ fn calls_are_made_again(pair: &Pair) {
     assert!(longest > 1_000_000, "{longest} ns from the first call to UDP");
 }
 
-/// What a failed call wanted to send, and where, is found for each way to call.
+/// What a failed call wanted to send, and where, is found for each kind of call.
 fn calls_of_every_kind_fail(pair: &Pair) {
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     let unconnected = bind(&pair.a, ipv4(0).into());

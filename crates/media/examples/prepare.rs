@@ -1,4 +1,4 @@
-//! Prepares a package and tells what came out:
+//! Prepares a package and prints what came out:
 //! `cargo run --release -p suiro-media --example prepare -- CACHE '{"source": "synthetic"}'`.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Prepares a package, shows one loop of it with a freeze of 2 s, writes the screen's video and
-//! tells its quality:
+//! prints its quality:
 //! `cargo run --release -p suiro-media --example quality -- CACHE SCREEN.mp4 '{"source": "bbb"}'`.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Prepares a stamped package, shows every frame of every rung once and tells how many stamps are
+//! Prepares a stamped package, shows every frame of every rung once and prints how many stamps are
 //! read:
 //! `cargo run --release -p suiro-media --example stamps -- CACHE '{"source": "bbb", "stamp": true}'`.
 

@@ -51,7 +51,7 @@ fn size_below(folder: &Path) -> u64 {
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl Lock {
-    /// Takes the lock `file`, making the folder it is in. If another process holds it, says so by
+    /// Takes the lock `file`, making the folder it is in. If another process holds it, calls
     /// `waiting` and waits.
     pub fn take(file: &Path, waiting: impl FnOnce()) -> Result<Self, MediaError> {
         let folder = file.parent().expect("a lock lies in the cache");

@@ -49,7 +49,7 @@ impl Drop for Guarded {
     }
 }
 
-/// The last lines of all that `from` tells until it ends.
+/// The last lines of what `from` prints until it ends.
 pub(crate) fn last_lines(mut from: impl Read) -> String {
     let mut told = Vec::new();
     let mut piece = [0; 4096];

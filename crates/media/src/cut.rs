@@ -2,7 +2,7 @@
 //!
 //! # Loops of equal length
 //!
-//! A loop is a whole number of segments of pictures. Sound comes in frames of 1024 samples, which
+//! A loop is a whole number of segments of video. Sound comes in frames of 1024 samples, which
 //! seldom divide it: 30 s at 48 kHz are 1406.25 frames. A loop therefore has the whole frames that
 //! fit, and the last of them is said to last up to 1023 samples (21 ms) longer, so that the times
 //! of the next loop's sound are exactly those of its frames, for ever. What is heard at that

@@ -120,7 +120,7 @@ impl MediaError {
         move |cause| Self::Io { doing: format!("{doing} {}", file.display()), cause }
     }
 
-    /// [`Self::DiskFull`], if that is what ffmpeg tells of: it has no status of its own for it.
+    /// [`Self::DiskFull`], if that is what ffmpeg printed: it has no exit status of its own for it.
     pub(crate) fn of_full_disk(self, file: &Path) -> Self {
         match self {
             Self::Ffmpeg { told, .. } if told.contains("No space left on device") => {

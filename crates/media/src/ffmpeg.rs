@@ -121,10 +121,10 @@ impl Ffmpeg {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// Runs ffmpeg in `folder`. `progress` is told how much of its output is done, in its time.
+    /// Runs ffmpeg in `folder`. `progress` receives how much of its output is done, in its time.
     ///
     /// # Errors
-    /// [`MediaError::Ffmpeg`] with the last lines of what it told.
+    /// [`MediaError::Ffmpeg`] with the last lines of what it printed.
     pub(crate) fn run(
         &self,
         arguments: &[OsString],

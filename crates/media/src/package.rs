@@ -148,7 +148,7 @@ pub struct Segment {
     pub start: u64,
     /// How long it lasts, in ticks of the track.
     pub duration: u64,
-    /// Its frames: pictures, or AAC frames.
+    /// Its frames: of video, or of AAC.
     pub frames: u32,
 }
 

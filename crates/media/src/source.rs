@@ -44,7 +44,7 @@ pub(crate) struct Input {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
-    /// A file, as ffmpeg is told of it.
+    /// A file, as an argument of ffmpeg.
     File(OsString),
     /// Filter graphs that make frame and sound.
     Made { video: String, audio: String },
@@ -208,7 +208,7 @@ fn by_python(python: &Path, registry: &str, work: &Path) -> Result<PathBuf, Stri
     Ok(place)
 }
 
-/// The registry of npm packages, as npm is told of another one.
+/// The registry of npm packages; npm's own variable can name another one.
 fn registry() -> String {
     let other = std::env::var("npm_config_registry").ok().filter(|url| !url.is_empty());
     let url = other.unwrap_or_else(|| "https://registry.npmjs.org".into());

@@ -1,10 +1,9 @@
-//! A frame's number and capture time, written into the picture itself.
+//! A frame's number and capture time, written into the image itself.
 //!
-//! Whatever carries a picture, scales it or shows it, the picture still says which frame it is. The
-//! stamp is a strip of [`ROWS`] × [`COLUMNS`] luma blocks along the top edge, black
-//! ([`BLACK`]) for 0 and white ([`WHITE`]) for 1. Blocks are parts of the frame, not pixels, so
-//! that it can be read at any size: each is 1/40 of the width and 1/45 of the height, at 1280×720
-//! two macroblocks.
+//! Whatever carries a frame, scales it or shows it, the image still has the frame's number. The
+//! stamp is a strip of [`ROWS`] × [`COLUMNS`] luma blocks along the top edge, black ([`BLACK`]) for
+//! 0 and white ([`WHITE`]) for 1. Blocks are parts of the frame, not pixels, so that it can be read
+//! at any size: each is 1/40 of the width and 1/45 of the height, at 1280×720 two macroblocks.
 //!
 //! ```text
 //!        column 0   columns 1 to 38                                      column 39

@@ -1,5 +1,5 @@
-//! The objects of a video track, in the container `legacy` of `hang`: a timestamp, then a coded picture. Our frame mark is
-//! in an SEI message, which other players ignore. Pure.
+//! The objects of a video track, in the container `legacy` of `hang`: a timestamp, then a coded frame. Our frame mark
+//! is in an SEI message, which other players ignore. Pure.
 
 use suiro_payload::FrameMark;
 use suiro_units::BitRate;
@@ -33,7 +33,7 @@ pub struct Picture {
     pub time_us: u64,
     /// Our mark; `None` if the publisher is not suiro.
     pub mark: Option<FrameMark>,
-    /// Whether it is a key frame, which refers to no other picture.
+    /// Whether it is a key frame, which refers to no other frame.
     pub key: bool,
     /// Its NAL units in the byte stream format, without the mark.
     pub data: Vec<u8>,
@@ -53,7 +53,7 @@ pub fn mark(number: u64, references: Option<u64>, rate: BitRate) -> FrameMark {
 /// Writes an object. Times that do not fit, beyond the year 100,000, are the largest that does.
 pub fn write(time_us: u64, mark: FrameMark, data: &[u8]) -> Vec<u8> {
     let mut object = Vec::with_capacity(8 + HEAD.len() + 48 + data.len());
-    // RFC 9000 §16: eight bytes, whose first two bits say so.
+    // RFC 9000 §16: a varint of eight bytes begins with the bits 11.
     object.extend((time_us.min(VARINT_MAX) | 0b11 << 62).to_be_bytes());
     object.extend(HEAD);
     let (mut zeros, payload) = (0, UUID.into_iter().chain(mark.write()).chain([STOP]));

@@ -12,10 +12,10 @@
 //! (`pkg/sfu/streamallocator`) has the same asymmetry: down at once, up after a time without congestion that grows with
 //! every failed probe.
 //!
-//! The qualities of our publishers have the same frame numbers, and key frames at the same numbers, the multiples of one. A change happens at a
-//! key frame of the new quality that is newer than every picture of the old one that was played, so that a decoder always
-//! has what a picture refers to. A change to a higher quality is asked for shortly before such a frame, so that both are
-//! received for a short time only.
+//! The qualities of our publishers have the same frame numbers, and key frames at the same numbers, the multiples of
+//! one. A change happens at a key frame of the new quality that is newer than every frame of the old one that was
+//! played, so that a decoder always has what a frame refers to. A change to a higher quality is asked for shortly
+//! before such a frame, so that both are received for a short time only.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ use crate::arrivals::Arrivals;
 
 /// Waiting longer is too long, if all frames of a second do.
 const LONG: Duration = Duration::from_millis(250);
-/// Waiting longer is much too long for any picture. More than a key frame needs where its quality fits.
+/// Waiting longer is much too long for any frame. More than a key frame needs where its quality fits.
 const URGENT: Duration = Duration::from_millis(500);
 /// Waiting no longer is short.
 const SHORT: Duration = Duration::from_millis(80);
@@ -57,13 +57,13 @@ const HELD: Duration = Duration::from_secs(15);
 const LEAD: u64 = 12;
 /// A higher quality that has not come after this time is given up.
 const GIVE_UP: Duration = Duration::from_secs(3);
-/// For how long pictures of the old quality are held back when the key frame of a higher one is due.
+/// For how long frames of the old quality are held back when the key frame of a higher one is due.
 const HOLD: Duration = Duration::from_millis(600);
 /// A lower quality that has not come after this time is replaced by the lowest.
 const LATE: Duration = Duration::from_secs(4);
 /// The lowest quality is asked for again if it has not come after this time.
 const AGAIN: Duration = Duration::from_secs(30);
-/// Pictures that wait for a key frame, or for its time, at most.
+/// Frames that wait for a key frame, or for its time, at most.
 const PICTURES_MAX: usize = 128;
 
 /// What is to be subscribed to.
@@ -114,7 +114,7 @@ pub struct Switch<T> {
     until: Option<u64>,
     held: Vec<(u64, bool, T)>,
     held_since: Option<Time>,
-    /// Pictures of the new quality that arrived before its key frame.
+    /// Frames of the new quality that arrived before its key frame.
     early: Vec<(u64, T)>,
     arrivals: Arrivals,
     short_since: Option<Time>,

@@ -14,8 +14,9 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 const ALL: [QuicCongestion; 3] =
     [QuicCongestion::NewReno, QuicCongestion::Cubic, QuicCongestion::Copa];
 
-/// Those that a delay that is not theirs leaves their rate. Copa lowers its window for ten seconds after a round trip has become
-/// longer, and beside a sender that fills the queue: no encoder can send more than the window lets it.
+/// Those that keep their rate when others cause the delay. Copa lowers its window for ten seconds after the round trip
+/// has become longer, and while it competes with a sender that fills the queue: no encoder can send more than the
+/// window allows.
 const KEEPING: [QuicCongestion; 2] = [QuicCongestion::NewReno, QuicCongestion::Cubic];
 
 /// Frames from one key frame to the next, and how many others a key frame is as large as.

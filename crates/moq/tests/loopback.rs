@@ -1,5 +1,5 @@
 //! Publisher, relay and viewers over loopback: QUIC, MoQT and H.264 for real. Where there is no ffmpeg for the camera,
-//! these say so and pass.
+//! these report that and pass.
 
 mod common;
 

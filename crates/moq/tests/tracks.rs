@@ -1,5 +1,5 @@
-//! Over loopback: a data track next to the video, datagrams, and a viewer that changes between qualities. Where there is no
-//! ffmpeg for the camera, these say so and pass.
+//! Over loopback: a data track next to the video, datagrams, and a viewer that changes between qualities. Where there
+//! is no ffmpeg for the camera, these report that and pass.
 
 mod common;
 

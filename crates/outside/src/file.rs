@@ -40,8 +40,8 @@ fn options() -> OpenOptions {
 /// The content of a regular file of `most` bytes at most.
 ///
 /// # Errors
-/// As of [`open`], and if the file is larger; no more than `most` bytes are read in that case, none if its size
-/// says so; [`ErrorKind::OutOfMemory`] if the content does not fit into memory.
+/// As of [`open`], and if the file is larger; at most `most` bytes are read in that case, and none if the metadata
+/// already shows that it is too large; [`ErrorKind::OutOfMemory`] if the content does not fit into memory.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     // One allocation of what its size says; files of /proc say that they are empty.

@@ -1,8 +1,8 @@
 //! Payload formats: a frame's bytes into packets' payloads, and back.
 //!
-//! Both ways are pure. A packetiser is given a whole frame and yields payloads of bounded size. A
-//! depacketiser is given the payloads of one frame that are at hand, in order, and says whether they
-//! are all of it; the caller, which knows sequence numbers, passes which ones are missing.
+//! Both directions are pure. A packetiser is given a whole frame and yields payloads of bounded size. A depacketiser is
+//! given the payloads of one frame that are at hand, in order, and says whether they are all of it; the caller, which
+//! knows sequence numbers, passes which ones are missing.
 
 use crate::{h264, mpeg2};
 

@@ -209,9 +209,9 @@ impl Assembly {
     }
 }
 
-/// A parameter set, or the slice with the picture's first macroblock. RTP does not tell where a frame
-/// begins; a slice's header begins with the number of its first macroblock as an Exp-Golomb code
-/// (ITU-T H.264 §7.3.3), whose zero is a single 1 bit.
+/// A parameter set, or the slice with the frame's first macroblock. RTP does not mark where a frame begins; a slice's
+/// header begins with the number of its first macroblock as an Exp-Golomb code (ITU-T H.264 §7.3.3), whose zero is a
+/// single 1 bit.
 pub(crate) fn begins_frame(payload: &[u8]) -> bool {
     let slice = |kind: u8, data: Option<&u8>| match kind {
         IDR => data.is_some_and(|&byte| byte & 0x80 != 0),

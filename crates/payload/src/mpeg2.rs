@@ -26,7 +26,7 @@ const B: u8 = 0x10;
 const E: u8 = 0x08;
 const P: u8 = 0x07;
 
-/// The picture type of an I picture (ISO/IEC 13818-2 table 6-12).
+/// The type of an I picture (ISO/IEC 13818-2 table 6-12).
 const INTRA: u8 = 1;
 const PREDICTED: u8 = 2;
 
@@ -41,8 +41,7 @@ struct Picture {
 
 impl Picture {
     /// From what follows the frame's start code (ISO/IEC 13818-2 §6.2.3): 10 bits of temporal
-    /// reference, 3 of type, 16 of delay, then of P and B pictures a flag and 3 bits, of B pictures
-    /// twice.
+    /// reference, 3 of type, 16 of delay, then a flag and 3 bits for types P and B, twice for B.
     fn parse(header: &[u8]) -> Option<Self> {
         let &[a, b, _, d] = header.first_chunk::<4>()?;
         let temporal_reference = u16::from_be_bytes([a, b]) >> 6;
@@ -204,7 +203,7 @@ pub(crate) fn packetise(
 fn split(payload: &[u8]) -> Option<(u8, &[u8])> {
     let (head, mut rest) = payload.split_first_chunk::<HEADER>()?;
     if head[0] & T != 0 {
-        // §3.4.1: four bytes, whose last bit tells of four more; then, if the second bit says so,
+        // §3.4.1: four bytes; four more if their last bit is set; then, if the second bit is set,
         // extensions after their own length in words.
         let (more, after) = rest.split_first_chunk::<4>()?;
         rest = after.get(if more[3] & 1 != 0 { 4 } else { 0 }..)?;
@@ -275,7 +274,7 @@ fn starts_with_header(stream: &[u8]) -> bool {
     matches!(stream, [0, 0, 1, SEQUENCE | GROUP | PICTURE, ..])
 }
 
-/// Whether it begins with the header of a sequence, group or picture. (The second field of a frame in
+/// Whether it begins with a sequence, group or picture header. (The second field of a frame in
 /// two frames has one too.)
 pub(crate) fn begins_frame(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(_, rest)| starts_with_header(rest))

@@ -1,6 +1,6 @@
-//! Which source frame a received one is. RTP has the time of a picture, not its number; senders of ours
-//! say it in each frame's first packet. Of what lost that packet, and of other senders' frames, it is
-//! counted from the timestamps.
+//! Which source frame a received one is. RTP has the time of a frame, not its number; our senders put it into each
+//! frame's first packet. For a frame that lost that packet, and for frames of other senders, the number is computed
+//! from the timestamps.
 
 use crate::FrameMark;
 

@@ -46,9 +46,11 @@ pub struct PlayJob {
     pub url: Url,
     /// What the manifest is.
     pub protocol: Protocol,
-    /// The most media to hold ahead of the playhead; only dash.js and hls.js are told.
+    /// The most media to hold ahead of the playhead; only dash.js and hls.js are configured with
+    /// it.
     pub buffer: Duration,
-    /// Live only: how far behind the live edge to play; only dash.js and hls.js are told.
+    /// Live only: how far behind the live edge to play; only dash.js and hls.js are configured with
+    /// it.
     pub target_latency: Option<Duration>,
     /// The folder for records.
     pub dir: PathBuf,
@@ -131,7 +133,7 @@ pub struct Summary {
     pub failure: Option<String>,
     /// Interruptions after playback began.
     pub stalls: u64,
-    /// Frames dropped, if the player tells.
+    /// Frames dropped, if the player reports them.
     pub dropped: Option<u64>,
     /// Requests that the player reported.
     pub requests: u64,

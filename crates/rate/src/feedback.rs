@@ -1,4 +1,4 @@
-//! What a receiver tells a sender.
+//! What a receiver reports to a sender.
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 

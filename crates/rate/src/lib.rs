@@ -1,9 +1,8 @@
 //! Rate control for real-time media, pure.
 //!
-//! A [`Controller`] is told what a sender sent and what its receiver reported, and says how fast to
-//! send. It is handed the time; it has no clock, no socket and no timer of its own, and knows
-//! neither RTP nor video. [`RateSpec`] is what a user writes; [`RateSpec::build`] makes a controller
-//! of it.
+//! A [`Controller`] receives what a sender sent and what its receiver reported, and returns how fast to send. The time
+//! is an argument; it has no clock, no socket and no timer of its own, and knows neither RTP nor video. [`RateSpec`] is
+//! what a user writes; [`RateSpec::build`] makes a controller of it.
 //!
 //! Controllers, each in a module of its own, with its source: [`fixed`], [`tfrcp`],
 //! [`tfrc`], [`nada`], [`scream`], [`gcc`]; what a TCP would send: [`equation`]. [`copa`] and [`cubic`] are no such controllers: they

@@ -195,7 +195,7 @@ impl Feed {
         }
     }
 
-    /// The size of the pictures from the next frame on, which is a key frame.
+    /// The size from the next frame on, which is a key frame.
     ///
     /// # Errors
     /// [`LiveError`]: the sides are odd, longer than the camera's or too short; nothing changes.

@@ -1,9 +1,9 @@
 //! How an encoder follows the rate that a transport allows: bit rate first, then frame rate, then size. Pure.
 //!
 //! The bit rate is always what is allowed. A *rung* is a size and a frame rate, and needs a least bit rate: so
-//! many bits for each pixel. When the rate falls below what the rung needs, a lower one is taken: first fewer
-//! frames of the same size, then smaller pictures. A higher one is taken only when the rate has been clearly
-//! enough for it for a while: each change of size costs a key frame.
+//! many bits for each pixel. When the rate falls below what the rung needs, a lower one is taken: first fewer frames of
+//! the same size, then smaller frames. A higher one is taken only when the rate has been clearly enough for it for a
+//! while: each change of size costs a key frame.
 
 use suiro_units::{BitRate, Duration, Time};
 

@@ -8,7 +8,7 @@
 //! A receiver hands each frame that its transport has put together to a [`Viewer`], and polls it for
 //! the [`Seen`] of every frame: whether and when it was displayed. Where frames come in RTP packets,
 //! [`Incoming`] puts them together. [`Log`] writes them to the table
-//! `frames` and keeps the coded pictures that could be decoded ([`Saver`]), from which screens are
+//! `frames` and keeps the coded frames that could be decoded ([`Saver`]), from which screens are
 //! filmed after the trial.
 //!
 //! ```text

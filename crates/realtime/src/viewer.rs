@@ -90,9 +90,9 @@ impl Viewer {
         Ok(())
     }
 
-    /// The process did not run between these times, so it did not change the picture: of the frames that were due
-    /// meanwhile, the last is shown at the end and the others are skipped. Said before [`Self::advance`] is called with the
-    /// end, or later.
+    /// The process did not run between these times, so it showed the same frame all the time: of the frames that were
+    /// due meanwhile, the last is shown at the end and the others are skipped. To be called before [`Self::advance`] is
+    /// called with the end, or later.
     pub fn on_absence(&mut self, from: Time, to: Time) {
         self.absences.push((from, to));
     }

@@ -1,5 +1,5 @@
-//! A feed of footage that the real ffmpeg makes: it does as it is told between two frames. Where there is
-//! no ffmpeg, these say so and pass.
+//! A feed of footage that the real ffmpeg makes: its settings change between two frames. Where there is no ffmpeg,
+//! these report that and pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -100,7 +100,7 @@ pub struct PlannedTrial {
 /// The machine a run was made on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// Its host name, which tells the machines of a sweep apart; empty if it is not known.
+    /// Its host name, which distinguishes the machines of a sweep; empty if it is not known.
     #[serde(default)]
     pub name: String,
     /// Kernel release.

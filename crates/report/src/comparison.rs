@@ -9,7 +9,7 @@ use suiro_record::folder::COMPARISON;
 
 use crate::page::PageComparison;
 
-/// A larger video would make a page that browsers open slowly; it is told by its name instead.
+/// A larger video would make a page that browsers open slowly; the page has only its name.
 const VIDEO_BYTES_MAX: u64 = 32 << 20;
 /// A larger poster is none of ours.
 const POSTER_BYTES_MAX: u64 = 8 << 20;

@@ -18,8 +18,8 @@ pub(crate) const DIFF: &str = include_str!("../assets/diff.html");
 /// Where the data goes in the template.
 const PLACE: &str = "<!--suiro:data-->";
 
-/// Writes the page beside `path` and renames it, so that a reader never sees half of it. Returns its
-/// size in bytes.
+/// Writes the page to a file next to `path` and renames it, so that a reader never sees half of it. Returns its size in
+/// bytes.
 pub(crate) fn write(path: &Path, page: &Page) -> Result<u64, ReportError> {
     write_as(REPORT, path, &page.title, page)
 }

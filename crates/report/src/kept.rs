@@ -1,5 +1,5 @@
-//! What was computed from a trial's records is kept beside them, in `analysis.json`: a run of thousands of trials is
-//! reported without reading all records again.
+//! Results that were computed from a trial's records are kept next to them, in `analysis.json`: a report on thousands
+//! of trials does not read all records again.
 
 use std::fmt::Write;
 use std::path::Path;

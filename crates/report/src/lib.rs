@@ -94,7 +94,7 @@ pub struct Built {
 /// `report.html`.
 ///
 /// Fails only if the manifest cannot be read or the results cannot be written: what is wrong with a
-/// trial is told in the summary and on the page.
+/// trial is reported in the summary and on the page.
 pub fn build(folder: &Folder) -> Result<Built, ReportError> {
     build_of(folder, Run::Over)
 }

@@ -62,7 +62,7 @@ pub struct Page {
     pub many: Option<PageMany>,
     /// Several trials side by side; null if `suiro compare` has not been asked for it.
     pub comparison: Option<PageComparison>,
-    /// Published claims beside measured figures.
+    /// Published claims, compared with measured values.
     pub findings: Vec<Finding>,
     /// What the study published; null if the scenario repeats none.
     pub published: Option<PageStudy>,
@@ -149,7 +149,7 @@ pub struct PageMachine {
     pub trials: u32,
 }
 
-/// A study as published, beside what was measured.
+/// A study as published, compared with what was measured.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PageStudy {
     /// Such as `S0`.
@@ -375,7 +375,7 @@ pub struct PageTrial {
     pub bin_s: f64,
     /// One per kind of series; null if this trial has no such series.
     pub series: Vec<Option<Points>>,
-    /// When playback stood still (with several players, in at least half of them): from and to, in
+    /// When playback stalled (with several players, in at least half of them): from and to, in
     /// seconds.
     pub stalls: Vec<(f64, f64)>,
     /// What limited its viewers and flows; the viewers first.

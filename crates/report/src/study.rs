@@ -67,8 +67,8 @@ fn figure(study: &Study, figure: &Figure, summary: &Summary, series: &[PageSerie
     }
 }
 
-/// The first repetition that is valid in all cells that were run: lines of one repetition met the
-/// same chance.
+/// The first repetition that is valid in all cells that were run: lines of one repetition had the
+/// same random numbers.
 fn common(cells: &[Result<Vec<usize>, String>], trials: &[TrialSummary]) -> Option<u32> {
     let valid = |found: &Vec<usize>| -> BTreeSet<u32> {
         let trials = found.iter().map(|index| &trials[*index]).filter(|trial| trial.valid);

@@ -1,5 +1,5 @@
 //! Our RTP and that of ffmpeg and GStreamer, each received by the other: every frame comes out of the
-//! decoder as it went in. Over loopback. Where a program is missing, these say so and pass.
+//! decoder as it went in. Over loopback. Where a program is missing, these report that and pass.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

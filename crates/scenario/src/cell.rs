@@ -326,7 +326,7 @@ fn read_endpoint(
     let (common, own) = document::split(node, &Common::KEYS);
     let common = document::read::<Common>(common, &what, &[]);
     let spec = EndpointSpec::read(kind, own, &what);
-    // Both are told: a mistyped key and the key that is missing for it.
+    // Both are reported: a mistyped key and the key that is missing for it.
     match (common, spec) {
         (Ok(common), Ok(spec)) => Some((common, spec)),
         (common, spec) => {

@@ -69,8 +69,8 @@ pub(crate) fn of(
     Ok(placed)
 }
 
-/// Where an endpoint refers to a section of several, makes it refer to the one with its own number. A
-/// section whose number of endpoints does not fit is told, and added to what cannot be read.
+/// Where an endpoint refers to a section of several, makes it refer to the one with its own number. A section with
+/// another number of endpoints is an error, and is added to what cannot be read.
 pub(crate) fn refer(
     endpoints: &mut [Placed],
     unread: &mut Vec<String>,

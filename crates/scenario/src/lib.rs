@@ -22,7 +22,7 @@
 //! | `[multicast]` | Cables carry multicast, and which hosts route it: [`Multicast`]. |
 //! | `[links.NAME]` | What a link does to packets: [`suiro_link::LinkSpec`]. |
 //! | `[media.NAME]` | A video, its ladder and its packaging: [`suiro_media::MediaSpec`]. |
-//! | `[endpoints.NAME]` | A process: `kind`, `host`, `count` (how many of it, each with a number, a port and a chance of its own), `start` and `end`, and the keys of its kind, the struct in the variant of [`EndpointSpec`]. |
+//! | `[endpoints.NAME]` | A process: `kind`, `host`, `count` (how many of it, each with a number, a port and random numbers of its own), `start` and `end`, and the keys of its kind, the struct in the variant of [`EndpointSpec`]. |
 //! | `[record]` | What is recorded: [`RecordOptions`]. |
 //!
 //! References are replaced in `duration`, `[topology]`, `[multicast]`, `[links]`, `[media]`, `[endpoints]` and
@@ -30,7 +30,7 @@
 //! and `links.access = "$condition"` a whole table. Unknown keys, unknown names and parameters that
 //! nothing refers to are refused.
 //!
-//! # Chance
+//! # Randomness
 //!
 //! A trial's seed derives from the run's seed and the repetition only. All cells of a repetition
 //! meet the same random numbers, so that their differences come from what the axes change (a comparison in

@@ -292,7 +292,7 @@ fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, (Str
     }
 }
 
-/// Ways to add `rest = value` to a section, which is at `path`.
+/// The texts that would add `rest = value` to a section, which is at `path`.
 fn additions(
     text: &str,
     section: &Node<'_>,

@@ -376,8 +376,8 @@ pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
     found.with_context(|| format!("the media has no rung of {rate} bit/s"))
 }
 
-/// Compares what pictures say of themselves, counting from the start of a loop of `frames`, with what
-/// the records say of them. Of damaged ones the stamp may be of the frame before, or made up.
+/// Compares the numbers in the stamps, which count from the start of a loop of `frames`, with those in the records. A
+/// damaged frame may have the stamp of the frame before, or a made-up one.
 fn check(frames: u64, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut ScreenOutcome) {
     let mut first = None;
     for (tick, stamp) in ticks.iter().zip(stamps) {

@@ -21,7 +21,7 @@ pub struct Refusal<P = Keys> {
     pub found: String,
     /// What would be right.
     pub expected: Option<String>,
-    /// How to fix it, if `expected` alone does not say so.
+    /// How to fix it, if `expected` alone does not show it.
     pub hint: Option<String>,
 }
 

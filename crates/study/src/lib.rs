@@ -1,7 +1,7 @@
 //! Published studies: what they printed, and their findings as formulas over measured metrics.
 //!
-//! A study is a file of `studies/`: strict TOML. `docs/studies.md` tells its keys and the language of
-//! findings. This crate reads it and knows nothing of results; `suiro_analysis::findings` judges it.
+//! A study is a file of `studies/`: strict TOML. `docs/studies.md` documents its keys and the language of findings.
+//! This crate reads it and knows nothing of results; `suiro_analysis::findings` judges it.
 //!
 //! ```
 //! let study = suiro_study::find("S0").expect("it is built in");
@@ -138,7 +138,7 @@ pub struct Figure {
     pub title: String,
     /// The unit that they are drawn in.
     pub unit: Unit,
-    /// The axis that tells the lines apart; `None`: they are quantities of one cell.
+    /// The axis that distinguishes the lines; `None`: they are quantities of one cell.
     pub axis: Option<usize>,
     /// Its lines.
     pub lines: Vec<Line>,

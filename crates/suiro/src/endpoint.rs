@@ -408,7 +408,7 @@ fn package(media: &str) -> Result<PathBuf> {
     media::prepare(media, &spec, &mut BTreeMap::new())
 }
 
-/// Tells the lab that this endpoint serves or plays.
+/// Reports to the lab that this endpoint serves or plays.
 fn ready(versions: &BTreeMap<String, String>) {
     let line = serde_json::json!({ "ready": true, "versions": versions });
     // Without a reader, do not wait.

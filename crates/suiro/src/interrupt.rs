@@ -12,7 +12,7 @@ use suiro_lab::process::Event;
 /// Whether a signal has come.
 static HAPPENED: AtomicBool = AtomicBool::new(false);
 
-/// Who is told of signals: of several runs of one process, the last that began. `None` until the first begins.
+/// Where signals are reported: to the last run that began, of several in one process. `None` until the first begins.
 static LISTENER: Mutex<Option<Sender<Event>>> = Mutex::new(None);
 
 /// True once a signal has come that asks this process to end.

@@ -1,5 +1,5 @@
 //! `suiro layers agent` and `watch` between two hosts, as typed, against an application that is not
-//! ours. Needs root, BPF and iperf3; where they lack it says so and passes.
+//! ours. Needs root, BPF and iperf3; where one is missing, it reports that and passes.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
@@ -86,7 +86,7 @@ impl Fixture {
         let mut command = Command::new("iperf3");
         b.command(command.args(["-s", "-1", "--forceflush"])).stdout(Stdio::piped());
         let mut server = command.spawn().unwrap();
-        // It says so when it listens.
+        // It prints a line when it listens.
         let mut output = BufReader::new(server.stdout.take().unwrap());
         let mut line = String::new();
         while !line.contains("listening") {
@@ -96,7 +96,7 @@ impl Fixture {
         let watcher = watch(b, &dir.join("watcher"), &dir.join("call"), "5 s");
         let mut watcher =
             { watcher }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // It tells its first look at both, from when on they record.
+        // It prints a line when it has looked at both for the first time; from then on they record.
         let mut view = BufReader::new(watcher.stderr.take().unwrap());
         line.clear();
         while !line.contains("a 0 events; b 0 events") {

@@ -1,4 +1,4 @@
-//! Chance as an argument: seeds, and the one generator that grows from them.
+//! Randomness as an argument: seeds, and the one generator that they start.
 
 use crate::hash::fnv1a;
 

@@ -11,7 +11,8 @@ const WINDOW: Duration = Duration::from_secs(1);
 const MOST: f64 = 1.3;
 /// The most that this changes by at once.
 const STEP: f64 = 1.1;
-/// A fall of the allowed rate to less than this share ends all of it: what the encoder made before no longer tells.
+/// A fall of the allowed rate to less than this share resets everything: what the encoder made before no longer
+/// predicts what it will make.
 const FELL: f64 = 0.9;
 
 /// The share of the allowed rate that the encoder is asked for.

@@ -37,7 +37,7 @@ impl Flight {
         self.bytes += bytes;
     }
 
-    /// Feedback tells of so many packets from that number on, received or lost.
+    /// Feedback covers so many packets from that number on, received or lost.
     pub fn on_feedback(&mut self, base: u16, count: u16) {
         let end = base.wrapping_add(count);
         // Numbers wrap around: earlier is what is less than half a turn behind.

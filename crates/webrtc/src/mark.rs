@@ -1,5 +1,5 @@
-//! Our frame mark as a header extension: RTP has a picture's time, but not its number at the source. A
-//! peer of another make does not negotiate it, and its frames are counted instead.
+//! Our frame mark as a header extension: RTP has a frame's time, but not its number at the source. A peer of another
+//! make does not negotiate it, and its frames are counted instead.
 
 use std::time::Instant;
 

@@ -293,7 +293,7 @@ impl Sessions {
         std::mem::take(&mut self.ended)
     }
 
-    /// Ends a session: the other end is told, and its row is written.
+    /// Ends a session: the other end is notified, and its row is written.
     pub fn end(&mut self, now: Time, number: u64, end: SessionEnd) {
         let Some(mut session) = self.open.remove(&number) else { return };
         session.peer.close(now);

@@ -1,7 +1,6 @@
-//! Our publisher and viewer with those of others, over loopback: pion as a viewer by WHEP, ffmpeg as a publisher by WHIP,
-//! MediaMTX as a server between the two.
-//! `make players` installs them; what is missing is printed, and its test passes. GStreamer's whepsrc and whipsink are part of
-//! gst-plugins-rs, which Debian 12 has no package of.
+//! Our publisher and viewer with those of others, over loopback: pion as a viewer over WHEP, ffmpeg as a publisher over
+//! WHIP, MediaMTX as a server between the two. `make players` installs them; what is missing is printed, and its test
+//! passes. GStreamer's whepsrc and whipsink are part of gst-plugins-rs, which Debian 12 has no package of.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,5 +1,5 @@
-//! Ours against ours over loopback, IPv4 and IPv6: offers by HTTP, media by ICE, DTLS and SRTP. Where there is no
-//! ffmpeg for the camera, these say so and pass.
+//! Ours against ours over loopback, IPv4 and IPv6: offers over HTTP, media over ICE, DTLS and SRTP. Where there is no
+//! ffmpeg for the camera, these report that and pass.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! Then TCP, one flow each: how much of a link's rate it fills, and whether that is valid.
 //!
 //! Run it with `cargo bench -p suiro-wire`; add `-- user` to measure as an ordinary user, numbers to measure at these
-//! rates only (packets a second each way), and `tcp` for TCP only.
+//! rates only (packets a second in each direction), and `tcp` for TCP only.
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -220,7 +220,7 @@ fn tcp(link: &EmulatedLink) -> u64 {
     bytes
 }
 
-/// Ten links side by side with 521 packets/s each way: 5 Mbit/s.
+/// Ten links side by side with 521 packets/s in each direction: 5 Mbit/s.
 fn ten_links() {
     let links: Vec<_> = (0..10).map(|_| Link::new()).collect();
     let outcomes: Vec<_> = std::thread::scope(|scope| {
@@ -272,7 +272,7 @@ fn wait(socket: &UdpSocket, time: Duration) {
     unsafe { libc::ppoll(&raw mut fd, 1, &raw const time, std::ptr::null()) };
 }
 
-/// The figures that the table of all benchmarks has, and what issue and design ask of them: 1 Gbit/s each way.
+/// The values for the table of all benchmarks, and what issue and design ask of them: 1 Gbit/s in each direction.
 fn tell(per_second: u64, lateness_us: f64, unaccounted: u64, cores: f64) {
     let name = format!("link, {per_second} packets/s each way");
     let judged = per_second <= JUDGED;

@@ -21,8 +21,8 @@ const EPHEMERAL: u16 = 32_768;
 pub(crate) struct Known {
     /// Its number, in order of appearance.
     pub id: FlowId,
-    /// What the core tells it apart by. It depends on its hosts, its protocol, its service's port, and how many such flows
-    /// there were before it, and not on flows of others.
+    /// What the core identifies it by. It depends on its hosts, its protocol, its service's port, and how many such
+    /// flows there were before it, and not on flows of others.
     pub identity: u64,
 }
 

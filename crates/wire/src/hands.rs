@@ -271,7 +271,7 @@ impl<'s> Hand<'s> {
                 return self.pace.doze(Some(away), &[shared.wake.as_fd()]).map(drop);
             }
             Err(TryLockError::Poisoned(_)) => {
-                // The other hand panicked; joining it says why.
+                // The other thread panicked; joining it reports why.
                 shared.stopped.store(true, Ordering::Relaxed);
                 return Ok(());
             }

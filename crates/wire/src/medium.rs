@@ -78,7 +78,7 @@ impl Medium<'_> {
         }
     }
 
-    /// What each of its ways does to packets, in the order of [`ways`](Self::ways).
+    /// What each of its directions does to packets, in the order of [`Self::ways`].
     pub(crate) fn paths(&self) -> Vec<&PathConfig> {
         match self {
             Self::Link { config, .. } => vec![&config.down, &config.up],

@@ -88,7 +88,7 @@ pub(crate) fn is_readable(source: BorrowedFd<'_>) -> io::Result<bool> {
     sleep(Some(Duration::ZERO), &[source]).map(|timed_out| !timed_out)
 }
 
-/// Sources that one thread waits for: two sockets and a pipe that tells it to stop.
+/// Sources that one thread waits for: two sockets and a pipe that asks it to stop.
 const SOURCES_MAX: usize = 1 + 2 * suiro_link::STATIONS_MAX;
 
 /// Returns true if the time ran out first.

@@ -1,4 +1,4 @@
-"""What people are told."""
+"""The texts that people read."""
 
 from __future__ import annotations
 

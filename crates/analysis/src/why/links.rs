@@ -83,7 +83,8 @@ impl<'v> Links<'v> {
         Self { ways, slices, rules: view.rules }
     }
 
-    /// The ways of these flows, and what their packets did there; empty if no link carried them.
+    /// The directions of links that carried these flows, and what their packets did there; empty if
+    /// no link did.
     pub fn of(&self, flows: &[String]) -> Vec<Carried<'_, 'v>> {
         let carried = self.ways.iter().filter_map(|way| {
             let mut rows: Vec<&LinkRow> = flows
@@ -222,7 +223,7 @@ impl<'w, 'v> Carried<'w, 'v> {
     }
 }
 
-/// Lets all ways of a segment count the bytes of its whole medium.
+/// Lets all directions of a segment count the bytes of its whole medium.
 fn share_media<'s>(ways: &mut [Way], segments: impl Iterator<Item = Option<&'s str>>) {
     let mut media: BTreeMap<&str, (Vec<i64>, Vec<usize>)> = BTreeMap::new();
     for (place, segment) in segments.enumerate() {

@@ -124,7 +124,7 @@ fn a_cause_whose_number_is_zero_is_not_told() {
         told(&[(&trial, &freezes, of(Cause::Unknown))]).unwrap(),
         "1 freeze of 1.0 s at 5.0 s, cause not known; no packet was lost"
     );
-    // What lasted longer than all freezes is told as well.
+    // Something that lasted longer than all freezes is reported as well.
     let mut missing = of(Cause::Unknown);
     missing.push(effect(
         Effect::Missing,

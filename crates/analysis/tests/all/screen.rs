@@ -43,8 +43,8 @@ fn tick(t_ms: i64, picture: Option<f64>, experience: f64) -> QualityRow {
     }
 }
 
-/// Frames 10 to 59 from 1 s on, 600 ms old; frames 20 to 22 are not shown; then the picture stands
-/// for 2 s, and goes on 2600 ms old.
+/// Frames 10 to 59 from 1 s on, 600 ms old; frames 20 to 22 are not shown; then the screen freezes
+/// for 2 s, and goes on 2600 ms late.
 fn frozen() -> Records {
     let shown = |n: i64| frame(n, Some(1000 + (n - 10) * 40 + if n < 40 { 0 } else { 2000 }));
     let skipped = |n| frame(n, None);

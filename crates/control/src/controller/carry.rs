@@ -25,7 +25,7 @@ pub struct Outcome {
     pub refused: Option<String>,
 }
 
-/// Tells the nodes of all changes at the same time.
+/// Sends all changes to the nodes at the same time.
 pub async fn carry_out(
     step: Step,
     places: BTreeMap<String, Base>,

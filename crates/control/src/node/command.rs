@@ -1,4 +1,5 @@
-//! What a controller asks a node beside NMOS: its state, with the claim of the controller, and the plan that it keeps.
+//! What a controller asks a node in addition to NMOS: its state, with the claim of the controller, and the plan that it
+//! keeps.
 
 use serde_json::json;
 

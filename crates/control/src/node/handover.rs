@@ -1,5 +1,5 @@
-//! A stream passes from one node to another: the new node tells the old one to stop. So a controller that ends between two
-//! commands leaves no stream with two senders: its one command does all of it, or nothing.
+//! A stream passes from one node to another: the new node commands the old one to stop. So a controller that ends
+//! between two commands leaves no stream with two senders: its one command does all of it, or nothing.
 
 use std::time::Duration as StdDuration;
 
@@ -41,7 +41,7 @@ fn stops(after: &str) -> Result<Vec<(Base, String)>, String> {
     all.map_err(str::to_owned)
 }
 
-/// Tells the old nodes to stop at the time of a command that was accepted here.
+/// Commands the old nodes to stop at the time of a command that was accepted here.
 pub(super) async fn hand_over(waiting: Waiting, accepted: Reply, manners: Manners) -> Handover {
     let refused = tell(&waiting.ask, manners).await.err();
     Handover { waiting, accepted, refused }

@@ -43,7 +43,7 @@ use crate::server::{Serving, Waiting};
 
 /// How often a node looks at what its lanes did.
 const TICK: StdDuration = StdDuration::from_millis(5);
-/// Receive buffer of a stream that is stored: a frame of a full picture and more.
+/// Receive buffer of a stream that is stored: one frame of full HD and more.
 const BUFFER_BYTES: u32 = 16 << 20;
 /// How long after its time a frame may be complete: two paths may be so far apart.
 const BUDGET: Duration = Duration::from_millis(50);
@@ -480,7 +480,8 @@ fn about(spec: &Spec, local: SocketAddr, place: &Place) -> Result<About, NodeErr
         suiro_uncompressed::socket::Interface::with(spec.address).map_err(streams::Error::from)?;
     let interface = match found {
         Some(own) => Interface { name: own.name, mac: own.mac.unwrap_or_default() },
-        // An address that is yet to come: nothing can be sent from it, and sending says so.
+        // An address that no interface has yet: nothing can be sent from it, and sending reports
+        // that.
         None => Interface { name: spec.address.to_string(), mac: [0; 6] },
     };
     Ok(About {

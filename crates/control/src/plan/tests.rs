@@ -384,11 +384,11 @@ fn what_another_program_has_scheduled_is_overruled() {
         lane.scheduled = Some((on, at));
         step(&desired, &observed, NOW, LEAD).changes
     };
-    // The sender of stream 0 would stop in half an hour: it is told to go on.
+    // The sender of stream 0 would stop in half an hour: it receives a command to go on.
     let changes = with("n1", 0, false, later);
     assert_eq!((changes.len(), changes[0].on.as_deref()), (1, Some("n1")));
     assert!(changes[0].off.is_empty(), "{changes:?}");
-    // A standby would start then: it is told to stay off.
+    // A standby would start then: it receives a command to stay off.
     let changes = with("n7", 0, true, later);
     assert_eq!(
         (changes.len(), &changes[0].on, &changes[0].off[..]),

@@ -113,7 +113,7 @@ impl Sockets {
         });
     }
 
-    /// Tells everybody what has changed. Whoever does not keep up is disconnected.
+    /// Sends the changes to all subscribers. A subscriber that does not keep up is disconnected.
     fn tell(&mut self, registry: &mut Registry) {
         let changes: Vec<Change> = registry.take_changes();
         let subscriptions = &registry.subscriptions;

@@ -95,7 +95,8 @@ async fn a_page_in_a_browser_commands_nothing_without_a_token() {
     tokio::join!(serves, asks).0.unwrap();
 }
 
-/// Small pictures: 160 × 90 at 50 Hz, 3 ring frames. With a folder it can also store both streams.
+/// Small frames: 160 × 90 at 50 Hz, 3 of them in the ring. With a folder it can also store both
+/// streams.
 async fn start_node_that_stores(name: &str, registry: &Base, folder: Option<&Path>) -> Running {
     let (place, _) = place(Door::open()).await;
     let rate = FrameRate::new(50, 1).unwrap();
@@ -476,7 +477,7 @@ async fn a_stream_moves_without_a_lost_frame_and_a_dead_node_is_replaced() {
     // Nobody without the token.
     let refused = ask(&base, None, &Ask::read("/x-suiro/control/v1.0/status")).await;
     assert_eq!(refused.status, 401);
-    // What cannot be is refused whole.
+    // An impossible move is rejected.
     let body = |stream: u32, node: &str| json!({ "stream": stream, "node": node });
     let moving = |body: &Value| Ask::json("POST", "/x-suiro/control/v1.0/move", body);
     let refused = ask(&base, Some(TOKEN), &moving(&body(0, "n2"))).await;

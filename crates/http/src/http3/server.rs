@@ -41,7 +41,7 @@ pub(crate) struct Server {
     pub samples: Option<Samples>,
 }
 
-/// What a connection tells the server.
+/// What a connection reports to the server.
 enum Event {
     Opened(u64, Connection),
     Closed(u64),

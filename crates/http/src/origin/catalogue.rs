@@ -19,8 +19,8 @@ pub struct Catalogue {
     pub schedule: Schedule,
     /// Which rungs of video the multivariant playlist lists.
     pub hls_rungs: HlsRungs,
-    /// Tells this content from other content at the same URLs; part of entity tags. Letters and
-    /// digits.
+    /// Distinguishes this content from other content at the same URLs; part of entity tags. Letters
+    /// and digits.
     pub version: String,
 }
 

@@ -86,7 +86,7 @@ const CACHE_BYTES_MAX: usize = 256 << 20;
 pub trait Media: Send + Sync + 'static {
     /// The initialisation segment of a rung.
     fn init(&self, track: usize, rung: usize) -> io::Result<Bytes>;
-    /// Segment `number` of the endless stream, moved to its place in time; with as many chunks as the catalogue tells.
+    /// Segment `number` of the endless stream, moved to its place in time; with as many chunks as the catalogue lists.
     fn segment(&self, track: usize, rung: usize, number: u64) -> io::Result<Bytes>;
 }
 

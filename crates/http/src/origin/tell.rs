@@ -1,4 +1,4 @@
-//! What an origin tells a client with a response (CMSD): what is true of the object, and what is known of the connection.
+//! What an origin reports to a client with a response (CMSD): about the object, and about the connection.
 
 use std::os::fd::AsFd;
 

@@ -75,7 +75,7 @@ pub struct PlayerJob {
     pub catch_up: CatchUp,
     /// Whether a segment that comes too slowly is given up for one of a lower rung.
     pub abandon: bool,
-    /// Whether and how servers are told about playback with each request.
+    /// Whether and how playback is reported to servers with each request.
     pub cmcd: Option<Cmcd>,
     /// Whether what was fetched is also saved as `played.NAME.*`.
     pub save: bool,
@@ -161,7 +161,7 @@ pub struct Summary {
     pub requests: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
-    /// Why the table `frames` is empty; `None` if it tells what was shown.
+    /// Why the table `frames` is empty; `None` if it has what was shown.
     pub no_frames: Option<&'static str>,
     /// Files with what was played.
     pub saved: Vec<PathBuf>,
@@ -178,8 +178,8 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
     Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
 }
 
-/// Plays until `stop` is ready (or to the end, if the job says so). `ready` is called once, when
-/// records are open and the player is about to begin.
+/// Plays until `stop` is ready (or to the end, if the job asks for that). `ready` is called once,
+/// when records are open and the player is about to begin.
 ///
 /// A stream that breaks after it was playing is a measurement, not an error: it is recorded, and
 /// reported in [`Summary::failure`].
@@ -332,7 +332,7 @@ impl Player {
         Ok(self.session.failure().map(str::to_owned))
     }
 
-    /// The time. Of times at which the player did not run, the session is told before it is told of a later one.
+    /// The time. If the player did not run for some time, the session learns that before it receives a later time.
     fn now(&mut self) -> Time {
         self.pulse.now(|absence| self.session.on_absence(absence))
     }
@@ -376,7 +376,7 @@ impl Player {
         )))
     }
 
-    /// Tells the session how far the requests under way have come.
+    /// Passes the progress of the pending requests to the session.
     fn tell_progress(&mut self, now: Time) {
         for line in &mut self.lines {
             if let Line::Busy(_, Under { number, progress, chunks }) = line {

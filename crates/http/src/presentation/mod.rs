@@ -122,7 +122,7 @@ pub struct Rung {
     pub source: Source,
 }
 
-/// Where a rung's segments are told.
+/// Where a rung's segments are listed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// Here.
@@ -250,8 +250,8 @@ impl Segments {
         (time <= MEDIA_MAX).then_some(time)
     }
 
-    /// Gives the first segment another number, and the others those after it; only where URLs are
-    /// told by time, and numbers are ours to give.
+    /// Gives the first segment another number, and the others those after it; only where URLs
+    /// contain times, so that we choose the numbers.
     pub(crate) fn renumber(&mut self, first: u64) {
         let by_time = matches!(&self.names, Names::Template { media, .. } if !media.has_number());
         let Some(now) = self.runs.first().map(|run| run.number).filter(|_| by_time) else { return };

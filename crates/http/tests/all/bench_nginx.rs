@@ -1,5 +1,5 @@
-//! The origin next to nginx: segments of 2 MB over loopback, one connection, the same client for both,
-//! by turns. Without nginx it says so and measures nothing.
+//! The origin next to nginx: segments of 2 MB over loopback, one connection, the same client for both, by turns.
+//! Without nginx it reports that and measures nothing.
 //!
 //! nginx has one worker and sends a file from the page cache by `sendfile`; the origin sends from its
 //! memory, on one thread. The client takes a core of its own where there are two.

@@ -1,6 +1,6 @@
 //! Real video: what the player saves, and what the origin serves, ffmpeg decodes without a word.
 //!
-//! Without ffmpeg these tests say so and pass.
+//! Without ffmpeg these tests report that and pass.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

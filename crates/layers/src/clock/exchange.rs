@@ -52,7 +52,7 @@ impl Bounds {
     }
 }
 
-/// The alignment of the second clock to the first; `None` unless packets went both ways.
+/// The alignment of the second clock to the first; `None` unless packets went in both directions.
 pub fn estimate(pairs: &[Pair]) -> Option<Alignment> {
     let reference = pairs.iter().map(|pair| pair.second_ns).min()?;
     let base = pairs.first()?.difference();

@@ -314,7 +314,7 @@ fn seconds_add_up_to_the_whole() {
 
 #[test]
 fn clocks_of_two_hosts_are_compared_by_the_packets_themselves() {
-    // Both ways between A and B; B's clock is 3 s ahead, its kernel another.
+    // Both directions between A and B; B's clock is 3 s ahead, and its kernel differs.
     let there = call(5 * MS, &[Way::through(); 1_000]);
     let back = call(5 * MS, &[Way::through().slow(Point::SendDriver, 12 * MS); 1_000]);
     let (mut a, mut b) = there;

@@ -76,7 +76,8 @@ fn access(down_up_kbps: [u64; 2], service: ServiceSpec, ms: u64, queue_ms: u64) 
 /// - Three frames at once: well below the 8191 octets of A-MPDU that every 802.11n station takes (five frames). With more,
 ///   packets leave the queue in longer bursts, the first of which have waited little: Vegas finds the path less full than it
 ///   is, and its window doubles. With one, it stays below its initial window behind the wall.
-/// - 1.5 ms each way: the server, too, was joined by 802.11n. Its own passage is a delay here, not a second link.
+/// - 1.5 ms in each direction: the server, too, was connected over 802.11n. That hop is a delay here, not a second
+///   link.
 fn wifi(wifi: WifiSpec, packets: u32) -> LinkSpec {
     LinkSpec {
         wifi: Some(WifiSpec {

@@ -133,11 +133,11 @@ fn capacity_is_what_was_measured() {
     }
 }
 
-/// Who has sent has the shorter range of slots: with two stations the chance that the winner of a collision wins the
-/// next one, too, follows from the ranges alone.
+/// The station that has sent draws from the shorter range of slots: with two stations, the probability that the winner
+/// of a collision wins the next one, too, follows from the ranges alone.
 #[test]
 fn the_winner_of_a_collision_captures_the_medium() {
-    // The chance that a station in its collision `a` is before one in its collision `b`.
+    // The probability that a station in its collision `a` is before one in its collision `b`.
     fn before(a: u32, b: u32) -> f64 {
         let [x, y] = [a, b].map(|n| 1_u32 << n.min(10));
         let pairs = f64::from(x) * f64::from(y);

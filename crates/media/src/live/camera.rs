@@ -30,11 +30,11 @@ struct Wishes {
 }
 
 impl Camera {
-    /// Runs `source`. `clock` tells the time that its times count in; `sink` is handed every frame
-    /// when it is encoded, on the camera's thread: what takes long there, lets frames be missed.
+    /// Runs `source`. `clock` is the clock of its times. `sink` receives every frame when it is
+    /// encoded, on the camera's thread: if it takes long there, frames are missed.
     ///
     /// # Errors
-    /// That of the operating system, if there is no thread to be had.
+    /// That of the operating system, if no thread can be started.
     pub fn start(
         source: LiveSource,
         clock: impl Fn() -> Time + Send + 'static,
@@ -57,8 +57,7 @@ impl Camera {
         self.desk.wish(|wishes| wishes.fps = Some(fps));
     }
 
-    /// The size of the pictures from the next frame on, which is a key frame; one that cannot be, ends
-    /// the source ([`super::check_size`]).
+    /// The size from the next frame on, which is a key frame; an invalid size ends the source ([`super::check_size`]).
     pub fn set_size(&self, width: u32, height: u32) {
         self.desk.wish(|wishes| wishes.size = Some((width, height)));
     }

@@ -54,9 +54,9 @@ pub struct Encoded {
 
 /// An H.264 encoder for one real-time stream.
 ///
-/// Constrained Baseline without B-frames: a picture goes in, its bytes come out. Key frames come
-/// first and on request, at no other time. One thread: on two cores, the other one is for all the
-/// rest.
+/// Constrained Baseline without B-frames: a frame goes in, its bytes come out. The first frame is a
+/// key frame, and so are those on request; no others. One thread: on two cores, the other one is
+/// for all the rest.
 pub struct Encoder {
     inner: encoder::Encoder,
     config: EncoderConfig,

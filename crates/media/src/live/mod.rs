@@ -2,7 +2,7 @@
 //!
 //! [`Footage`] is what the camera sees, decoded once; [`LiveSource`] captures it on the clock
 //! ([`Pace`]), stamps each frame with its number and time ([`crate::stamp`]) and encodes it
-//! ([`Encoder`]) at a bit rate, frame rate and size that may change at any frame. It is told the time;
+//! ([`Encoder`]) at a bit rate, frame rate and size that may change at any frame. It receives the time as an argument;
 //! [`Camera`] runs it in a thread. [`Decoder`] is the other end.
 //!
 //! One thread encodes and another decodes. With [`Effort::Medium`], on one core of a Xeon at

@@ -15,7 +15,7 @@ const SOFTENED: [(f64, usize); 4] = [(0.62, 2), (0.44, 4), (0.29, 8), (0.0, 16)]
 /// How often a key frame is made again at most.
 const AGAIN_MAX: usize = 2;
 
-/// A camera and its encoder, that are told the time.
+/// A camera and its encoder. The time is an argument.
 pub struct LiveSource {
     footage: Footage,
     pace: Pace,
@@ -138,7 +138,7 @@ impl LiveSource {
         Ok(Some(Captured { number, captured, missed, references, encoded, config }))
     }
 
-    /// Encodes what was captured. Where a key frame takes too long, another encoder makes one of a softer picture.
+    /// Encodes what was captured. Where a key frame takes too long, another encoder makes one of a softer image.
     fn encode(&mut self, stamp: Stamp, at: Duration) -> Result<Option<Encoded>, LiveError> {
         let picture = match &mut self.smaller {
             None => &mut self.picture,
@@ -186,8 +186,8 @@ impl LiveSource {
         self.encoder.set_fps(fps)
     }
 
-    /// The size of the pictures from the next frame on, which is a key frame: another encoder makes
-    /// it. What the camera sees is scaled, then stamped.
+    /// The size from the next frame on, which is a key frame: another encoder makes it. What the
+    /// camera sees is scaled, then stamped.
     ///
     /// # Errors
     /// Those of [`check_size`], or openh264 refuses.

@@ -23,7 +23,7 @@ pub struct Fragment {
     pub samples: Vec<Sample>,
 }
 
-/// A coded picture, or an AAC frame.
+/// A coded frame of video, or an AAC frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Where its data lies in the bytes handed over.

@@ -1,10 +1,11 @@
 //! How good what was shown looked: VMAF, SSIM and PSNR of each tick of a screen.
 //!
-//! Two scores that are never mixed. *Picture*: each frame that was shown, against the same frame of
-//! the source; a repeat has none, and what was never shown counts nothing. It tells what the coding
-//! cost. *Experience*: what was on screen at each tick, against the frame of the source that a
-//! viewer at a constant delay should have seen then; a freeze is compared with what went on
-//! meanwhile. It tells what the viewer lost.
+//! Two scores that are never mixed. `picture_…`: each frame that was shown, compared with the same
+//! frame of the source; a repeat has no score, and a frame that was never shown does not count. It
+//! measures what the coding cost. `experience_…`: what was on screen at each tick, compared with
+//! the frame of the source that a viewer at a constant delay should have seen then; a freeze is
+//! compared with the frames that should have been shown meanwhile. It measures what the viewer
+//! lost.
 //!
 //! VMAF is that of a television of [`MODEL_LINES`] lines, which its model means: what was shown is scaled to them from
 //! the size of its rung, and the source of a package from its own. What a camera saw, and prepared MPEG-2 video, is
@@ -12,7 +13,7 @@
 //!
 //! *Native* VMAF, SSIM and PSNR compare with the source as the encoder was given it: in the size and at the frame rate
 //! of the package's tallest and fastest rung, or of the camera. Lower rungs are scaled up to it. The filter is ffmpeg's
-//! bicubic one. The strip of stamped pictures is left out. Every frame is measured: no subsampling.
+//! bicubic one. The strip with the stamp is left out. Every frame is measured: no subsampling.
 
 mod reference;
 mod similarity;

@@ -91,7 +91,7 @@ impl<'a> Reference<'a> {
         })
     }
 
-    /// The picture of a frame of the endless stream.
+    /// The image of a frame of the endless stream.
     pub fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
         match self {
             Self::Decoded(decoded) => decoded.picture(wanted),
@@ -177,7 +177,7 @@ impl<'a> Decoded<'a> {
         Err(self.failed(message))
     }
 
-    /// The picture of a frame of the endless stream.
+    /// The image of a frame of the endless stream.
     fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
         let begins = wanted / self.made.frames * self.made.frames;
         if wanted + (self.kept.len() as u64) < self.next || begins > self.next {

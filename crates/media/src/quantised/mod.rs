@@ -103,7 +103,7 @@ pub enum Kind {
     I,
     /// Predicted from the one before.
     P,
-    /// Predicted from both sides. Sets have none; [`parse`] tells of them.
+    /// Predicted from both sides. Sets have none; [`parse`] reports them.
     B,
 }
 

@@ -66,7 +66,7 @@ impl Decoder {
             }
             Err(error) => {
                 if error.kind() == ErrorKind::UnexpectedEof {
-                    // It ended; what it says of that tells more.
+                    // It ended; its own error message says more than this one.
                     self.running.wait()?;
                 }
                 Err(MediaError::io("reading frames of", Path::new("ffmpeg"))(error))
@@ -87,8 +87,8 @@ fn fed(feeder: Option<JoinHandle<Result<(), MediaError>>>) -> Result<(), MediaEr
     feeder.map_or(Ok(()), |feeder| feeder.join().expect("feeding ffmpeg does not panic"))
 }
 
-/// Writes the pieces as fast as ffmpeg takes them. One that ends before it took all has reasons of
-/// its own: it tells, or is not wanted any more.
+/// Writes the pieces as fast as ffmpeg takes them. If ffmpeg ends before it took them all, that is
+/// not an error here: it reports its own, or was stopped.
 fn feed(pieces: Pieces, mut into: ChildStdin) -> Result<(), MediaError> {
     for piece in pieces {
         if into.write_all(&piece?).is_err() {
@@ -116,7 +116,8 @@ impl Encoder {
         Self::with_output(ffmpeg, header, arguments, folder, Stdio::null())
     }
 
-    /// [`Self::start`], for [`Self::finish_telling`]. What it tells must come at its end.
+    /// [`Self::start`], for [`Self::finish_telling`]. It must write to its standard output only at
+    /// its end: nothing reads it before.
     pub fn start_telling(
         ffmpeg: &Ffmpeg,
         header: &Header,
@@ -175,7 +176,7 @@ impl Encoder {
     fn write(&mut self, line: &[u8], parts: &[&[u8]]) -> Result<(), MediaError> {
         let mut all = std::iter::once(line).chain(parts.iter().copied());
         if let Err(error) = all.try_for_each(|part| self.into.write_all(part)) {
-            // It ended: what it says tells why.
+            // It ended: its own error message says why.
             self.running.wait()?;
             return Err(MediaError::io("writing frames to", Path::new("ffmpeg"))(error));
         }

@@ -6,7 +6,7 @@ use crate::spec::{Codec, MediaSpec};
 use crate::stamp::{self, Stamp};
 use crate::{Ffmpeg, MediaError, encode, quantised};
 
-/// The frames of one pass over the source, stamped if the specification says so.
+/// The frames of one pass over the source, stamped if the specification asks for it.
 pub(crate) struct SourcePictures {
     decoder: Decoder,
     stamped: bool,

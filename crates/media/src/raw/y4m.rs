@@ -10,7 +10,7 @@ use crate::stamp::SIDE_MAX;
 /// Longest line of text that is read.
 const LINE_MAX: u64 = 512;
 
-/// What the first line tells.
+/// The content of the first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Pixels across.

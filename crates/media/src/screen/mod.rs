@@ -2,9 +2,9 @@
 //! for whoever looks.
 //!
 //! A *tick* is the time of one source frame: ticks come at the frame rate of the package's fastest
-//! rung, from the start of what is shown. For each, a list says which source frame was on screen,
-//! and of which rung it was; the same frame again is a repeat. The pictures themselves are decoded
-//! from what was received.
+//! rung, from the start of what is shown. For each, a list has the source frame that was on screen,
+//! and its rung; the same frame again is a repeat. The images themselves are decoded from what was
+//! received.
 
 mod packaged;
 mod playback;

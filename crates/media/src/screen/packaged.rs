@@ -8,7 +8,7 @@ use crate::raw::{Decoder, Header, Pieces};
 use crate::screen::Shown;
 use crate::{Container, Ffmpeg, MediaError, encode};
 
-/// The pictures of a package, all in one size. One decoder runs on while frames of one rung follow
+/// The images of a package, all in one size. One decoder runs on while frames of one rung follow
 /// each other; a switch, a jump or a step back starts another at the segment that holds the frame.
 pub(super) struct Playback {
     ffmpeg: Ffmpeg,
@@ -32,7 +32,7 @@ impl Playback {
         Self { ffmpeg, package, header, decoding: None, picture: Vec::new() }
     }
 
-    /// The picture of a frame, in the size of the tallest rung.
+    /// The image of a frame, in the size of the tallest rung.
     pub fn picture(&mut self, Shown { frame, rung }: Shown) -> Result<&[u8], MediaError> {
         let fps = self.fps(rung);
         // A rung may have fewer frames than the source: the last one is still there.

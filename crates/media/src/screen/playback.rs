@@ -40,7 +40,7 @@ impl Playback {
         &self.header
     }
 
-    /// The picture of a frame; black for none.
+    /// The image of a frame; black for none.
     pub fn picture(&mut self, shown: Option<Shown>) -> Result<&[u8], MediaError> {
         let Some(shown) = shown else { return Ok(&self.black) };
         match &mut self.from {

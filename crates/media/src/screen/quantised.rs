@@ -8,7 +8,7 @@ use crate::raw::{Decoder, Pieces};
 use crate::screen::Shown;
 use crate::{Ffmpeg, MediaError};
 
-/// The pictures of a set. One decoder runs on while frames of one version follow each other; a
+/// The images of a set. One decoder runs on while frames of one version follow each other; a
 /// switch, a jump or a step back starts another at the group that holds the frame.
 pub(super) struct Playback {
     ffmpeg: Ffmpeg,
@@ -31,7 +31,7 @@ impl Playback {
         Self { ffmpeg, set, decoding: None, picture: Vec::new() }
     }
 
-    /// The picture of a frame; its rung is the version.
+    /// The image of a frame; its rung is the version.
     pub fn picture(&mut self, Shown { frame, rung }: Shown) -> Result<&[u8], MediaError> {
         let is_open = self.decoding.as_ref().is_some_and(|decoding| {
             let at_hand = decoding.next.saturating_sub(1).max(decoding.first);

@@ -67,7 +67,7 @@ pub struct Stream {
     pub file: PathBuf,
     /// How they are coded.
     pub codec: Codec,
-    /// Which source frame each picture of the file is; rising.
+    /// Which source frame each frame of the file is; rising.
     pub frames: Vec<u64>,
     /// What was sent.
     pub source: Sent,
@@ -99,7 +99,7 @@ impl Stream {
         Ok(())
     }
 
-    /// How many pictures of the file come before that frame's.
+    /// How many frames of the file come before that one.
     fn place(&self, frame: u64) -> Result<usize, MediaError> {
         let missing = |_| self.failed(format!("frame {frame} was shown but is not in it"));
         self.frames.binary_search(&frame).map_err(missing)
@@ -127,7 +127,7 @@ impl Playback {
         Self { ffmpeg, stream, header, decoder: None, decoded: 0, picture: Vec::new() }
     }
 
-    /// The picture of a frame.
+    /// The image of a frame.
     pub fn picture(&mut self, frame: u64) -> Result<&[u8], MediaError> {
         let wanted = self.stream.place(frame)? + 1;
         if self.decoder.is_none() || wanted < self.decoded {
@@ -161,8 +161,8 @@ impl Playback {
         let mut url = OsString::from("file:");
         url.push(file);
         let scale = format!("scale={width}:{height}:flags=bicubic,setsar=1,format=yuv420p");
-        // Frame threads would hold pictures back until the end, which is no harm; and a cut one would
-        // be concealed, which is, where the viewer showed none.
+        // Frame threads would hold frames back until the end, which does no harm. They would also conceal a cut frame,
+        // which is wrong where the viewer did not show it.
         let errors: &[&str] = match self.stream.conceals {
             true => &["-flags", "+output_corrupt"],
             false => &["-err_detect", "explode"],

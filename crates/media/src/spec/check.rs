@@ -192,7 +192,7 @@ impl Faults {
 
     fn even(&mut self, key: &[&str], value: u32) {
         if !value.is_multiple_of(2) {
-            // 4:2:0 has one colour sample for two pixels each way.
+            // 4:2:0 has one colour sample for two pixels across and down.
             let found = format!("{value} is odd; 4:2:0 video needs an even number");
             self.expect(key, found, format!("{} or {}", value - 1, value.saturating_add(1)));
         }

@@ -1,5 +1,5 @@
-//! The real-time codec: what is encoded is decoded, and the encoder does what it is told, when it is
-//! told.
+//! The real-time codec: what is encoded is decoded, and the encoder changes its settings at the frame at which that is
+//! asked for.
 
 use suiro_media::live::{Decoder, Effort, Encoded, Encoder, EncoderConfig, LiveError, Picture};
 use suiro_media::stamp::Stamp;

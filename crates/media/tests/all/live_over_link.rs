@@ -1,5 +1,5 @@
 //! From the camera to the screen, in virtual time: a real-time source over an emulated link to a
-//! viewer that decodes what it shows. Where there is no ffmpeg, this says so and passes.
+//! viewer that decodes what it shows. Where there is no ffmpeg, this reports that and passes.
 
 use std::collections::BTreeMap;
 

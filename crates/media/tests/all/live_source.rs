@@ -1,5 +1,5 @@
 //! A real-time source from end to end: footage that the real ffmpeg makes, captured, stamped, encoded
-//! and decoded. Where there is no ffmpeg, these say so and pass.
+//! and decoded. Where there is no ffmpeg, these report that and pass.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Real packages, made and decoded by the real ffmpeg. Where there is none, these say so and pass.
+//! Real packages, made and decoded by the real ffmpeg. Where there is none, these report that and
+//! pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};

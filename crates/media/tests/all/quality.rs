@@ -1,5 +1,5 @@
 //! Scores of screens whose quality is known, by the real ffmpeg and libvmaf. Where there is none,
-//! these say so and pass.
+//! these report that and pass.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! Stamped packages, and the screens made of them, by the real ffmpeg. Where there is none, these
-//! say so and pass.
+//! report that and pass.
 
 use std::path::Path;
 use std::process::Command;
@@ -160,8 +160,8 @@ fn a_full_disk_says_so() {
     assert!(!video.exists() && !video.with_extension("mp4.part").is_symlink());
 }
 
-/// A moving picture of 720 lines at 100 kbit/s, as it is and as a page would show it: each frame
-/// is read. Where it says that it is the one before, the encoder coded nothing else.
+/// Moving video of 720 lines at 100 kbit/s, as it is and as a page would show it: the stamp of each
+/// frame is read. If it has the number of the frame before, the encoder did not code the change.
 #[test]
 fn little_is_left_of_the_picture_but_its_stamp() {
     let Some(ffmpeg) = ffmpeg() else { return };
@@ -176,7 +176,7 @@ fn little_is_left_of_the_picture_but_its_stamp() {
     let mut spec = MediaSpec { source: Source::File(clip), fps: Some(24), ..spec() };
     spec.ladder.remove(0);
     (spec.ladder[0].height, spec.ladder[0].bitrate) = (720, BitRate::from_kbps(100));
-    // One key frame: another would take so much of this rate that pictures are left out.
+    // One key frame: another would take so much of this rate that frames are left out.
     (spec.segment, spec.length) = (Duration::from_secs(4), Duration::from_secs(4));
     spec.preset = Preset::Veryfast;
     let package = prepare(&ffmpeg, &spec, folder.path());

@@ -1,5 +1,5 @@
-//! The screen of a viewer of real-time video, made again from what it kept. Where there is no ffmpeg
-//! with libvmaf, these say so and pass.
+//! The screen of a viewer of real-time video, made again from what it kept. Where there is no ffmpeg with libvmaf,
+//! these report that and pass.
 
 use std::path::{Path, PathBuf};
 

@@ -160,7 +160,7 @@ impl Bench {
         }
     }
 
-    /// Every picture comes after those of lower numbers, and a change is at a key frame.
+    /// Every frame comes after those of lower numbers, and a change is at a key frame.
     fn check(&self) {
         for pair in self.played.windows(2) {
             let [(_, one), (_, next)] = pair else { unreachable!("windows of two") };
@@ -181,7 +181,7 @@ impl Bench {
         (0..self.rates.len()).map(|quality| of(quality) / (to - from) as f64).collect()
     }
 
-    /// The longest time without a picture and the longest that one took, from a frame on.
+    /// The longest time without a frame and the longest that one took, from a frame on.
     fn worst(&self, from: u64) -> (Duration, Duration) {
         let from = (FRAME * from).as_nanos();
         let after: Vec<_> = self.played.iter().filter(|(at, _)| *at > from).collect();

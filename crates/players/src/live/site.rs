@@ -134,7 +134,7 @@ impl Site {
     }
 }
 
-/// How the page is told of footage.
+/// The footage as the page receives it.
 pub(crate) fn footage_json(footage: &Footage) -> serde_json::Value {
     let (width, height) = footage.size();
     serde_json::json!({

@@ -1,4 +1,4 @@
-//! What became of the frames that a browser received: objects that came, and pictures that were shown, joined by the
+//! What became of the frames that a browser received: objects that came, and frames that were shown, joined by the
 //! times in the objects. Pure.
 
 use std::collections::BTreeMap;

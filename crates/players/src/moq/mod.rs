@@ -120,7 +120,7 @@ impl MoqJob {
         Who { name: self.name.clone(), role, relay, target }
     }
 
-    /// What the page is told.
+    /// What the page receives.
     fn for_page(&self, footage: Option<&Footage>, certificate: &[u8], clock: Clock) -> String {
         let (_, host, port) = &self.relay;
         let query = match &self.token {

@@ -1,5 +1,5 @@
-//! What became of the frames that a browser received: coded frames on their way to its decoder, and pictures that
-//! were shown, joined by their RTP timestamps. Pure.
+//! What became of the frames that a browser received: coded frames on their way to its decoder, and frames that were
+//! shown, joined by their RTP timestamps. Pure.
 
 use std::collections::BTreeMap;
 

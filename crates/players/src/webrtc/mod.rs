@@ -2,8 +2,8 @@
 //!
 //! A page of ours (`web/webrtc`), served to the browser in its own host, sends what a camera of ours sees, or shows
 //! what comes. It makes an offer itself, or answers those that this endpoint takes as a server of WHIP or WHEP and
-//! hands over. It reports getStats, the coded frames on their way to the decoder, and each picture that was shown, with
-//! the stamp that it bears.
+//! hands over. It reports getStats, the coded frames on their way to the decoder, and each frame that was shown, with
+//! its stamp.
 
 mod desk;
 mod frames;
@@ -143,7 +143,7 @@ impl WebrtcJob {
         Who { name, role, signalling, peer, port }
     }
 
-    /// What the page is told.
+    /// What the page receives.
     fn for_page(&self, footage: Option<&Footage>, clock: Clock) -> String {
         let door = Door { signalling: self.signalling(), token: None };
         let offers_to = match &self.meeting {

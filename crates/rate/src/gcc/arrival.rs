@@ -115,7 +115,7 @@ impl Group {
     }
 }
 
-/// Tells from arrivals whether the path is overused.
+/// Detects from arrivals whether the path is overused.
 #[derive(Debug, Clone)]
 pub struct Trendline {
     groups: Groups,

@@ -194,7 +194,8 @@ impl Prober {
         }
     }
 
-    /// The path is no longer overused while the application limits the rate: one probe tells whether it is as it was.
+    /// The path is no longer overused while the application limits the rate: one probe tests whether it has its
+    /// capacity back.
     pub fn on_recovery(&mut self, now: Time) {
         let Some((before, at)) = self.fall.take() else { return };
         let recent =

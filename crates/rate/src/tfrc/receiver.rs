@@ -31,7 +31,7 @@ struct Window {
     before: Option<f64>,
 }
 
-/// What the receiver tells the sender (RFC 5348 §3.2.2).
+/// What the receiver reports to the sender (RFC 5348 §3.2.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
     /// What arrived over the last round-trip time or since the last report, whichever is longer.

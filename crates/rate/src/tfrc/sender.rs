@@ -373,7 +373,7 @@ impl DataLimits {
     }
 
     /// Whether the interval that a report covers was limited by data throughout: the round-trip
-    /// time before the latest packet that it tells of, which was sent a round-trip time ago.
+    /// time before the latest packet that it covers, which was sent a round-trip time ago.
     fn interval_was_limited(&mut self, now: Time, rtt: Duration) -> bool {
         let told = now.saturating_sub(rtt);
         let covered = told.saturating_sub(rtt);

@@ -98,7 +98,7 @@ impl Reader {
 }
 
 /// Reads a file. The Parquet reader panics on some damaged pages ("decoder for dict should have been set"); a file is
-/// input, and input is refused. Whoever takes rows is told that there is an error, and has those before it.
+/// input, and input is refused. The caller gets the rows before the error, then the error.
 pub(super) fn unless_it_panics(
     path: &Path,
     read: impl FnOnce() -> Result<(), RecordError>,

@@ -1,4 +1,4 @@
-//! Published claims and tables beside what was measured, for a terminal.
+//! Published claims and tables compared with what was measured, for a terminal.
 
 use suiro_record::words::FindingVerdict;
 use suiro_record::{ComparedEntry, ComparedTable, Finding, Findings};

@@ -17,7 +17,7 @@ const CELLS_ABREAST: usize = 6;
 /// Cells that stand below each other; more are in the page.
 const CELLS_MAX: usize = 200;
 
-/// Reasons of invalid trials that are told; more are counted.
+/// Reasons of invalid trials that are printed; more are counted.
 const REASONS: usize = 10;
 
 /// Cells whose sentence is printed; those of more are on the page.

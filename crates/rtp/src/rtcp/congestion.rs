@@ -165,8 +165,8 @@ impl Arrivals {
     pub fn report(&mut self, now: Time, unix_ns: u64, media: u32) -> Option<Congestion> {
         let (&last, _) = self.arrived.last_key_value()?;
         let (&lowest, _) = self.arrived.first_key_value()?;
-        // What comes after a report was about it is told again with what follows (§3.1: reports may
-        // overlap), as far as there is room.
+        // A packet that arrives after a report covered its number is reported again with those that
+        // follow (§3.1: reports may overlap), as far as there is room.
         let first = self.next.map_or(lowest, |next| next.min(lowest));
         let first = first.max((last + 1).saturating_sub(REPORTED_MAX as u64));
         let arrival = |sequence| {
@@ -214,7 +214,7 @@ mod tests {
         arrivals.on_packet(ms(30), 65_539, 0);
         let second = arrivals.report(ms(30), 0, 9).unwrap();
         assert_eq!((second.first, second.arrivals.len()), (1, 3), "what is missing is told");
-        // A late one is told with what follows it.
+        // A late one is reported with those that follow it.
         arrivals.on_packet(ms(40), 65_535, 0);
         let third = arrivals.report(ms(50), 0, 9).unwrap();
         assert_eq!((third.first, third.arrivals.len()), (65_535, 1));

@@ -37,7 +37,7 @@ pub enum Message {
         /// Their numbers, at most [`NACK_MAX`].
         sequences: Vec<u16>,
     },
-    /// A picture is lost (RFC 4585 §6.3.1): send a key frame.
+    /// A frame is lost (picture loss indication, RFC 4585 §6.3.1): send a key frame.
     PictureLoss {
         /// The stream.
         media: u32,

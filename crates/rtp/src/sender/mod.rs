@@ -394,7 +394,7 @@ impl Sender {
         self.broken && self.config.on_break == OnBreak::Stop
     }
 
-    /// Tells the circuit breaker something, and does what it asks for.
+    /// Passes something to the circuit breaker, and does what it asks for.
     fn heed_breaker(&mut self, now: Time, tell: impl FnOnce(&mut Breaker, Duration)) {
         tell(&mut self.breaker, self.interval.mean());
         let Some(cause) = self.breaker.tripped().filter(|_| !self.broken) else { return };

@@ -175,7 +175,7 @@ impl Kind for Command {
     }
 }
 
-/// The congestion control that iperf3 is told to use, if the command is iperf3. Of other programs it is not known.
+/// The congestion control that the command asks iperf3 to use. For other programs it is not known.
 fn of_iperf3(command: &[String]) -> Option<&str> {
     let (program, arguments) = command.split_first()?;
     if Path::new(program).file_name()? != "iperf3" {

@@ -21,7 +21,7 @@ use crate::check::Check;
 ///
 /// Its [`Bounded`] says which values its keys may have: `bounds! { MyKind {} }` if they may have any.
 pub trait Kind: Any + Debug + Bounded {
-    /// The ports that it opens in its host. The first port of the first is the one that its peers are told.
+    /// The ports that it opens in its host. The first port of the first is the one that its peers receive.
     fn listens(&self) -> Vec<Listens> {
         Vec::new()
     }

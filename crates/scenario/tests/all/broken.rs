@@ -1,5 +1,5 @@
-//! Broken scenarios, and what their writer is told. Each file of `broken/` has one snapshot; look
-//! at a change of one as a user would.
+//! Broken scenarios, and the errors that their writer sees. Each file of `broken/` has one
+//! snapshot; read a change of one as a user would.
 
 use std::path::PathBuf;
 

@@ -134,7 +134,7 @@ fn is(kind: &Value, value: &Value) -> bool {
     }
 }
 
-/// Patterns are told apart by how they begin: a number needs a unit, a reference its sign.
+/// Patterns are distinguished by how they begin: a number needs a unit, a reference its sign.
 fn fits(pattern: &Value, text: &str) -> bool {
     let pattern = pattern.as_str().unwrap();
     if pattern.starts_with("^[0-9]+") {

@@ -133,7 +133,7 @@ impl Glyph {
         }
         let known = GLYPHS.iter().find(|(known, _)| *known == character);
         let pieces = pieces(known.map_or(UNKNOWN, |(_, strokes)| strokes));
-        // Figures are equally wide, so that a number that changes stands still.
+        // Digits are equally wide, so that a number does not move when it changes.
         let width = if character.is_ascii_digit() {
             5.0
         } else {

@@ -10,13 +10,13 @@ use suiro_media::{Container, Package};
 /// The screen that P.1203 is to think of: that of the Recommendation's own tests.
 const DISPLAY: (u32, u32) = (1920, 1080);
 
-/// One stretch of pictures from one segment.
+/// One stretch of frames from one segment.
 struct Stretch {
     /// Rung of the package.
     rung: usize,
     /// How often the package was gone through before, and the segment in it.
     segment: (u64, usize),
-    /// Pictures shown.
+    /// Frames shown.
     frames: u64,
 }
 
@@ -46,7 +46,7 @@ pub fn input(
     }
     let media_s = before as f64 / f64::from(fps);
     let mut stalling = vec![(0.0, seconds(begun_ns, first.t_ns))];
-    // A freeze counts from when its picture came; the picture's own time is no stall.
+    // A freeze counts from when its frame came; the frame's own time is no stall.
     let own_ns = 1_000_000_000 / i64::from(fps);
     stalling.extend(viewing.freezes.iter().map(|(from, to)| {
         let shown = viewing.moments.partition_point(|moment| moment.t_ns <= *from);

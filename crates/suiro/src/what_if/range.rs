@@ -73,7 +73,7 @@ impl Range {
         format!("{} {}", shortest(value), self.unit).trim().to_owned()
     }
 
-    /// A value between two, or `None` if they are as close as values are told apart: within 1 %, or neighbours among whole
+    /// A value between two, or `None` if they are too close to distinguish: within 1 %, or neighbours among whole
     /// numbers.
     ///
     /// It is their geometric mean if they are far apart, so that the search takes as long in each order of magnitude.

@@ -1,5 +1,5 @@
 //! Chromium as an end of WebRTC connections, through one link for a few seconds: what it shows and sends is in the
-//! records, with what was negotiated, and it ends when it is told to.
+//! records, with what was negotiated, and it ends when it is asked to.
 
 use std::collections::BTreeSet;
 use std::path::Path;

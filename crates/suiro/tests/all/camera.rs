@@ -43,7 +43,7 @@ fn serve(room: &Room) -> Option<(Child, String)> {
     Some((child, format!("http://127.0.0.1:{port}/whep")))
 }
 
-/// A viewer that takes offers by WHIP at this port, as a server does, until the first of the pair is sent.
+/// A viewer that takes offers over WHIP at this port, as a server does, until the first of the pair is sent.
 fn take(port: u16, dir: PathBuf) -> (oneshot::Sender<()>, JoinHandle<Summary>) {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let token = Some("s3cret".to_owned());

@@ -1,5 +1,5 @@
 //! Players of others, each that is installed, side by side through one link for a few seconds: what
-//! each was sent is in its records, and it ends when it is told to.
+//! each was sent is in its records, and it ends when it is asked to.
 
 use std::path::Path;
 

@@ -34,7 +34,7 @@ host = "client"
 command = ["iperf3", "--client", "server", "--udp", "--bitrate", "6M", "--time", "1"]
 "#;
 
-/// Whether the kernel lets this user probe; says so where not.
+/// Whether the kernel lets this user probe; prints the reason if not.
 fn can_probe() -> bool {
     let root = Privilege::of_this_process() == Privilege::Root;
     if !root {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::common::{self, Done, Room};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A hundred packets a second each way.
+/// A hundred packets a second in each direction.
 const LATE: &str = r#"
 name = "late"
 title = "the emulator stalls for a while"
@@ -81,7 +81,8 @@ fn a_trial_that_was_only_late_is_run_again_and_every_attempt_is_recorded() {
         assert!(worst_us.fold(0.0, f64::max) > 200_000.0, "{:?}", attempt.links);
         assert!(done.stderr.contains(&format!("runs again (attempt {n})")), "{}", done.stderr);
     }
-    // Nobody stopped the third attempt. A busy machine may be late without help, which is told.
+    // Nobody stopped the third attempt. A busy machine may be late without help; then the trial
+    // reports it.
     assert!(trial.valid || trial.only_late, "{:?}", trial.invalid_because);
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
     let report = std::fs::read_to_string(room.results("out").root().join("report.html")).unwrap();

@@ -287,7 +287,7 @@ fn an_emulated_link_is_checked_and_accounted_for() {
     let done = room.run(&["run", "x.toml", "--out", "out"]);
     let out = room.results("out");
     let trial = out.trial("all/1");
-    // A busy machine may be too late for this link; then it has to say so.
+    // A busy machine may be too late for this link; then it has to report it.
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
     let directions: Vec<&str> = trial.self_checks.iter().map(|c| c.direction.name()).collect();
     assert_eq!(directions, ["down", "up"]);

@@ -94,7 +94,7 @@ fn metric(trial: &TrialSummary, name: &str) -> f64 {
     trial.metrics.get(name).copied().flatten().unwrap_or_else(|| panic!("{name} is missing"))
 }
 
-/// Fails unless each picture of the screen is the frame that the records say.
+/// Fails unless each frame of the screen is the one that the records name.
 fn check_stamps(dir: &Path) {
     let text = std::fs::read_to_string(dir.join("screens.json")).expect("screens.json");
     let screens: Screens = serde_json::from_str(&text).expect("a document of ours");
@@ -142,7 +142,8 @@ fn check_quiet(trial: &TrialSummary) {
 fn check_cut(trial: &TrialSummary, dir: &Path) {
     let (frozen, stalled) = (metric(trial, "video.freeze_s"), metric(trial, "player.stall_s"));
     assert!(stalled > 1.0, "{stalled}");
-    // The picture stood before the stall began, for up to a frame, and an interval is one more.
+    // The frame was shown before the stall began, for up to a frame time, and an interval is one
+    // more.
     assert!((-0.001..=2.0 / FPS).contains(&(frozen - stalled)), "{frozen} {stalled}");
     let rows: Vec<QualityRow> = Reader::read_all(dir).expect("the table quality");
     let repeats = rows.iter().filter(|row| row.repeated).count() as f64 / FPS;

@@ -72,7 +72,8 @@ fn stream(trials: &Trials, ffmpeg: &Ffmpeg, mode: &str, protocol: &str) -> (Room
 fn check_metrics(trials: &Trials, out: &Results, done: &Done) {
     let summary = out.summary();
     let trial = &summary.trials[0];
-    // Live, a busy machine may be too late for the link; then the trial has to say so, and only so.
+    // Live, a busy machine may be too late for the link; then the trial has to report that, and
+    // nothing else.
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
     if let Some(because) = &trial.invalid_because {
         let late = because.contains("did not run") || because.contains("waited for a CPU");

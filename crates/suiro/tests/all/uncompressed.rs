@@ -35,7 +35,7 @@ fn with_stores<'a>(first: &'a str, stores: &'a [String], rest: &[&'a str]) -> Ve
     std::iter::once(first).chain(stores).chain(rest.iter().copied()).collect()
 }
 
-/// Three raw frames of samples that look like chance.
+/// Three raw frames of samples that look random.
 fn raw(folder: &Path, bytes: usize) -> (PathBuf, Vec<u8>) {
     let sample = |i: usize| ((i.wrapping_mul(2_654_435_761) >> 7) & 0x3ff) as u16;
     let frames: Vec<u8> = (0..bytes / 2).flat_map(|i| sample(i).to_le_bytes()).collect();

@@ -1,5 +1,5 @@
-//! `suiro uncompressed send` where it cannot do what it was told: it says which stream, why, and what
-//! helps, and its exit code tells.
+//! `suiro uncompressed send` where it cannot do what it was asked for: it prints which stream, why, and what helps, and
+//! its exit code reports the failure.
 
 use std::process::Command;
 

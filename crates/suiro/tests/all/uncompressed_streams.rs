@@ -49,7 +49,7 @@ fn sent(folder: &Path, line: &str) -> String {
 /// A receiver that is ready.
 struct Receiver {
     child: Child,
-    /// What it tells, kept so that it can go on telling.
+    /// Its output, kept open so that it can go on printing.
     told: BufReader<ChildStderr>,
     /// Where its streams are.
     addresses: Vec<SocketAddrV4>,
@@ -80,7 +80,7 @@ impl Receiver {
     }
 }
 
-/// Raw frames of 10-bit samples in 16-bit words that look like chance.
+/// Raw frames of 10-bit samples in 16-bit words that look random.
 fn raw(path: &Path, samples: usize) -> Vec<u8> {
     let sample = |i: usize| ((i.wrapping_mul(2_654_435_761) >> 7) & 0x3ff) as u16;
     let frames: Vec<u8> = (0..samples).flat_map(|i| sample(i).to_le_bytes()).collect();

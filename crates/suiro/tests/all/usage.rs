@@ -1,4 +1,5 @@
-//! What was typed wrong is told, with exit 2 and without a panic; what is asked for is printed.
+//! A mistyped command line is reported, with exit code 2 and without a panic; what is asked for is
+//! printed.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

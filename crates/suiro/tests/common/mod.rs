@@ -1,5 +1,5 @@
-//! What the tests of the program share: a room of their own to run it in, and ways to wait for it
-//! that are neither sleeps nor for ever.
+//! What the tests of the program share: a room of their own to run it in, and functions that wait
+//! for it, without sleeping and not for ever.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use std::fs::File;
@@ -21,14 +21,14 @@ use tempfile::TempDir;
 /// Far longer than any run of these tests takes.
 pub const WITHIN: Duration = Duration::from_secs(180);
 
-/// Whether hosts can be made here; says so where not.
+/// Whether hosts can be made here; prints the reason if not.
 pub fn can_run() -> bool {
     sandbox::probe(Privilege::of_this_process())
         .inspect_err(|reason| eprintln!("skipped: {reason}"))
         .is_ok()
 }
 
-/// Whether there is such a program; says so where not.
+/// Whether there is such a program; prints it if not.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -226,8 +226,8 @@ pub fn readable(fd: &impl std::os::fd::AsFd, within: Duration) -> bool {
     poll(&mut fds, Some(&within)).unwrap() > 0
 }
 
-/// Waits until something holds that nothing tells of: the kernel's tidying after the dead. Fails
-/// with `otherwise` where it never does.
+/// Waits until something holds that nothing reports: that the kernel has tidied up after a dead
+/// process. Fails with `otherwise` if it never does.
 #[track_caller]
 pub fn eventually(holds: impl Fn() -> bool, otherwise: impl Fn() -> String) {
     let looks = 5000;

@@ -101,7 +101,7 @@ fn a_missing_folder_is_reported() {
     assert!(error.contains(&file.display().to_string()), "{error}");
 }
 
-/// Only root may trace; otherwise the error must say so.
+/// Only root may trace; for others, that must be the error.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 fn each_ack_is_seen_by_the_probe() {

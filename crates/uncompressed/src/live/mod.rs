@@ -9,8 +9,8 @@
 //! that are given the same time act at the same frame.
 //!
 //! 1. In the caller's thread, the handle checks the order against the clock and the lanes' state. It opens sockets and
-//!    stores, so that their errors are the caller's too. What cannot be done is refused whole, with the reason
-//!    ([`Refusal`]), and changes nothing.
+//!    stores, so that their errors are the caller's too. An order that cannot be carried out completely is rejected
+//!    with the reason ([`Refusal`]), and changes nothing.
 //! 2. Frames that must be read first are read by the node's `cue` thread; a lane whose ring is full and that does not
 //!    send is a *standby*: it moves on with time and can begin at any boundary.
 //! 3. The order goes through a bounded queue to the thread that sends or receives. It wakes the thread, which puts the

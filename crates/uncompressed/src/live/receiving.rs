@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Consecutive calls that take one socket's packets, so that the others get their turn.
 const TAKES_MAX: usize = 64;
 
-/// What the thread is told.
+/// Messages to the thread.
 #[derive(Debug)]
 pub(super) enum Message {
     /// Changes of lanes, by their index.
@@ -132,7 +132,7 @@ impl Worker {
         Self { lanes, epoch, verify, shared, teller, frames, ends: Vec::new() }
     }
 
-    /// Receives until it is told to stop, or its handle is gone.
+    /// Receives until it is asked to stop, or its handle is gone.
     pub fn run(mut self, orders: &Receiver<Message>, cpu: Option<usize>) -> std::io::Result<()> {
         clock::prepare_thread(cpu)?;
         let mut buffers = Datagrams::new();

@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Rings that may wait in a lane for their change.
 const CUED_MAX: usize = 4;
 
-/// What the thread is told.
+/// Messages to the thread.
 #[derive(Debug)]
 pub(super) enum Message {
     /// Changes of lanes, by their index.
@@ -103,7 +103,7 @@ impl Worker {
         Self { lanes, epoch, burst, shared, teller, stopping: false }
     }
 
-    /// Sends until it is told to stop, or its handle is gone.
+    /// Sends until it is asked to stop, or its handle is gone.
     pub fn run(mut self, orders: &Receiver<Message>, cpu: Option<usize>) -> std::io::Result<()> {
         clock::prepare_thread(cpu)?;
         let mut thread = Thread::new(clock::monotonic());

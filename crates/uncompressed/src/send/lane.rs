@@ -63,7 +63,7 @@ impl Lane {
         lane
     }
 
-    /// A stream that does not send until it is told to ([`Self::begin`]), over several paths. If a frame is given with
+    /// A stream that does not send until it is asked to ([`Self::begin`]), over several paths. If a frame is given with
     /// the ring, the ring's first frame is the one for that frame, and the time determines what is sent.
     pub fn standby(
         number: u32,

@@ -10,7 +10,7 @@ use suiro_capture::file::{self, FileError, Order};
 const NET: Order = Order::BIG;
 /// Most packets that are kept of all captures together.
 pub const PACKETS_MAX: usize = 40_000_000;
-/// Most streams that are told apart.
+/// Most streams that are distinguished.
 const STREAMS_MAX: usize = 10_000;
 /// No time is later than this, in the year 2096: sums and differences of times fit into 64 bits.
 const LATEST_NS: u64 = 4_000_000_000_000_000_000;
@@ -67,7 +67,7 @@ pub struct Row {
 /// A stream of RTP, in order of time.
 #[derive(Debug, Clone)]
 pub struct Stream<'a> {
-    /// What it is told apart by.
+    /// What identifies it.
     pub key: Key,
     /// Its packets.
     pub packets: Vec<Packet<'a>>,

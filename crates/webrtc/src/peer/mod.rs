@@ -119,7 +119,7 @@ pub struct Video {
     pub sequence: u64,
     /// What it has of a frame.
     pub piece: Piece,
-    /// The sender's wall clock at a timestamp, in nanoseconds since 1970, if this packet tells it.
+    /// The sender's wall clock at a timestamp, in nanoseconds since 1970, if this packet has it.
     pub clock: Option<(u32, u64)>,
 }
 
@@ -598,7 +598,8 @@ pub struct Outgoing {
     pub captured_unix_ns: u64,
 }
 
-/// The sender's wall clock, as a packet tells it: of ours when the frame was captured, of others by their reports.
+/// The sender's wall clock, as a packet has it: from our senders when the frame was captured, from others by their
+/// reports.
 fn clock(packet: &str0m::rtp::RtpPacket) -> Option<(u32, u64)> {
     let unix_ns = |time: std::time::SystemTime| {
         let since = time.duration_since(std::time::SystemTime::UNIX_EPOCH).ok()?;

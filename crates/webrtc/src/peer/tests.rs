@@ -1,4 +1,4 @@
-//! Two connections in virtual time, whose packets take 10 ms each way.
+//! Two connections in virtual time, whose packets take 10 ms in each direction.
 
 use std::net::SocketAddr;
 

@@ -59,7 +59,7 @@ impl Tap {
         self.datagram.extend_from_slice(bytes);
     }
 
-    /// A datagram leaves. str0m tells of its packets only then. STUN checks other pairs of candidates too, so only media
+    /// A datagram leaves. str0m reports its packets only then. STUN checks other pairs of candidates too, so only media
     /// counts (RFC 7983 §7).
     pub fn on_transmit(&mut self, (from, to): (SocketAddr, SocketAddr), bytes: &[u8]) {
         if bytes.first().is_some_and(|first| (128..=191).contains(first)) {

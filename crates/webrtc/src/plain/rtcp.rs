@@ -1,4 +1,4 @@
-//! RTCP packets as bytes again: str0m tells of them when they are parsed already. Pure.
+//! RTCP packets as bytes again: str0m reports them when they are parsed already. Pure.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

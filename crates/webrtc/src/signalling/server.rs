@@ -55,7 +55,7 @@ async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
         let value: Option<&HeaderValue> = head.headers.get(name);
         value.and_then(|value| value.to_str().ok()).map(str::to_owned)
     };
-    // One byte more than is allowed, so that the size is told by its own refusal.
+    // One byte more than is allowed, so that too large a body gets an error of its own.
     let body = Limited::new(body, DESCRIPTION_MAX + 1).collect().await;
     let body = body.map_err(|error| {
         Reply::problem(413, "content too large", &format!("reading the body: {error}"))

@@ -16,7 +16,7 @@ const LOAD: Duration = Duration::from_millis(200);
 const DELAY: Duration = Duration::from_millis(5);
 /// How long to wait for the last packets.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Packets a second of the loads, each way: up to 2.3 Gbit/s.
+/// Packets a second of the loads, in each direction: up to 2.3 Gbit/s.
 const STEPS: [u32; 9] = [5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 110_000, 160_000, 240_000];
 /// Times that a load is tried: another program may have had the CPU.
 const TRIES: u32 = 2;
@@ -62,7 +62,7 @@ pub fn capacity() -> Result<Capacity, WireError> {
     Ok(Capacity { packets_per_second: carried })
 }
 
-/// Whether so many packets a second, each way, are sent, carried on time, and none is lost.
+/// Whether so many packets a second in each direction are sent, carried on time, and none is lost.
 fn carries(network: &Network, per_second: u32) -> Result<bool, WireError> {
     let link = &network.links()[0];
     let mut config = LinkConfig::default();

@@ -45,8 +45,8 @@ pub struct CheckSpec<'a> {
 }
 
 /// Carries the medium on a core of its own, loads it, and compares what arrives with what its configuration asks for.
-/// One check for each way: of a link, down, then up; of a hub, what each station sends to the next; of a Wi-Fi cell,
-/// down, then up, of each station.
+/// One check for each direction: of a link, down, then up; of a hub, what each station sends to the next; of a Wi-Fi
+/// cell, down, then up, of each station.
 ///
 /// # Errors
 /// If the kernel refuses something that carrying or checking needs.
@@ -130,7 +130,7 @@ fn both_ways(
     Ok((heard, outcome))
 }
 
-/// Loads each way while the others are silent, and ends the carrier.
+/// Loads each direction while the others are silent, and ends the carrier.
 fn one_by_one(
     carrier: Carrier,
     clock: Clock,

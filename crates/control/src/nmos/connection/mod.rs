@@ -198,7 +198,7 @@ impl Connection {
         }
     }
 
-    /// The stream ended by itself: the active parameters say so (IS-05 v1.1, Scheduled Activations). True if something
+    /// The stream ended by itself: the active parameters show it (IS-05 v1.1, Scheduled Activations). True if something
     /// has changed.
     pub fn ended(&mut self, now: Tai) -> bool {
         if !self.active.enabled {

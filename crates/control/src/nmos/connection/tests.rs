@@ -9,7 +9,7 @@ const NOW: Tai = Tai::from_nanos(1_000_000_000_000);
 /// The frame boundaries of [`Fake`].
 const FRAME_NS: u64 = 20_000_000;
 
-/// Streams that take what they are told, unless they are full.
+/// Streams that accept every command, unless they are full.
 #[derive(Debug, Default)]
 pub struct Fake {
     pub done: Vec<(Id, bool, Option<Tai>)>,

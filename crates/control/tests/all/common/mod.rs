@@ -15,7 +15,7 @@ use suiro_uncompressed::sdp::Description;
 /// The time of tests.
 pub const NOW: Tai = Tai::from_nanos(1_439_299_836_000_000_010);
 
-/// Streams that do what they are told at once.
+/// Streams that carry out every command at once.
 pub struct Obedient;
 
 impl Media for Obedient {

@@ -1,10 +1,10 @@
 //! Which source frame was shown when, pure: segments arrive, the playhead moves, and out come the
 //! rows of the table `frames`.
 //!
-//! A frame is shown from the moment at which the playhead reaches it, while pictures move. A
-//! playhead that stops at a frame's very beginning, for lack of it, has not shown it. A viewer who
-//! joins in the middle of a frame sees that frame. While the player did not run, the video froze: of the frames
-//! that the playhead reached meanwhile, the last is shown when the player is back, and the others never are.
+//! A frame is shown from the moment at which the playhead reaches it, while the video plays. A playhead that stops at a
+//! frame's very beginning, for lack of it, has not shown it. A viewer who joins in the middle of a frame sees that
+//! frame. While the player did not run, the video froze: of the frames that the playhead reached meanwhile, the last is
+//! shown when the player is back, and the others never are.
 
 use std::collections::VecDeque;
 
@@ -145,7 +145,7 @@ impl Frames {
         (begins < end).then_some(front.next)
     }
 
-    /// Tells of the next frame that was received, and of those before it that were not.
+    /// Passes on the next frame that was received, and those before it that were not.
     fn tell_front(&mut self, at: Time, displayed: bool) {
         let Some(span) = self.spans.front_mut() else { return };
         let (number, step) = (span.next, span.step);

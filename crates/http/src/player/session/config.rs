@@ -36,7 +36,7 @@ pub struct Config {
     pub epoch_unix_ns: u64,
     /// True if a segment that comes too slowly is given up for one of a lower rung.
     pub abandon: bool,
-    /// Whether and how servers are told about playback.
+    /// Whether and how playback is reported to servers.
     pub cmcd: Option<Cmcd>,
     /// What the session is called then.
     pub session: String,

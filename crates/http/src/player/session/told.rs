@@ -1,4 +1,4 @@
-//! What a player tells a server about its playback with each request (CMCD).
+//! What a player reports to a server about its playback with each request (CMCD).
 
 use hyper::header::{HeaderName, HeaderValue};
 use suiro_abr::{Controller, State};

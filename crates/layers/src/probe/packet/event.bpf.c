@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// What an event says of a packet at a point: the key that tells it from others, and its sizes.
+// What an event has of a packet at a point: the key that identifies it, and its sizes.
 
 INLINE u64 mix(u64 hash, u64 word)
 {

@@ -57,7 +57,7 @@ struct ipv6_header {
 	u8 hops;
 	u64 source[2];
 	u64 destination[2];
-	// A fragment header, if `next` says so.
+	// A fragment header, if `next` announces one.
 	u8 fragment_next;
 	u8 unused;
 	u16 fragment;

@@ -221,7 +221,7 @@ impl Peer {
 
 /// The fastest scheme that the channel of the latest exchange carries, with a margin upwards
 /// (receiver-based rates: Holland, Vaidya and Bahl, "A rate-adaptive MAC protocol for multi-hop
-/// wireless networks", MobiCom 2001; here the channel is reciprocal, so the answer tells it).
+/// wireless networks", MobiCom 2001; here the channel is reciprocal, so the answer shows it).
 #[derive(Debug, Clone)]
 pub(crate) struct RateControl {
     pub mcs: Mcs,

@@ -6,8 +6,8 @@
 //! it does with every packet is the golden record that the link must repeat: whether the packet is
 //! sent, dropped or marked, why, and when.
 //!
-//! Where the link differs from the RFC or from Linux on purpose (docs/method.md), the oracle says so
-//! at the line.
+//! Where the link differs from the RFC or from Linux on purpose (docs/method.md), a comment at the line of the oracle
+//! gives the reason.
 
 mod codel;
 mod dualpi2;

@@ -85,7 +85,7 @@ func connect(address, certificate string, session *moqtransport.Session) error {
 	return session.RunContext(ctx, quicmoq.NewClient(conn))
 }
 
-// publisher hands each picture to those who have subscribed.
+// publisher sends each frame to those who have subscribed.
 type publisher struct {
 	lock    sync.Mutex
 	writers []*moqtransport.SubscribeResponseWriter
@@ -151,7 +151,7 @@ func (p *publisher) send(picture []byte, isKey bool) error {
 			p.open = append(p.open, group)
 		}
 	}
-	// RFC 9000 section 16: eight bytes, whose first two bits say so.
+	// RFC 9000 section 16: a varint of eight bytes begins with the bits 11.
 	at := uint64(time.Now().UnixMicro()) | 0b11<<62
 	object := append(binary.BigEndian.AppendUint64(nil, at), picture...)
 	for _, group := range p.open {
@@ -163,7 +163,7 @@ func (p *publisher) send(picture []byte, isKey bool) error {
 	return nil
 }
 
-// pictures cuts a byte stream before each access unit delimiter.
+// Cuts a byte stream before each access unit delimiter.
 func pictures(from io.Reader, each func(picture []byte, isKey bool) error) error {
 	var kept []byte
 	chunk := make([]byte, 1<<16)
@@ -189,7 +189,7 @@ func pictures(from io.Reader, each func(picture []byte, isKey bool) error) error
 	}
 }
 
-// types tells which types of NAL units there are.
+// types returns which types of NAL units there are.
 func types(picture []byte) map[byte]bool {
 	found := map[byte]bool{}
 	for at := 0; at+3 < len(picture); at++ {

@@ -115,7 +115,7 @@ pub struct Spread {
 }
 
 /// Runs with several offsets between the flows' starts, of 137 ms each. Over a queue alone nothing
-/// is left to chance, and one run would be one case: the offsets show how much hangs on it.
+/// is random, and one run would be one case: the offsets show how much the result depends on it.
 pub fn over_starts(runs: u64, run: impl Fn(Duration) -> f64) -> Spread {
     let mut results: Vec<f64> = (0..runs).map(|n| run(Duration::from_millis(137 * n))).collect();
     results.sort_by(f64::total_cmp);

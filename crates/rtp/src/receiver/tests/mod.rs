@@ -17,7 +17,7 @@ fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-/// A sender and a receiver with a path of 20 ms each way between them, in virtual time.
+/// A sender and a receiver with a path of 20 ms in each direction between them, in virtual time.
 struct World {
     sender: Sender,
     receiver: Receiver,

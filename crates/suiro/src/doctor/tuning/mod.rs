@@ -140,7 +140,7 @@ fn findings(machine: &Machine, interfaces: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Does what was asked for. True if nothing failed or is missing; what could be better is told.
+/// Does what was asked for. True if nothing failed or is missing; prints what could be better.
 pub fn run(request: &Request) -> Result<bool> {
     let machine = Machine::this();
     if request.task == Task::Undo {

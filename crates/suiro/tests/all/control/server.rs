@@ -117,7 +117,7 @@ impl Server {
         self.serve(&[&own[..], all].concat());
     }
 
-    /// Starts a controller; where it is. Unless it is told otherwise, its name is `c`.
+    /// Starts a controller; where it is. Its name is `c` unless `more` has another one.
     pub fn controller(&mut self, more: &[&str]) -> String {
         let registry = self.registry.clone();
         // On a busy machine a node may answer late, and send late.

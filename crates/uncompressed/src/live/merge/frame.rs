@@ -7,7 +7,7 @@ use crate::checksum;
 use crate::packet::{Layout, Received};
 use crate::receive::Wanted;
 
-/// Senders of one frame that are told apart.
+/// Senders of one frame that are distinguished.
 const CANDIDATES_MAX: usize = 2;
 /// Smallest packets that a frame is expected in, in bytes: with smaller ones, some count as duplicates.
 const PIECE_BYTES_MIN: usize = 256;
