@@ -1,9 +1,12 @@
 //! The hand-written documents, and those generated from the sources, are plain technical English: sentences of at most 40
-//! words, and none of the words and turns that readers stumbled over. CONTRIBUTING.md lists what to write instead.
+//! words, and none of the words and turns that readers stumbled over. Comments of the code avoid these words, too.
 
 use std::path::{Path, PathBuf};
 
 const WORDS_MAX: usize = 40;
+
+/// This file.
+const THIS: &str = "crates/suiro/tests/all/words.rs";
 
 /// What is not written, and what is written instead. Matched on whole words, in lower case.
 const INSTEAD: &[(&str, &str)] = &[
@@ -60,6 +63,8 @@ const ALLOWED: &[&str] = &[
     "picture loss indication",
     "group of pictures",
     "groups of pictures",
+    "idr picture",
+    "an i picture",
     "lost by udp or tcp",
     "utilisation by webrtc",
     "sent by quic",
@@ -187,6 +192,56 @@ fn blocks_of_notebook(file: &str) -> Vec<Block> {
     prose.flat_map(|cell| blocks(&text(cell))).collect()
 }
 
+/// Folders of code.
+const CODE: &[&str] = &["crates", "fuzz", "python", "scripts", "web"];
+
+/// Folders below these that are not written by hand, or hold inputs of tests.
+const NOT_WRITTEN: &[&str] = &[
+    "assets",
+    "broken",
+    "corpus",
+    "dist",
+    "generated",
+    "node_modules",
+    "seeds",
+    "snapshots",
+    "target",
+];
+
+/// What a comment begins with in a file of code; nothing for other files.
+fn markers(file: &Path) -> &'static [&'static str] {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("rs" | "c" | "h" | "go") => &["/// ", "//! ", "// "],
+        Some("ts" | "mjs" | "css") => &["// ", "/** ", "/* ", "* "],
+        Some("py") => &["# "],
+        None if file.parent().is_some_and(|folder| folder.ends_with("scripts")) => &["# "],
+        _ => &[],
+    }
+}
+
+/// A document of the comments that stand alone on their lines; all other lines are empty, so that line numbers agree.
+fn comments(code: &str, markers: &[&str]) -> String {
+    let comment = |line: &str| {
+        let text = markers.iter().find_map(|marker| line.trim_start().strip_prefix(marker));
+        text.unwrap_or_default().trim_end_matches("*/").to_owned()
+    };
+    code.lines().map(comment).collect::<Vec<_>>().join("\n")
+}
+
+/// The files of code below a folder, except this one, whose list has the words.
+fn code_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if !NOT_WRITTEN.iter().any(|name| path.ends_with(name)) {
+                code_below(&path, found);
+            }
+        } else if !markers(&path).is_empty() && !path.ends_with(THIS) {
+            found.push(path);
+        }
+    }
+}
+
 /// The text as it is read: code is one word, of a link only its text is left.
 fn read(text: &str) -> String {
     let mut plain = String::new();
@@ -247,18 +302,31 @@ fn faults(document: &str) -> Vec<Fault> {
     faults
 }
 
+/// The words of the list in a text, each with its replacement.
+fn listed(text: &str) -> Vec<String> {
+    let mut lower = text.to_lowercase();
+    for allowed in ALLOWED {
+        lower = lower.replace(allowed, "");
+    }
+    let found = INSTEAD.iter().filter(|(words, _)| contains(&lower, words));
+    found.map(|(words, instead)| format!("\"{words}\": write {instead}")).collect()
+}
+
+/// The words of the list in the comments of a file of code.
+fn faults_of_comments(code: &str, markers: &[&str]) -> Vec<Fault> {
+    let blocks = blocks(&comments(code, markers)).into_iter();
+    let fault = |Block { line, text, .. }| {
+        listed(&read(&text)).into_iter().map(move |why| Fault { line, why })
+    };
+    blocks.flat_map(fault).collect()
+}
+
 fn faults_of(blocks: Vec<Block>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for Block { line, text, prose } in blocks {
         let mut fault = |why: String| faults.push(Fault { line, why });
         let text = read(&text);
-        let mut lower = text.to_lowercase();
-        for allowed in ALLOWED {
-            lower = lower.replace(allowed, "");
-        }
-        for (words, instead) in INSTEAD.iter().filter(|(words, _)| contains(&lower, words)) {
-            fault(format!("\"{words}\": write {instead}"));
-        }
+        listed(&text).into_iter().for_each(&mut fault);
         for sentence in sentences(&text) {
             let words = sentence.split_whitespace().filter(|w| w.contains(char::is_alphanumeric));
             let count = words.count();
@@ -315,6 +383,24 @@ fn scenarios_studies_and_notebooks_are_plain_english() {
     assert_none(&notebooks, |text| faults_of(blocks_of_notebook(text)));
 }
 
+#[test]
+fn comments_of_the_code_are_plain_english() {
+    let mut found: Vec<String> = Vec::new();
+    for folder in CODE {
+        let mut files = Vec::new();
+        code_below(&root().join(folder), &mut files);
+        assert!(files.len() >= 5, "only {} files of code found in {folder}", files.len());
+        for file in files {
+            let code = std::fs::read_to_string(&file).unwrap();
+            let name = file.strip_prefix(root()).unwrap().display();
+            let fault = |Fault { line, why }| format!("{name}:{line}: {why}");
+            found.extend(faults_of_comments(&code, markers(&file)).into_iter().map(fault));
+        }
+    }
+    found.sort();
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
 fn assert_none(files: &[PathBuf], faults: impl Fn(&str) -> Vec<Fault>) {
     let mut found = Vec::new();
     for file in files {
@@ -351,4 +437,19 @@ fn long_sentences_and_listed_words_are_found() {
         1,
         "over the end of a line"
     );
+}
+
+#[test]
+fn listed_words_in_comments_are_found() {
+    let lines = |file: &str, code: &str| -> Vec<usize> {
+        let faults = faults_of_comments(code, markers(Path::new(file)));
+        faults.into_iter().map(|fault| fault.line).collect()
+    };
+    let rust = "//! It tells\n//!\n//! Each\n//! way.\nfn beside() {}\n    // A picture.\n";
+    assert_eq!(lines("a.rs", rust), [1, 3, 6]);
+    assert_eq!(lines("a.rs", "/// `beside` an IDR picture.\nlet tells = 1; // tells\n"), [0; 0]);
+    assert_eq!(lines("a.rs", "/// ```\n/// beside\n///\n/// tells\n/// ```\n/// It tells.\n"), [6]);
+    assert_eq!(lines("a.ts", "/** It tells. */\n/**\n * It lacks\n */\n# tells\n"), [1, 3]);
+    assert_eq!(lines("scripts/a", "#!/bin/sh\n# It tells\n// tells\necho beside\n"), [2]);
+    assert_eq!(lines("a.toml", "# It tells\n"), [0; 0], "not code");
 }
