@@ -1,5 +1,5 @@
-// What the page and the endpoint tell each other; `crates/players/src/moq/report.rs` reads it strictly.
-// Times are milliseconds since the trial's epoch, unless they say otherwise.
+// What the page and the endpoint send to each other; `crates/players/src/moq/report.rs` reads it strictly. Times are
+// milliseconds since the trial's epoch, unless they say otherwise.
 import type { Footage } from "../webrtc/report";
 
 /** What the page is to do. */

@@ -1,4 +1,5 @@
-// What page and endpoint tell each other; `crates/players/src/browser/report.rs` reads it strictly.
+// What the page and the endpoint send to each other; `crates/players/src/browser/report.rs` reads
+// it strictly.
 
 /** What the page is to play. */
 export interface Job {

@@ -370,7 +370,7 @@ function trialsOf(page: Page, cell: number): PageTrial[] {
   return (page.cells[cell]?.trials ?? []).flatMap((index) => page.trials[index] ?? []);
 }
 
-/** From blue, the best, over nothing to orange, the worst: colours that the colour-blind tell apart as well. */
+/** From blue, the best, over nothing to orange, the worst: colours that the colour-blind can distinguish as well. */
 function colour({ rank, ranks }: Place): string | null {
   if (rank === null || ranks < 2) return null;
   const at = (rank - 1) / (ranks - 1);

@@ -78,7 +78,7 @@ const DASHES = ["", "8 3", "2 2.5", "12 3 2 3", "5 2", "16 4", "7 2 2 2 2 2", "3
 
 /**
  * A look for every cell. The axis with most values chooses the colour, so that what varies can be read off. Dashes differ
- * as well, for those who cannot tell the colours: as many as there are, each of a few cells has one of its own.
+ * as well, for those who cannot distinguish the colours: as many as there are, each of a few cells has one of its own.
  */
 export function looks(page: Page): Look[] {
   const fitting = page.axes.map((axis, index) => ({ index, n: axis.labels.length }));
@@ -96,7 +96,7 @@ export function looks(page: Page): Look[] {
   });
 }
 
-/** A look where one axis alone varies: colour and dash, for those who cannot tell the colours. */
+/** A look where one axis alone varies: colour and dash, for those who cannot distinguish the colours. */
 export function lookOf(label: number): Look {
   return look(label, label);
 }

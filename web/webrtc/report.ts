@@ -1,5 +1,5 @@
-// What the page and the endpoint tell each other; `crates/players/src/webrtc/report.rs` reads it strictly.
-// Times are milliseconds since the trial's epoch, unless they say otherwise.
+// What the page and the endpoint send to each other; `crates/players/src/webrtc/report.rs` reads it strictly. Times are
+// milliseconds since the trial's epoch, unless they say otherwise.
 
 /** What the page is to do. */
 export interface Job {

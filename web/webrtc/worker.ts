@@ -23,7 +23,7 @@ export type Told =
   | { readonly told: "failed"; readonly reason: string };
 
 let offset = 0;
-/** Missed frames, as the page was told last. */
+/** Missed frames, as last reported to the page. */
 let told = 0;
 let camera: Camera | null = null;
 const waiting: ArrayBuffer[] = [];

@@ -154,8 +154,8 @@ impl Controller {
         }
     }
 
-    /// Live: how old the frame under the playhead is. Told before [`Controller::choose`]; before it was told once, as old as
-    /// the buffer is long.
+    /// Live: how old the frame under the playhead is. To be called before [`Controller::choose`]; until the first call,
+    /// the frame counts as old as the buffer is long.
     pub fn on_latency(&mut self, latency: Duration) {
         self.latency = latency;
     }

@@ -104,8 +104,8 @@ impl Default for Estimator {
 }
 
 impl Estimator {
-    /// Takes a download into account and returns its rate; one that is too small to tell, with the
-    /// next.
+    /// Takes a download into account and returns its rate; one that is too small for an estimate is
+    /// counted with the next.
     pub fn add(&mut self, sample: &Sample) -> Option<BitRate> {
         let (rate, took) = self.enough(sample, Duration::ZERO)?;
         self.count(rate, took);

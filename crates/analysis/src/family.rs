@@ -14,11 +14,11 @@ use crate::view::View;
 
 /// What a family is about: directions of links, players, streams.
 pub(crate) trait Subject: 'static {
-    /// One of them, as records tell of it.
+    /// One of them, as it is in the records.
     type One<'v>: 'v;
 
-    /// Where names tell several apart, as documentation writes it: `.DIRECTION`; empty if they do not
-    /// or do so only where several took part.
+    /// The part of a name that distinguishes several, as documentation writes it: `.DIRECTION`; empty if names have no
+    /// such part, or only where several took part.
     const PLACE: &'static str = "";
 
     /// True if several of them also have a mean, which bears the name of the only one.

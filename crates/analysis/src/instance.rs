@@ -17,7 +17,7 @@ pub(crate) fn towards_viewers(direction: Direction, at_hub: bool) -> bool {
 /// Which one of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// What stands between family and field in a name; empty if there is nothing to tell apart.
+    /// What stands between family and field in a name; empty if there is nothing to distinguish.
     pub(crate) path: String,
     /// What sets it apart from others, in words; none if it is the only one, stands for all, or is
     /// drawn in one figure with the others.

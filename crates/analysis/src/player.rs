@@ -141,8 +141,8 @@ impl Player<'_> {
         }
     }
 
-    /// When the video froze after it began, as stretches of time that do not touch; of a
-    /// player that does not tell its frames, when it says that it stalled.
+    /// When the video froze after it began, as stretches of time that do not touch; of a player
+    /// that does not report its frames, when it reports that it stalled.
     pub fn stall_spans(&self) -> Vec<(i64, i64)> {
         if self.screen.is_known() {
             return self.screen.freezes();

@@ -93,7 +93,7 @@ impl<'a> Screen<'a> {
         Some(self.freeze_lengths()?.len() as f64)
     }
 
-    /// How long it stalled, all told, in seconds.
+    /// How long it stalled in total, in seconds.
     pub fn freeze_s(&self) -> Option<f64> {
         Some(self.freeze_lengths()?.iter().sum())
     }

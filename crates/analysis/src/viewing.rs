@@ -26,7 +26,7 @@ pub struct Viewing {
     pub moments: Vec<Moment>,
     /// When the video froze: from and to, in order.
     pub freezes: Vec<(i64, i64)>,
-    /// Media buffered, in milliseconds, from a time on; in order. Empty if the viewer does not tell.
+    /// Media buffered, in milliseconds, from a time on; in order. Empty if the viewer does not report it.
     pub buffer: Vec<(i64, f64)>,
     /// When the viewing ended.
     pub end_ns: i64,

@@ -256,7 +256,8 @@ fn note(read: &Read) -> (&'static str, String) {
     }
 }
 
-/// What a browser showed has the cause of what packets of the same stream show at that time, which are then told with it.
+/// An effect in a browser has the same cause as one in packets of the same stream at that time; they are reported as
+/// one.
 fn join(effects: &mut Vec<Happened>) {
     let is_packets = |it: &Happened| matches!(it.effect, Effect::Gap | Effect::Late | Effect::Loss);
     let (packets, mut others): (Vec<Happened>, Vec<Happened>) =

@@ -309,7 +309,7 @@ impl<'c> Media<'c> {
             }
             (gap.cause, gap.because) = (found.cause, found.because);
         } else {
-            // Of a stream that is not steady, one capture cannot tell silence from loss.
+            // In a stream that is not steady, one capture cannot distinguish silence from loss.
             (gap.cause, gap.because) = self.alone((a, b));
             return (!may_be_silent).then_some(gap);
         }

@@ -48,7 +48,7 @@ impl Counts {
     }
 }
 
-/// What one direction has to tell, in order of time.
+/// What one direction reports, in order of time.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
     direction: Direction,

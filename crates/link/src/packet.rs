@@ -46,7 +46,7 @@ pub struct Packet {
     pub id: u64,
     /// Size of the IP packet, headers included, at most [`MAX_PACKET`].
     pub size: Bytes,
-    /// Its flow, for disciplines that tell flows apart, and for its random numbers: they depend on its flow and its
+    /// Its flow, for disciplines that distinguish flows, and for its random numbers: they depend on its flow and its
     /// number in the flow, so a flow has the same value in every trial, whatever others send.
     pub flow: u64,
     /// Its ECN field.

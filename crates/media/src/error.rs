@@ -68,7 +68,7 @@ pub enum MediaError {
         /// Its version.
         version: String,
     },
-    /// What libvmaf told is not one score for each frame.
+    /// The output of libvmaf is not one score for each frame.
     #[error("the log of libvmaf: {message}")]
     Vmaf {
         /// What is wrong with it.

@@ -75,7 +75,7 @@ impl Ffmpeg {
     /// The ffmpeg at `path`.
     ///
     /// # Errors
-    /// [`MediaError::NoFfmpeg`] if it does not tell its version.
+    /// [`MediaError::NoFfmpeg`] if it does not print its version.
     pub fn at(path: &Path) -> Result<Self, MediaError> {
         let failed = |because: String| MediaError::NoFfmpeg {
             because: format!("{} {because}", path.display()),
@@ -185,7 +185,7 @@ impl Running {
     /// Waits until it ends.
     ///
     /// # Errors
-    /// [`MediaError::Ffmpeg`] with the last lines of what it told; only the first call has them.
+    /// [`MediaError::Ffmpeg`] with the last lines of what it printed; only the first call has them.
     pub fn wait(&mut self) -> Result<(), MediaError> {
         let status = self.child.0.wait();
         let status = status.map_err(MediaError::io("waiting for", Path::new("ffmpeg")))?;

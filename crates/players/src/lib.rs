@@ -1,10 +1,9 @@
 //! Players of others as endpoints: VLC, GStreamer, and dash.js and hls.js in Chromium.
 //!
-//! [`run`] has the shape of suiro's own player: it plays one manifest until it is stopped, and
-//! writes the tables `player` and `requests`. It starts the program as a child ([`child`]), hears
-//! from it what it does (a module per player), and makes rows of that ([`record`]). What a player
-//! does not tell is null. [`ladder`] knows the manifest, so that a URL in a player's report leads to
-//! its rung and its place in media time.
+//! [`run`] has the shape of suiro's own player: it plays one manifest until it is stopped, and writes the tables
+//! `player` and `requests`. It starts the program as a child ([`child`]), receives its reports (a module per player),
+//! and makes rows of them ([`record`]). Values that a player does not report are null. [`ladder`] knows the manifest,
+//! so that a URL in a player's report leads to its rung and its place in media time.
 //!
 //! | player | how it is heard | requests | rung shown | buffer | stalls | dropped frames | latency |
 //! |---|---|---|---|---|---|---|---|

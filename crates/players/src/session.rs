@@ -128,7 +128,7 @@ impl<'j> Session<'j> {
         Ok(self.recorder.request(request, &self.ladder)?)
     }
 
-    /// The rung of the frame at a media time, as far as segments told.
+    /// The rung of the frame at a media time, as far as it is known from segments.
     pub fn rung_at(&self, position_s: f64) -> Option<u64> {
         self.fetched.rung_at(position_s)
     }

@@ -11,8 +11,8 @@
 //! - When packets were sent and for [`Config::silence`] no report said that any was expected,
 //!   the rate is halved, and again after each further silence, down to the least. It begins a new
 //!   interval, so that what was heard before the silence does not count afterwards.
-//! - Reports count from cumulative values ([`Feedback::expected`]): those that a lost report would
-//!   have told are in the next one.
+//! - Reports count from cumulative values ([`Feedback::expected`]): those of a lost report are in
+//!   the next one.
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
@@ -113,7 +113,7 @@ pub struct Tfrcp {
     interval: Interval,
     /// The share lost in the latest interval that had reports.
     loss: Option<Ratio>,
-    /// When something was first sent of which no report has told.
+    /// When something was first sent that no report has covered.
     unheard: Option<Time>,
 }
 

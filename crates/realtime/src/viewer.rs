@@ -39,9 +39,9 @@ pub struct Seen {
     /// When it was captured, in nanoseconds since 1970 by the sender's wall clock; `None` if that is not
     /// known, as before a first report.
     pub captured_unix_ns: Option<u64>,
-    /// When the first of it left, by the same clock; `None` if its sender does not tell.
+    /// When the first of it left, by the same clock; `None` if its sender does not report it.
     pub sent_unix_ns: Option<u64>,
-    /// The bit rate of its version or encoder; `None` if its sender does not tell.
+    /// The bit rate of its version or encoder; `None` if its sender does not report it.
     pub rate: Option<BitRate>,
     /// Its bytes, as far as they came; `None` if nothing of it came.
     pub data: Option<Vec<u8>>,

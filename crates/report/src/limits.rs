@@ -220,7 +220,7 @@ fn found(limit: &JudgedLimit, cell: &JudgedCell) -> String {
     };
     let most = [cell.bound, cell.baseline].into_iter().flatten().fold(value.abs(), f64::max);
     let scale = scale(&limit.unit, most);
-    // Values that look alike and are not get the digits that tell them apart.
+    // Different values that would look alike get the digits that distinguish them.
     let digits = (limit.digits..=12)
         .find(|digits| cell.bound.is_none_or(|bound| apart(value, bound, *digits)))
         .unwrap_or(12);

@@ -18,7 +18,7 @@ pub(crate) fn hosts(
     wiring: Option<&Wiring>,
     body: &Node<'_>,
 ) -> Result<Vec<String>, Refusal<Span>> {
-    // A topology that cannot be read has been told: its hosts are not known.
+    // A topology that cannot be read has been reported: its hosts are not known.
     let Some(Wiring { hosts, .. }) = wiring else { return Ok(vec![host.to_owned()]) };
     let (found, message, sought) = match host.strip_suffix('*') {
         None => {

@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Result<Node<'_>, Vec<Refusal<Span>>> {
         return Ok(Spanned::new(0..0, DeValue::Table(table.into_inner())));
     }
     let mut refusals: Vec<Refusal<Span>> = errors.iter().map(syntax).collect();
-    // The parser may tell several things of one fault; the last is the most specific one.
+    // The parser may report several errors for one fault; the last is the most specific one.
     refusals.reverse();
     refusals
         .dedup_by_key(|refusal| refusal.place.bytes.as_ref().map(|span| line_of(text, span.start)));

@@ -183,7 +183,7 @@ pub struct Finding {
     pub published: Option<String>,
     /// Why the formula and its bounds are what they are.
     pub note: Option<String>,
-    /// Why it may not hold in the lab; told where it does not.
+    /// Why it may not hold in the lab; printed where it does not.
     pub caveat: Option<String>,
     /// What must be shown before the finding is judged: without it, the run cannot show the finding.
     pub given: Option<Truth>,

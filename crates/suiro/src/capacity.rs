@@ -1,4 +1,4 @@
-//! Whether this host carries what a scenario's links ask for, told before anything runs.
+//! Whether this host carries what a scenario's links ask for, reported before anything runs.
 
 use suiro_link::Direction;
 use suiro_scenario::{Plan, Setup};

@@ -1,5 +1,5 @@
-//! Files that a command is asked to write: what is there is not written over unless told, and an
-//! input never.
+//! Files that a command is asked to write: an existing file is not overwritten unless that is asked
+//! for, and an input never is.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};

@@ -15,7 +15,7 @@ macro_rules! say {
 /// Prints a line on standard error, without terminal escapes.
 pub fn line(text: &str) {
     let line = format!("{}\n", printable(text));
-    // Nobody is left to tell.
+    // Nobody is left to read it.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 

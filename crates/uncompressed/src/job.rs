@@ -135,7 +135,7 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
     let stop = Stop::flag()?;
     let (format, full) = what(spec.format);
     let geometry = picture(spec.picture, full);
-    // Whatever size its packets have: this one is for telling how many are lost.
+    // Whatever size its packets have: this one is for computing how many are lost.
     let layout = Layout::new(format, &geometry, 8800)?;
     let stream = |(at, number): (usize, &u8)| {
         let joined = joined(job, spec, at)?;

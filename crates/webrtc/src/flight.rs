@@ -1,4 +1,4 @@
-//! What is on its way: packets that were sent and that no feedback has told of yet. Pure.
+//! What is on its way: packets that were sent and that no feedback has covered yet. Pure.
 //!
 //! After a fall of the capacity, congestion control soon sends no more than the link carries, but what waits in the link's
 //! queue by then waits on: GCC sees that the delay does not grow, not that it is long. libwebrtc lowers the encoder's rate

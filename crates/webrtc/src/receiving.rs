@@ -17,7 +17,7 @@ const KEY_FRAMES: Duration = Duration::from_millis(500);
 pub struct Receiving {
     incoming: Incoming,
     policy: Policy,
-    /// The sender's wall clock at a timestamp, in nanoseconds since 1970, as it was told last.
+    /// The sender's wall clock at a timestamp, in nanoseconds since 1970, as it was last received.
     clock: Option<(u32, u64)>,
     asked: Option<Time>,
 }

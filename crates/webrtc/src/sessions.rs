@@ -312,7 +312,7 @@ impl Sessions {
         }
     }
 
-    /// Ends everything, because the trial does: the sessions' rows tell no end.
+    /// Ends everything, because the trial ends: the sessions' rows have no end.
     pub fn finish(&mut self, now: Time) {
         let open: Vec<u64> = self.open.keys().copied().collect();
         for number in open {

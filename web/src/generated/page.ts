@@ -50,7 +50,7 @@ export interface Page {
   many?: PageMany | null;
   /** Several trials side by side; null if `suiro compare` has not been asked for it. */
   comparison?: PageComparison | null;
-  /** Published claims beside measured figures. */
+  /** Published claims, compared with measured values. */
   findings: Finding[];
   /** What the study published; null if the scenario repeats none. */
   published?: PageStudy | null;
@@ -58,7 +58,7 @@ export interface Page {
 
 /** The machine a run was made on. */
 export interface Machine {
-  /** Its host name, which tells the machines of a sweep apart; empty if it is not known. */
+  /** Its host name, which distinguishes the machines of a sweep; empty if it is not known. */
   name?: string;
   /** Kernel release. */
   kernel: string;
@@ -260,7 +260,7 @@ export interface PageTrial {
   /** One per kind of series; null if this trial has no such series. */
   series: (Points | null)[];
   /**
-   * When playback stood still (with several players, in at least half of them): from and to, in
+   * When playback stalled (with several players, in at least half of them): from and to, in
    * seconds.
    */
   stalls: [number, number][];
@@ -652,7 +652,7 @@ export interface Finding {
   held_in?: number;
 }
 
-/** A study as published, beside what was measured. */
+/** A study as published, compared with what was measured. */
 export interface PageStudy {
   /** Such as `S0`. */
   id: string;

@@ -90,7 +90,7 @@ fn start_up_with_exactly_one_segment_buffered() {
 fn start_up_goes_on_while_nothing_is_known() {
     let ladder = ladder();
     let mut bola = Bola::new(&ladder, limits(30));
-    // Two segments too small to tell the throughput.
+    // Two segments that are too small to estimate the throughput.
     let nothing_known = Look { estimate: None, ..look(0, 4000, 0) };
     assert_eq!(bola.choose(&ladder, &nothing_known), Choice::at_once(0));
     assert_eq!(bola.choose(&ladder, &look(0, 4000, 50)), Choice::at_once(3));

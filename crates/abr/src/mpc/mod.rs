@@ -221,7 +221,7 @@ impl Mpc {
         }
     }
 
-    /// The rate of a download that is large enough to tell it.
+    /// The rate of a download that is large enough to measure it.
     pub(crate) fn on_rate(&mut self, rate: BitRate) {
         self.predictor.add(rate);
     }

@@ -42,7 +42,7 @@ pub enum DiffVerdict {
     Higher,
     /// It fell; neither direction is better.
     Lower,
-    /// The repetitions vary too much, or are too few, to tell.
+    /// The repetitions vary too much, or are too few, for a verdict.
     TooNoisy,
     /// All values are identical, or the difference is within the margin.
     Same,
@@ -351,7 +351,7 @@ mod tests {
         b.reverse();
         let (pairs, metric) = only(&a, &b);
         assert_eq!((pairs, metric.verdict), (Some(3), Some(DiffVerdict::Worse)));
-        // Of other seeds, the same values tell nothing.
+        // The same values with other seeds prove nothing.
         let other = run("reno", 7, STALLS, &[2.0, 6.01, 9.99].map(Some));
         let (pairs, metric) = only(&a, &other);
         assert_eq!((pairs, metric.verdict), (None, Some(DiffVerdict::TooNoisy)));

@@ -44,7 +44,7 @@ pub(super) struct Compared {
     /// What the figures say, margin or not.
     pub holds: bool,
     pub verdict: FindingVerdict,
-    /// By how much it holds (below zero: fails), over the repetitions; `None` if that cannot be told.
+    /// By how much it holds (below zero: fails), over the repetitions; `None` if that is not known.
     pub margin: Option<Spread>,
     /// Whether the right side is a number of the formula, not of the run.
     pub bound: bool,

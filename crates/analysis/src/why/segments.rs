@@ -308,7 +308,7 @@ impl<'a, 'v> Story<'a, 'v> {
         self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max)
     }
 
-    /// Which record would tell.
+    /// Which record is missing.
     const fn missing(&self) -> &'static str {
         match self.transfer {
             None => "table `tcp` has no socket that carried its requests",

@@ -55,8 +55,8 @@ impl Control {
         }
     }
 
-    /// What is seen of the nodes that answer. One that was faulty and answers again must be told to stop what another sends
-    /// now.
+    /// What is seen of the nodes that answer. One that was faulty and answers again must be commanded to stop what
+    /// another sends now.
     fn observed(&self) -> Observed {
         let now = net::monotonic();
         let fresh = self.fresh_for();

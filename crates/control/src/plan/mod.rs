@@ -127,7 +127,7 @@ fn without_foreign(observed: &Observed, at: Tai) -> Observed {
         .flat_map(|seen| seen.senders.values_mut().chain(seen.receivers.values_mut()));
     for lane in lanes {
         if let Some((on, _)) = lane.scheduled.take_if(|(_, then)| *then > at.after(FOREIGN)) {
-            // What it would become is not what it is: it must be told again.
+            // It would have changed its state: the command must be sent again.
             lane.disputed = on != lane.on;
         }
     }
@@ -188,7 +188,7 @@ struct Stuck {
     absent: bool,
 }
 
-/// Whether a node must be told to send or store a stream.
+/// Whether a node must be commanded to send or store a stream.
 fn begins(
     observed: &Observed,
     (side, stream): (Side, u32),
@@ -212,7 +212,7 @@ fn begins(
     if lane.scheduled.is_some_and(|(on, _)| !on) {
         return stuck(format!("node {node} is about to stop"), false);
     }
-    // One whose addresses are others now must be told them.
+    // A lane whose addresses have changed must receive the new ones.
     Ok(!lane.will_be_on() || lane.disputed || (lane.scheduled.is_none() && lane.to != to))
 }
 

@@ -35,7 +35,7 @@ pub struct Registry {
     resources: BTreeMap<(Kind, Id), Entry>,
     health: BTreeMap<Id, Tai>,
     subscriptions: Subscriptions,
-    /// What has changed and was not told yet.
+    /// Changes that were not sent yet.
     changes: Vec<Change>,
     /// The time of the last change: each has its own.
     changed: Tai,

@@ -66,7 +66,7 @@ fn a_path_that_carries_nothing_is_an_outage_whether_it_loses_or_holds_packets() 
     let mut held = stream();
     during(&mut held, 5000, 6500, |it| it.came_ns = Some(6450 * MS + it.t_ns / 100));
     assert_eq!(told(&account(&held)), [(Effect::Gap, Cause::Outage)]);
-    // One capture cannot tell it from a sender that was held up.
+    // One capture cannot distinguish it from a sender that was held up.
     assert_eq!(told(&far(&held)), [(Effect::Gap, Cause::Unknown)]);
 }
 

@@ -19,14 +19,15 @@ pub(super) enum Body {
     Live(Live),
 }
 
-/// A body whose pieces are each released at a time; its length is not told, so HTTP/1.1 sends each piece as one chunk (RFC
-/// 9112 §7.1).
+/// A body whose pieces are each released at a time; its length is not given, so HTTP/1.1 sends each piece as one chunk
+/// (RFC 9112 §7.1).
 pub(super) struct Live {
     clock: Clock,
     pieces: VecDeque<(Time, Bytes)>,
     sleep: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     sent: u64,
-    /// Told at the end, or when the client is gone, how many bytes were handed to the connection.
+    /// Called at the end, or when the client is gone, with the number of bytes that were handed to
+    /// the connection.
     over: Option<Box<dyn FnOnce(u64) + Send>>,
 }
 
@@ -35,7 +36,7 @@ impl Live {
         Self { clock, pieces: pieces.into_iter().collect(), sleep: None, sent: 0, over: None }
     }
 
-    /// Has `over` told how many bytes were sent, once.
+    /// Has `over` called once, with the number of bytes that were sent.
     pub(super) fn when_over(&mut self, over: impl FnOnce(u64) + Send + 'static) {
         self.over = Some(Box::new(over));
     }

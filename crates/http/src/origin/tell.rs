@@ -17,7 +17,7 @@ use crate::cmsd::{self, Cmsd, Object};
 use crate::presentation::TrackKind;
 
 impl Service {
-    /// Adds what is known of the answer to a request that came at `asked`, if the server is to tell.
+    /// Adds what is known of the answer to a request that came at `asked`, if the server is to report it.
     pub(super) fn tell(
         &self,
         asked: Time,

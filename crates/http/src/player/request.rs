@@ -68,7 +68,7 @@ pub struct Progress {
 #[derive(Debug, Clone)]
 pub(crate) struct Underway {
     pub fetch: Fetch,
-    /// As the session was last told.
+    /// As the session last received it.
     pub progress: Progress,
 }
 

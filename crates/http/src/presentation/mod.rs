@@ -116,7 +116,7 @@ pub use suiro_record::words::Track as TrackKind;
 pub struct Rung {
     /// Nominal bit rate; never zero.
     pub rate: BitRate,
-    /// Frames per second; `None` if the manifest does not tell it, or for sound.
+    /// Frames per second; `None` if the manifest does not have it, or for sound.
     pub frame_rate: Option<FrameRate>,
     /// Where its segments are.
     pub source: Source,

@@ -363,7 +363,7 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     check_told(http, protocol, dir.path(), &folder);
 }
 
-/// Player and origin have told each other about themselves (CMCD, CMSD), and the MPD's clock was asked.
+/// Player and origin have reported to each other (CMCD, CMSD), and the MPD's clock was asked.
 fn check_told(http: HttpVersion, protocol: Protocol, player: &Path, origin: &Path) {
     let requests = requests(player);
     let access: Vec<AccessRow> = Reader::read_all(origin).unwrap();

@@ -81,9 +81,9 @@ impl super::Prepared for Captures<Prepared> {
 }
 
 impl Running for Captures<Point> {
-    /// Matches the packets of each link's ends (table `hops`). Packets do not count that were sent after their link's end,
-    /// which links have told in CLOCK_REALTIME, or after the first one's on a path and on a plain cable. Packets that a
-    /// capture lost are not a failure: it counts them.
+    /// Matches the packets of each link's ends (table `hops`). Packets that were sent after the end of their link do
+    /// not count; links have reported that time in CLOCK_REALTIME. On a path and on a plain cable, the end of the first
+    /// link counts. Packets that a capture lost are not a failure: it counts them.
     fn stop(self: Box<Self>, scene: Scene<'_>, epoch: Epoch, found: &mut Found) -> Result<()> {
         let Found { links, captures, faults, .. } = found;
         let mut ended = Vec::new();

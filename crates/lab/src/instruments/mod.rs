@@ -23,7 +23,7 @@ use suiro_units::Seed;
 use crate::clock::Epoch;
 
 /// The instruments in the order in which they start; they stop in reverse. Captures are the first, so that they see each
-/// packet that a link carries, and the last, because links tell until when packets count.
+/// packet that a link carries, and stop last, because links determine until when packets count.
 const ALL: [&dyn Instrument; 6] = [
     &captures::Interfaces,
     &wires::Links,

@@ -261,7 +261,7 @@ mod tests {
             std::hint::spin_loop();
         }
         let dir = tempfile::tempdir().unwrap();
-        // Without CONFIG_SCHED_INFO nothing can be told.
+        // Without CONFIG_SCHED_INFO nothing can be measured.
         let Some(told) = watchers.finish(dir.path()).unwrap() else { return };
         assert!(told.looks > 0 && told.watcher_cores > 0.0, "{told:?}");
         let rows: Vec<StandstillRow> = suiro_record::Reader::read_all(dir.path()).unwrap();

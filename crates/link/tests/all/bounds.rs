@@ -1,4 +1,4 @@
-//! The emulator's own bounds: reached only by mistake, and then told.
+//! The emulator's own bounds: reached only by mistake, and then reported.
 
 use crate::common::{link, ms, packet};
 use suiro_link::{Cause, Direction, Event, MAX_IN_FLIGHT, MAX_PACKET, MAX_QUEUED, Verdict};

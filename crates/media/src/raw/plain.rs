@@ -56,7 +56,7 @@ impl PlainPictures {
     /// What ffmpeg says of the file, and a cut frame.
     ///
     /// # Panics
-    /// If `picture` has another size than was told.
+    /// If `picture` does not have the size of a frame.
     pub fn next(&mut self, picture: &mut [u8]) -> Result<bool, MediaError> {
         assert_eq!(picture.len(), self.bytes, "a frame is read whole");
         let mut done = 0;

@@ -159,7 +159,7 @@ impl Encoder {
         self.finish_telling(0).map(|_| ())
     }
 
-    /// [`Self::finish`], and what ffmpeg told on its standard output, up to `most` bytes.
+    /// [`Self::finish`], and what ffmpeg wrote to its standard output, up to `most` bytes.
     pub fn finish_telling(mut self, most: u64) -> Result<Vec<u8>, MediaError> {
         let flushed = self.into.flush();
         drop(self.into);

@@ -16,7 +16,7 @@ const FPS: u32 = 10;
 /// Frames of a loop.
 const LOOP: u64 = 40;
 
-/// A poor rung and one that can hardly be told from the source.
+/// A poor rung and one that can hardly be distinguished from the source.
 fn spec(stamp: bool) -> MediaSpec {
     let rung = |kbps, height| {
         let (name, width, fps) = (None, None, None);

@@ -165,8 +165,8 @@ impl LossHistory {
         if open > 2.0 * mean { (2.0 * mean / open).max(LEAST_DISCOUNT) } else { 1.0 }
     }
 
-    /// What the interval before the first loss event counts as (RFC 5348 §6.3.1); to be told once,
-    /// when [`Self::on_packet`] or [`Self::on_counts`] was true for the first time.
+    /// What the interval before the first loss event counts as (RFC 5348 §6.3.1); to be called
+    /// once, when [`Self::on_packet`] or [`Self::on_counts`] was true for the first time.
     pub fn set_first_interval(&mut self, packets: f64) {
         if self.closed.len() < INTERVALS {
             let packets = packets.clamp(1.0, INTERVAL_MAX);

@@ -15,8 +15,8 @@ const WARM_UP: usize = 40;
 const PAIRS: [(&str, &str); 4] =
     [("double", "equation"), ("double", "halve"), ("additive", "equation"), ("additive", "halve")];
 
-/// One flow and one TCP over 10 Mbit/s, with a queue of 60 packets. The flow hears nothing for a
-/// while, if told.
+/// One flow and one TCP over 10 Mbit/s, with a queue of 60 packets. The flow receives no report
+/// during `deaf`.
 fn beside_tcp(
     (increase, decrease): (&str, &str),
     deaf: std::ops::Range<u64>,

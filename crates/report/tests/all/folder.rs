@@ -58,8 +58,8 @@ fn a_sound_folder() {
         }
     }
     let read = folder.summary().unwrap();
-    for (name, value) in &built.summary.trials[3].metrics {
-        let (got, want) = (read.trials[3].metrics[name], *value);
+    for (name, value) in built.summary.trials[3].metrics.iter() {
+        let (got, want) = (read.trials[3].metrics[name.as_str()], *value);
         assert_eq!(got.is_some(), want.is_some(), "{name}");
         let (got, want) = (got.unwrap_or(0.0), want.unwrap_or(0.0));
         assert!((got - want).abs() <= 1e-12 * want.abs(), "{name}: {got}, {want}");

@@ -65,7 +65,7 @@ pub struct Receiver {
     /// The sender's last report, and when it came.
     sent: Option<(Sent, Time)>,
     asked: Option<Time>,
-    /// Bytes since the last regular report, which tell the session's bandwidth.
+    /// Bytes since the last regular report, from which the session's bandwidth follows.
     bytes: u64,
     since: Time,
     counters: Counters,

@@ -135,7 +135,7 @@ pub struct Sender {
     reports: Reports,
     interval: Interval,
     breaker: Breaker,
-    /// Whether the circuit breaker's being triggered was told.
+    /// Whether it was reported that the circuit breaker was triggered.
     broken: bool,
     report_due: bool,
     /// Frames since the last report.

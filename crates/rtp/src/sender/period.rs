@@ -21,7 +21,7 @@ pub struct Period {
     pub sent: BitRate,
     /// What the source made: the elementary stream.
     pub media: BitRate,
-    /// Share of packets lost that a report told of; `None` if none came, or it was about none.
+    /// Share of packets lost, from a report; `None` if none came, or it was about none.
     pub loss: Option<Ratio>,
     /// The round-trip time.
     pub rtt: Option<Duration>,
@@ -35,7 +35,7 @@ pub struct Period {
     pub queued: Bytes,
     /// What triggered the circuit breaker in it.
     pub broken: Option<Cause>,
-    /// The interarrival jitter that the last report told of; `None` if none came.
+    /// The interarrival jitter, from the last report; `None` if none came.
     pub jitter: Option<Duration>,
 }
 

@@ -56,7 +56,7 @@ fn follow<'c>(command: &[&'c str], found: &mut Vec<&'c str>) {
 }
 
 impl Wrapper {
-    /// The command in its arguments; `None` if there is none, or it cannot be told from them.
+    /// The command in its arguments; `None` if there is none, or it cannot be found in them.
     fn inner<'a, 'c>(&self, arguments: &'a [&'c str]) -> Option<&'a [&'c str]> {
         let mut rest = arguments;
         let mut own = self.own;

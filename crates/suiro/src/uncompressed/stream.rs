@@ -449,7 +449,7 @@ fn buffer_bytes(buffer: Bytes) -> Result<u32> {
     bytes.ok_or_else(|| Usage(format!("--buffer \"{buffer}\": 4 KiB to 1 GB can be had")).into())
 }
 
-/// A recording that is there is not replaced unless told.
+/// An existing recording is not replaced unless that is asked for.
 fn recordings_are_new(args: &ReceiveArgs, dir: &Path) -> Result<()> {
     let there = (0..args.streams.len()).map(|at| recording(dir, at)).find(|path| path.exists());
     match there.filter(|_| !args.replace) {

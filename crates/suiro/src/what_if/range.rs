@@ -2,7 +2,8 @@
 
 use suiro_study::unit::{self, Unit};
 
-/// Significant digits of a value that is tried: more would not be told apart.
+/// Significant digits of a value that is tried: with more, neighbouring values could not be
+/// distinguished.
 const DIGITS: i32 = 4;
 
 /// Values of a key, from the low to the high end.

@@ -38,7 +38,7 @@ impl Drop for Receiver {
     }
 }
 
-/// What a sender told. On a busy machine a frame may be late: then it says that it failed, and has sent all the same.
+/// What a sender printed. On a busy machine a frame may be late: then it reports a failure, but has sent everything.
 fn sent(folder: &Path, line: &str) -> String {
     let output = suiro(folder, line).output().unwrap();
     eprintln!("{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -107,7 +107,7 @@ fn a_split_sequence_crosses_eight_streams_and_is_joined_bit_for_bit() {
     let received: Vec<_> = (0..8).map(|at| format!("received/stream-{at}.frames")).collect();
     done(folder, &format!("join {} --as dg --out back.raw", received.join(" ")));
     assert!(std::fs::read(folder.join("back.raw")).unwrap() == frames, "other pictures came back");
-    // They are kept unless told otherwise.
+    // They are kept unless replacing them is asked for.
     let refused = suiro(folder, &format!("receive 127.0.0.1:0 {part} --record received"));
     let refused = { refused }.output().unwrap();
     let error = String::from_utf8(refused.stderr).unwrap();

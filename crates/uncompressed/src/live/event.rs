@@ -132,7 +132,7 @@ pub enum What {
     },
     /// The node ends.
     Over {
-        /// Why; `None` if it was told to.
+        /// Why; `None` if it was asked to.
         because: Option<String>,
     },
 }

@@ -209,7 +209,7 @@ fn take_all(
     let mut buffers = Datagrams::new();
     let mut last = (clock::monotonic(), clock::thread_time());
     loop {
-        // Asked before the round: what arrived until it was told to stop is taken.
+        // Asked before the round: what arrived until the request to stop is taken.
         let stopped = stop.load(Ordering::Relaxed);
         let mut any = false;
         let lead_ns = clock::realtime_lead_ns();

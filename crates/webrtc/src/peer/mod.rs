@@ -443,7 +443,7 @@ impl Peer {
 
     /// Ends the connection: RTCP BYE and the end of DTLS are sent.
     pub fn close(&mut self, now: Time) {
-        // It may be broken already; then there is nobody to tell.
+        // It may be broken already; then there is nobody to notify.
         let _ = self.rtc.close().map_err(PeerError::from).and_then(|()| self.drain(now));
     }
 
@@ -519,7 +519,7 @@ impl Peer {
         }
     }
 
-    /// Notes what leaves, and what the other end has told of.
+    /// Notes what leaves, and what the other end has reported.
     fn fly(&mut self, raw: &RawPacket) {
         match raw {
             RawPacket::RtpTx(header, bytes) => {

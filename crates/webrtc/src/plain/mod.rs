@@ -1,7 +1,8 @@
 //! RTP and RTCP as they are without encryption, for Wireshark: `[record] rtp = true`.
 //!
 //! Packets are taken from the connection before they are encrypted, and after they are decrypted. They are written as PDUs
-//! that name their own dissector, so Wireshark shows them as RTP and RTCP without being told which ports they use.
+//! that name their own dissector, so Wireshark shows them as RTP and RTCP and does not need to know which ports they
+//! use.
 
 mod rtcp;
 

@@ -63,7 +63,7 @@ pub struct Wanted {
     pub enabled: bool,
     /// Its legs, in the order of ST 2022-7.
     pub legs: Vec<Leg>,
-    /// What a receiver was told of the stream.
+    /// The description of the stream that a receiver was given.
     pub description: Option<Description>,
 }
 

@@ -294,7 +294,7 @@ fn check(name: &str, setting: Setting, own: &Own) -> Result<(), String> {
     }
 }
 
-/// A sender's own addresses; told apart from a receiver's `source_ip` by the side.
+/// A sender's own addresses; distinguished from a receiver's `source_ip` by the side.
 pub(super) fn check_source(
     side: Side,
     changes: &Changes,

@@ -59,7 +59,7 @@ struct Stream {
     refresh: Option<Duration>,
     tracks: Vec<TrackState>,
     playout: Option<Playout>,
-    /// What was shown of the video; why not, if it cannot be told.
+    /// What was shown of the video; the reason if it cannot be known.
     frames: Result<Frames, &'static str>,
     /// The most media that is held ahead of the playhead.
     capacity: Duration,
@@ -77,7 +77,7 @@ pub struct Session {
     wake: Option<Time>,
     /// Requests so far.
     asked: u64,
-    /// Stalls that the server was told of.
+    /// Stalls that were reported to the server.
     told_stalls: u64,
 }
 
@@ -233,8 +233,8 @@ impl Session {
             .map_or_else(Vec::new, Frames::take)
     }
 
-    /// The frames that are still in the buffer when playback breaks off; why there is nothing to
-    /// tell of any frame, if so.
+    /// The frames that are still in the buffer when playback breaks off; the reason if nothing is
+    /// known of any frame.
     ///
     /// # Errors
     /// What is missing in the manifest.

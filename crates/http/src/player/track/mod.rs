@@ -299,7 +299,7 @@ impl TrackState {
     pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) -> usize {
         let current = self.choice.take().unwrap_or(self.current);
         self.current = current;
-        // A part that was hinted at has the length that its chunks tell; segments of DASH are counted by the manifest's.
+        // A part that was hinted at has the length of its chunks; segments of DASH are counted by the manifest's.
         let in_parts = self.rungs[current].parts.is_some();
         self.next = if in_parts { self.end_of(segment) } else { segment.end() };
         self.anywhere = false;

@@ -19,7 +19,7 @@ INLINE u64 udp_key(const struct packet *packet, u32 bytes, u32 segment, u8 *kind
 		return (u64)from_network32(payload->rtp.source) << 16 |
 		       from_network16(payload->rtp.sequence);
 	}
-	// Datagrams of two super-packets may have one number: the payload's first 12 bytes tell them apart.
+	// Datagrams of two super-packets may have one number: the payload's first 12 bytes distinguish them.
 	u16 check = packet->payload_read ?
 			    mix(mix(0, payload->words[0]), (u32)payload->words[1]) : 0;
 

@@ -57,7 +57,7 @@ pub fn evenly(count: u64, bytes: u64, every: Duration) -> Vec<Arrival> {
 }
 
 /// Polls at every time at which something may come out, up to `until`. No delivery may be late:
-/// that would be a next event told too late.
+/// then the time of the next event would have been reported too late.
 pub fn poll_punctually(link: &mut Link, until: Time, events: &mut Vec<Event>) {
     while let Some(at) = link.next_event().filter(|&at| at <= until) {
         let before = events.len();

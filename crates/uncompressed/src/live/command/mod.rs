@@ -1,4 +1,4 @@
-//! What lanes can be told, when it takes effect, and why it is refused. Pure.
+//! The commands to lanes, when they take effect, and why they are refused. Pure.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;

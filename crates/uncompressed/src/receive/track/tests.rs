@@ -184,7 +184,7 @@ fn a_restarted_sender_is_accepted_although_its_timestamps_went_back() {
         }
     }
     let (counts, frames) = case.finish();
-    // One packet is not enough to tell, and is dropped: its frame is incomplete, like the one
+    // One packet is not enough to decide, and is dropped: its frame is incomplete, like the one
     // before.
     assert_eq!((counts.restarts, counts.replayed, counts.lost), (1, 1, 0));
     assert_eq!((counts.frames, counts.incomplete), (2, 2));

@@ -24,7 +24,7 @@ fn one(sent: &[Sent]) -> Report {
     analysis.streams.into_iter().next().unwrap()
 }
 
-/// A case of [`captures::all`], as it is read without being told anything.
+/// A case of [`captures::all`], as it is read without any settings.
 fn case(name: &str) -> Report {
     let case = captures::all().into_iter().find(|case| case.name == name).unwrap();
     one(&case.sent)
