@@ -114,6 +114,17 @@ pub fn wait_until(time: Time) -> Time {
     }
 }
 
+/// Like [`wait_until`], but does not sleep.
+pub fn spin_until(time: Time) -> Time {
+    loop {
+        let now = monotonic();
+        if now >= time {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// Like [`wait_until`], but returns `None` within [`STOP_EVERY`] after `stop` is set.
 pub fn wait_unless(stop: &AtomicBool, time: Time) -> Option<Time> {
     while !stop.load(Ordering::Relaxed) {

@@ -13,6 +13,16 @@ use suiro_units::{Duration, Time};
 pub const DRAIN: f64 = 1.1;
 /// Packets that a wide sender may have in the bucket, at least.
 pub const WIDE_BURST: f64 = 16.0;
+/// Packets that a sender which catches up puts into it. The others are for what happens between its clock and the wire: bursts
+/// that were sent one after the other may leave together.
+const CATCH_UP_BURST: f64 = 12.0;
+
+impl Burst {
+    /// True if it should have left at `now`.
+    pub fn is_late(&self, now: Time) -> bool {
+        self.due < now
+    }
+}
 
 /// A bucket that each packet fills by one and that drains steadily: its level is how far the packets are ahead of a
 /// network that takes them at [`DRAIN`] times their mean rate. C_INST of ST 2110-21.
@@ -100,12 +110,12 @@ impl Pace {
         let left = self.packets.checked_sub(self.next).filter(|left| *left > 0)?;
         let packets = self.burst.min(left).min(self.run - self.next % self.run);
         let due = self.due(self.next);
-        let fits = self.bucket.fits_at(packets, WIDE_BURST);
+        let fits = self.bucket.fits_at(packets, CATCH_UP_BURST);
         let hurry = due + self.period / 2;
         Some(Burst { first: self.next, packets, due, at: due.max(fits.min(hurry)) })
     }
 
-    /// The burst that [`Self::next`] returned was sent at `now`.
+    /// The burst that [`Self::next`] returned was sent by `now`.
     pub fn sent(&mut self, now: Time, burst: &Burst) {
         self.next = burst.first + burst.packets;
         self.bucket.add(now, burst.packets);

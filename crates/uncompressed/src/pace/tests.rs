@@ -58,7 +58,7 @@ fn a_delayed_sender_catches_up_below_the_wide_limit() {
         sent.extend(send(&mut pace, Time::ZERO));
     }
     assert_eq!(behind(&sent), Duration::ZERO);
-    assert!(fullest(&sent) <= WIDE_BURST + 0.01, "{}", fullest(&sent));
+    assert!(fullest(&sent) <= CATCH_UP_BURST + 0.01, "{}", fullest(&sent));
 }
 
 #[test]

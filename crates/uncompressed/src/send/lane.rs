@@ -4,6 +4,7 @@ use suiro_units::{Duration, Time};
 
 use super::blame::{Cause, Spent, cause};
 use super::{Counts, Error, NO_ROOM, Second};
+use crate::clock;
 use crate::epoch::Epoch;
 use crate::pace::{Burst, Pace};
 use crate::packet::{self, HEADER_BYTES_MAX, Layout};
@@ -204,7 +205,8 @@ impl Lane {
         }
         if self.path.0 >= self.outlets.len() {
             self.path = (0, 0);
-            self.pace.sent(now, burst);
+            // Not `now`: the thread may have been interrupted since, and the next burst would follow too soon.
+            self.pace.sent(clock::monotonic(), burst);
         }
         if sent.no_room {
             self.counts.no_room += 1;

@@ -23,6 +23,8 @@ const STEAL_EVERY: Duration = Duration::from_millis(50);
 const STEAL_TICK: Duration = Duration::from_millis(10);
 /// How long a stream that has no room may keep trying to send its last frame completely, once it should stop.
 pub const GIVE_UP: Duration = Duration::from_secs(1);
+/// Waits shorter than this are spent awake while a stream catches up: some bursts.
+const CATCH_UP_SPIN: Duration = Duration::from_micros(200);
 /// How long to wait before a burst that found no room is tried again.
 const NO_ROOM: Duration = Duration::from_micros(50);
 
@@ -198,7 +200,7 @@ pub fn run(
     let mut stopped = None;
     while let Some(Turn { at, lane, burst }) = earliest(lanes, options.paced) {
         if at > thread.now {
-            thread.wait(at);
+            thread.wait(at, burst.is_late(thread.now));
         }
         if stopped.is_none() && is_over(options, stop, thread.now) {
             stopped = Some(thread.now);
@@ -277,9 +279,12 @@ impl Thread {
         }
     }
 
-    pub fn wait(&mut self, until: Time) {
+    /// Waits. A thread that catches up does not sleep if the time is short: waking would cost what it gains, because it may
+    /// send only a tenth faster than on time.
+    pub fn wait(&mut self, until: Time, catches_up: bool) {
         let asked = until.saturating_since(self.now);
-        self.now = clock::wait_until(until);
+        let is_short = catches_up && asked < CATCH_UP_SPIN;
+        self.now = if is_short { clock::spin_until(until) } else { clock::wait_until(until) };
         let late = self.now.saturating_since(until);
         self.asleep += asked;
         self.waking += late;
