@@ -28,26 +28,24 @@ pub struct Limits {
 }
 
 /// Share of the frame time in which an image with 1080 of 1125 lines is active: R.
-const ACTIVE: f64 = 1080.0 / 1125.0;
+const ACTIVE: (u32, u32) = (1080, 1125);
 
 impl Limits {
     /// For frames of `packets` (N), the largest of which has `ip_bytes` (MAXIP, at least 1), in `period` (T).
     pub fn of(packets: u32, ip_bytes: u32, period: Duration) -> Self {
-        let rate = f64::from(packets) / period.as_secs_f64();
-        let limit = |least: u32, share: f64| least.max((rate / share) as u32);
-        Self {
-            burst_narrow: limit(4, 43_200.0 * ACTIVE),
-            burst_wide: limit(16, 21_600.0),
-            buffer_narrow: limit(1500 * 8 / ip_bytes.max(1), 27_000.0),
-            buffer_wide: limit(1500 * 720 / ip_bytes.max(1), 300.0),
-        }
+        Self::with(packets, ip_bytes, (1_000_000_000, period.as_nanos()), ACTIVE)
     }
 
-    /// The same without rounding: for `rate` frames of `packets` per second, of which `active` is R as a fraction.
+    /// The same for a frame rate: of its period, no part of a nanosecond is lost. `active` is R as a fraction.
     pub fn exact(packets: u32, ip_bytes: u32, rate: FrameRate, active: (u32, u32)) -> Self {
+        Self::with(packets, ip_bytes, (rate.frames().into(), rate.seconds().into()), active)
+    }
+
+    /// With frames per so many seconds, or nanoseconds.
+    fn with(packets: u32, ip_bytes: u32, rate: (u64, u64), active: (u32, u32)) -> Self {
         let limit = |least: u32, per: u32, (of, parts): (u32, u32)| {
-            let packets = u128::from(packets) * u128::from(rate.frames()) * u128::from(parts);
-            let per = u128::from(per) * u128::from(of.max(1)) * u128::from(rate.seconds());
+            let packets = u128::from(packets) * u128::from(rate.0) * u128::from(parts);
+            let per = u128::from(per) * u128::from(of.max(1)) * u128::from(rate.1.max(1));
             least.max(u32::try_from(packets / per).unwrap_or(u32::MAX))
         };
         let ip_bytes = ip_bytes.max(1);

@@ -90,28 +90,45 @@ pub fn verdict(
     Verdict { profile: network.max(receiver), network, receiver, basis, reasons }
 }
 
+/// What narrow and wide senders or receivers allow of a measure.
+struct Ladder<'a> {
+    /// Its name, that of its limit, and who has it.
+    names: [&'static str; 3],
+    levels: &'a Levels,
+    narrow: u32,
+    wide: u32,
+}
+
+impl Ladder<'_> {
+    fn judge(&self, narrow: Profile, reasons: &mut Vec<String>) -> Profile {
+        let ([measure, limit, who], levels) = (self.names, self.levels);
+        if levels.max <= self.narrow.into() {
+            return narrow;
+        }
+        let (most, of, profile) = if levels.max <= self.wide.into() {
+            (self.narrow, "narrow", Profile::Wide)
+        } else {
+            (self.wide, "wide", Profile::NotCompliant)
+        };
+        let packets = levels.above(most.into());
+        reasons.push(format!(
+            "{measure} reaches {}, above {limit} of {of} {who}, {most}, at {packets} packets",
+            levels.max
+        ));
+        profile
+    }
+}
+
 fn judge_network(
     limits: &Limits,
     narrow: Profile,
     c_inst: &Levels,
     reasons: &mut Vec<String>,
 ) -> Profile {
-    let over = |limit: u32, of: &str| {
-        let packets = c_inst.above(limit.into());
-        format!(
-            "C_INST reaches {}, above C_MAX of {of} senders, {limit}, at {packets} packets",
-            c_inst.max
-        )
-    };
-    if c_inst.max <= limits.burst_narrow.into() {
-        return narrow;
-    }
-    if c_inst.max <= limits.burst_wide.into() {
-        reasons.push(over(limits.burst_narrow, "narrow"));
-        return Profile::Wide;
-    }
-    reasons.push(over(limits.burst_wide, "wide"));
-    Profile::NotCompliant
+    let names = ["C_INST", "C_MAX", "senders"];
+    let ladder =
+        Ladder { names, levels: c_inst, narrow: limits.burst_narrow, wide: limits.burst_wide };
+    ladder.judge(narrow, reasons)
 }
 
 fn judge_receiver(
@@ -121,13 +138,6 @@ fn judge_receiver(
     reasons: &mut Vec<String>,
 ) -> Profile {
     let levels = &vrx.levels;
-    let over = |limit: u32, of: &str| {
-        let packets = levels.above(limit.into());
-        format!(
-            "VRX reaches {}, above VRX_FULL of {of} receivers, {limit}, at {packets} packets",
-            levels.max
-        )
-    };
     if levels.min < 0 {
         reasons.push(format!(
             "VRX falls to {}: {} packets came after their reading, up to {:.1} µs",
@@ -137,15 +147,9 @@ fn judge_receiver(
         ));
         return Profile::NotCompliant;
     }
-    if levels.max <= limits.buffer_narrow.into() {
-        return narrow;
-    }
-    if levels.max <= limits.buffer_wide.into() {
-        reasons.push(over(limits.buffer_narrow, "narrow"));
-        return Profile::Wide;
-    }
-    reasons.push(over(limits.buffer_wide, "wide"));
-    Profile::NotCompliant
+    let names = ["VRX", "VRX_FULL", "receivers"];
+    let ladder = Ladder { names, levels, narrow: limits.buffer_narrow, wide: limits.buffer_wide };
+    ladder.judge(narrow, reasons)
 }
 
 /// Something else that a stream should keep, with the values that it has.
