@@ -10,6 +10,7 @@ mod rates;
 use suiro_conference::codec::Size;
 use suiro_conference::receiver::Receiver as CallReceiver;
 use suiro_control::desired::Desired;
+use suiro_control::discovery::{self, Resolvers, Targets};
 use suiro_control::nmos::connection::{Connection, Media, Own, Side, Wanted};
 use suiro_control::nmos::door::Door as NmosDoor;
 use suiro_control::nmos::{Ask as NmosAsk, Id, Tai};
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     ("conference", conference),
     ("congestion", congestion),
     ("desired_state", desired_state),
+    ("dns_sd", dns_sd),
     ("documents", documents),
     ("flow", flow),
     ("foreign", foreign),
@@ -281,7 +283,8 @@ pub fn uncompressed_merge(data: &[u8]) {
     let layout = Layout::new(Format::Raster, &geometry, 384).expect("there is room");
     let epoch = Epoch::measured(Time::from_secs(5), Time::from_secs(5));
     let mut merge = Merge::new(layout, PAYLOAD_TYPE, epoch, Duration::from_millis(30));
-    let paths = [merge.join(0), merge.join(2)].map(|slot| slot.expect("there are slots"));
+    let paths =
+        [merge.join(0, None), merge.join(2, Some(97))].map(|slot| slot.expect("there are slots"));
     let (mut now, mut rest, mut out) = (Time::from_secs(5), data, InOrder::default());
     while let [head, length, tail @ ..] = rest {
         let (bytes, after) = tail.split_at(tail.len().min(usize::from(*length) * 2));
@@ -523,7 +526,7 @@ impl Media for Obedient {
         Ok(())
     }
 
-    fn description(&self, _: &Id, _: &Wanted) -> Option<String> {
+    fn description(&self, _: &Id, _: &Wanted, _: Tai) -> Option<String> {
         None
     }
 }
@@ -577,6 +580,26 @@ pub fn nmos_registry(data: &[u8]) {
             registry.answer(Tai::from_nanos(seconds * 1_000_000_000), &ask, &NmosDoor::open());
         assert!(reply.status < 400 || reply.value()["code"] == reply.status, "{}", reply.body);
     }
+}
+
+/// What a DNS server answers about registries, and a resolv.conf.
+pub fn dns_sd(data: &[u8]) {
+    const KIND: &str = "_nmos-register._tcp.studio.example";
+    let mut known = Targets::default();
+    discovery::targets(data, &mut known);
+    let wanted = discovery::Wanted { tls: true, token: false };
+    for own in discovery::services(data, KIND) {
+        let key = own.to_ascii_lowercase();
+        let Some((host, port)) = known.hosts.get(&key) else { continue };
+        let texts = known.texts.get(&key).cloned().unwrap_or_default();
+        let addresses =
+            known.addresses.get(&host.to_ascii_lowercase()).cloned().unwrap_or_default();
+        if let Some(found) = wanted.candidate((host, *port), &addresses, &texts) {
+            assert!(found.pri < 100 && !found.base.host.is_empty(), "{found:?}");
+        }
+    }
+    let resolvers = Resolvers::parse(&String::from_utf8_lossy(data));
+    assert!(resolvers.servers.len() <= 3 && resolvers.domains.len() <= 6, "{resolvers:?}");
 }
 
 /// A desired state of a stream server: what is read comes back from its own text; an error must be printable.

@@ -19,6 +19,7 @@ use suiro_units::{Bytes, Duration, Time};
 use crate::client::{Base, Manners};
 use crate::controller;
 use crate::desired::{BYTES_MAX, Desired, Twin};
+use crate::discovery::Registries;
 use crate::events::{Journal, Log};
 use crate::net::{self, Exposure, NetError};
 use crate::nmos::door::Door;
@@ -87,7 +88,7 @@ pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
     let node = node::Spec {
         name: job.endpoint.name.clone(),
         address: *streams::resolve(&job.endpoint.host, spec.port)?.ip(),
-        registry: Some(base(job, &spec.registry)?),
+        registries: Registries::only(base(job, &spec.registry)?),
         manners: Manners::default(),
         outlets: outlets.clone(),
         inlets: Vec::new(),
@@ -100,6 +101,7 @@ pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
         memory: MEMORY,
         burst: spec.burst,
         cpu: spec.cpu.and_then(clock::processor),
+        troff: None,
     };
     let done = pulse.block_on::<_, Failure>(async {
         die(job, spec.dies);
@@ -146,7 +148,7 @@ pub fn run_registry(job: &Job, context: Context) -> Result<Summary, Failure> {
     pulse.block_on(async {
         die(job, spec.dies);
         let nodes =
-            registry::serve::run(place(spec.port).await?, log, ready, stopped(stop)?).await?;
+            registry::serve::run(place(spec.port).await?, None, log, ready, stopped(stop)?).await?;
         Ok(Summary::new(format!("{nodes} nodes at the end")))
     })
 }
@@ -169,7 +171,7 @@ pub fn run_controller(job: &Job, context: Context) -> Result<Summary, Failure> {
     let controller = controller::Spec {
         name: job.endpoint.name.clone(),
         file: file.clone(),
-        registry: Some(base(job, &spec.registry)?),
+        registries: Registries::only(base(job, &spec.registry)?),
         manners: Manners::default(),
         lead: spec.lead,
         lead_fault: spec.lead_fault,

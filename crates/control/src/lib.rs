@@ -8,6 +8,7 @@ pub mod claim;
 pub mod client;
 pub mod controller;
 pub mod desired;
+pub mod discovery;
 pub mod events;
 pub mod job;
 pub mod net;

@@ -1,7 +1,7 @@
 //! Where the sockets are opened, and the certificates read.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration as StdDuration, SystemTime};
@@ -13,8 +13,10 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion
 use suiro_kernel_clock as kernel;
 use suiro_outside::file;
 use suiro_units::Time;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
+use crate::discovery::MESSAGE_MAX;
 use crate::nmos::Tai;
 
 /// BCP-003-01, TLS: 1.2 shall be supported, 1.3 should be.
@@ -80,6 +82,48 @@ pub async fn listen(address: SocketAddr, exposure: Exposure) -> Result<TcpListen
 #[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
 pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     TcpStream::connect((host, port)).await
+}
+
+/// Sends a datagram, and waits for one that `fits`.
+///
+/// # Errors
+/// What the system said.
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn ask_udp(
+    server: SocketAddr,
+    message: &[u8],
+    fits: impl Fn(&[u8]) -> bool,
+) -> io::Result<Vec<u8>> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    socket.connect(server).await?;
+    socket.send(message).await?;
+    let mut answer = vec![0; MESSAGE_MAX];
+    loop {
+        let bytes = socket.recv(&mut answer).await?;
+        if fits(&answer[..bytes]) {
+            answer.truncate(bytes);
+            return Ok(answer);
+        }
+    }
+}
+
+/// The same over TCP, where each message follows its length (RFC 7766 §8).
+///
+/// # Errors
+/// What the system said.
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn ask_tcp(server: SocketAddr, message: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(server).await?;
+    let length = u16::try_from(message.len()).map_err(io::Error::other)?;
+    stream.write_u16(length).await?;
+    stream.write_all(message).await?;
+    let mut answer = vec![0; stream.read_u16().await?.into()];
+    stream.read_exact(&mut answer).await?;
+    Ok(answer)
 }
 
 /// A timer that ticks periodically. After a delay it goes on from then: ticks that were missed are not made up for.

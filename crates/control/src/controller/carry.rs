@@ -95,10 +95,10 @@ fn activation(enabled: bool, at: Tai) -> Value {
     })
 }
 
-/// The path of what is staged for a stream at a node.
-fn staged(node: &str, side: Side, stream: u32) -> String {
+/// The path of something of a stream at a node.
+pub(super) fn single(node: &str, side: Side, stream: u32, what: &str) -> String {
     let id = resources::connection(node, side, stream);
-    format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural())
+    format!("/x-nmos/connection/v1.1/single/{}/{id}/{what}", side.plural())
 }
 
 impl Nodes {
@@ -108,7 +108,7 @@ impl Nodes {
 
     /// The URL of what is staged for a stream at a node.
     fn staged(&self, node: &str, (side, stream): (Side, u32)) -> Result<String, String> {
-        Ok(format!("{}{}", self.place(node)?, staged(node, side, stream)))
+        Ok(format!("{}{}", self.place(node)?, single(node, side, stream, "staged")))
     }
 
     async fn tell(
@@ -119,7 +119,7 @@ impl Nodes {
         after: Option<String>,
     ) -> Result<(), String> {
         let base = self.place(node)?;
-        let path = staged(node, side, stream);
+        let path = single(node, side, stream, "staged");
         let ask = Ask { claim: self.claim.clone(), after, ..Ask::json("PATCH", &path, body) };
         let answer = Client::new(base.clone(), self.manners.clone()).command(&ask, PATIENCE).await;
         match answer {

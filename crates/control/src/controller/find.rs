@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::client::{Base, Client, Manners};
 use crate::desired::NODES_MAX;
+use crate::discovery::{Choice, Registries, Service};
 use crate::nmos::{Ask, resources};
 
 /// How long the registry may take.
@@ -22,14 +23,15 @@ pub struct Found {
     pub strangers: Vec<(String, String)>,
 }
 
-/// Asks the registry periodically, and sends what it found, or `None` if there was no answer.
+/// Asks a registry periodically, and sends what it found, or `None` if there was no answer. If it fails, the next one is asked.
 pub async fn run(
-    base: Base,
+    registries: Registries,
     manners: Manners,
     every: StdDuration,
     tell: mpsc::Sender<Option<Found>>,
 ) {
-    let mut client = Client::new(base, manners);
+    let known = registries.follow(Service::Query, &manners);
+    let (mut choice, mut client) = (Choice::default(), None::<Client>);
     // One page is not all of a large registry.
     let ask = Ask {
         query: Some(format!("paging.limit={NODES_MAX}")),
@@ -38,10 +40,21 @@ pub async fn run(
     let mut tick = crate::net::every(every);
     loop {
         tick.tick().await;
-        let found = match client.ask(&ask, PATIENCE).await {
-            Ok(reply) if reply.status == 200 => read(&reply.value()),
-            _ => None,
-        };
+        choice.know(&known.borrow());
+        let mut found = None;
+        if let Some(base) = choice.best(crate::net::monotonic()) {
+            let own = client.take().filter(|own| *own.base() == base);
+            let mut own = own.unwrap_or_else(|| Client::new(base.clone(), manners.clone()));
+            found = match own.ask(&ask, PATIENCE).await {
+                Ok(reply) if reply.status == 200 => read(&reply.value()),
+                _ => None,
+            };
+            match found {
+                Some(_) => choice.worked(&base),
+                None => choice.failed(&base, crate::net::monotonic()),
+            }
+            client = Some(own);
+        }
         if tell.send(found).await.is_err() {
             return;
         }
@@ -76,6 +89,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn the_next_registry_is_asked_when_one_does_not_answer() {
+        let listen = || async {
+            let local = "127.0.0.1:0".parse().unwrap();
+            let listener = crate::net::listen(local, crate::net::Exposure::Loopback).await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            (listener, Base { tls: false, host: "127.0.0.1".to_owned(), port })
+        };
+        let (closed, absent) = listen().await;
+        drop(closed);
+        let (listener, base) = listen().await;
+        let log = crate::events::Log {
+            name: "registry".to_owned(),
+            folder: None,
+            epoch: crate::net::monotonic(),
+            print: |_| {},
+        };
+        let place =
+            crate::node::Place { listener, door: crate::nmos::door::Door::open(), tls: None };
+        let registry = crate::registry::serve::run(place, None, log, || {}, std::future::pending());
+        tokio::spawn(registry);
+        let registries = Registries { fixed: vec![absent, base], search: None };
+        let (tell, mut found) = mpsc::channel(1);
+        tokio::spawn(run(registries, Manners::default(), StdDuration::from_millis(10), tell));
+        assert_eq!(found.recv().await, Some(None));
+        assert_eq!(found.recv().await, Some(Some(Found::default())));
+    }
 
     #[test]
     fn a_node_is_who_its_identifier_says() {

@@ -4,6 +4,7 @@ mod act;
 mod api;
 mod carry;
 mod clocks;
+mod describe;
 mod find;
 mod leadership;
 mod lease;
@@ -19,11 +20,13 @@ use std::time::Duration as StdDuration;
 
 use suiro_outside::file;
 use suiro_record::RecordError;
+use suiro_uncompressed::sdp::Description;
 use suiro_units::{Duration, Time};
 use tokio::sync::{mpsc, watch as value};
 use tokio::task::{AbortHandle, JoinSet};
 
 use self::carry::Outcome;
+use self::describe::Described;
 use self::find::Found;
 use self::leadership::{Leadership, Standing};
 use self::lease::Lease;
@@ -33,6 +36,7 @@ use self::watch::{Heard, Silence};
 use crate::claim::PlanId;
 use crate::client::{Base, Manners};
 use crate::desired::{BYTES_MAX, Desired};
+use crate::discovery::Registries;
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::nmos::door::Door;
@@ -63,8 +67,8 @@ pub struct Spec {
     pub name: String,
     /// The desired state.
     pub file: PathBuf,
-    /// The registry, if there is one.
-    pub registry: Option<Base>,
+    /// The registries that may know the nodes.
+    pub registries: Registries,
     /// How it approaches registry and nodes.
     pub manners: Manners,
     /// How long before a change takes effect the nodes receive it.
@@ -123,10 +127,9 @@ pub async fn run(
     let mut control = Control::new(spec, place.door, log)?;
     let mut serving = Serving::begin(place.listener, place.tls);
     let (told, mut found) = mpsc::channel(4);
-    let finding = spec
-        .registry
-        .clone()
-        .map(|base| tokio::spawn(find::run(base, spec.manners.clone(), ASK_REGISTRY, told)));
+    let finding = (!spec.registries.is_none()).then(|| {
+        tokio::spawn(find::run(spec.registries.clone(), spec.manners.clone(), ASK_REGISTRY, told))
+    });
     control.look();
     ready();
     let mut stop = std::pin::pin!(stop);
@@ -134,11 +137,8 @@ pub async fn run(
     loop {
         tokio::select! {
             () = &mut stop => break,
-            Some(waiting) = serving.next() => {
-                let reply = control.answer(&waiting.ask);
-                // Who asked may have gone.
-                drop(waiting.reply.send(reply));
-            }
+            Some(waiting) = serving.next() => control.serve(waiting),
+            Some(Ok(described)) = control.describing.join_next() => control.described(described),
             Some(heard) = control.heard.recv() => control.hear(heard),
             Some(answer) = found.recv() => control.found(answer),
             Some(outcomes) = control.carrying.join_next() => control.carried(outcomes.unwrap_or_default()),
@@ -198,6 +198,9 @@ struct Control {
     faults: Faults,
     faulty: BTreeMap<String, Fault>,
     carrying: JoinSet<Vec<Outcome>>,
+    /// Descriptions of streams that are asked for, and the last one of each.
+    describing: JoinSet<Described>,
+    descriptions: BTreeMap<u32, Description>,
     refusals: Refusals,
     /// Whether the next step is for a faulty node.
     urgent: bool,
@@ -249,6 +252,8 @@ impl Control {
             faults: Faults::default(),
             faulty: BTreeMap::new(),
             carrying: JoinSet::new(),
+            describing: JoinSet::new(),
+            descriptions: BTreeMap::new(),
             refusals: Refusals::default(),
             urgent: false,
             settled: Time::ZERO,

@@ -40,6 +40,8 @@ pub(super) struct Lanes {
     pub mac: Option<[u8; 6]>,
     /// How many streams may be sent at a time.
     pub capacity: u32,
+    /// The offset that descriptions announce (TROFF); `None`: TRO_DEFAULT.
+    pub troff_us: Option<u32>,
     /// The folders of stores, by the number of the stream.
     pub folders: BTreeMap<u32, PathBuf>,
     /// The senders and receivers by their identifiers.
@@ -55,14 +57,12 @@ pub(super) struct Lane {
     on: bool,
     /// Whether it was on before the order that is scheduled, and that order's time.
     scheduled: Option<(bool, Tai)>,
-    /// When it was last given an order: descriptions of its stream are numbered by that.
-    ordered: Tai,
 }
 
 impl Lane {
     /// One that is off.
     pub const fn new(side: Side, number: u32) -> Self {
-        Self { side, number, on: false, scheduled: None, ordered: Tai::from_nanos(1) }
+        Self { side, number, on: false, scheduled: None }
     }
 }
 
@@ -216,8 +216,7 @@ impl Media for Lanes {
         };
         let done = done.unwrap_or(now);
         let scheduled = at.map(|_| (lane.on, done));
-        let ordered = now.max(lane.ordered.after(Duration::from_nanos(1)));
-        self.lanes.insert(id.clone(), Lane { on: wanted.enabled, scheduled, ordered, ..lane });
+        self.lanes.insert(id.clone(), Lane { on: wanted.enabled, scheduled, ..lane });
         Ok(done)
     }
 
@@ -241,7 +240,7 @@ impl Media for Lanes {
         }
     }
 
-    fn description(&self, id: &Id, wanted: &Wanted) -> Option<String> {
+    fn description(&self, id: &Id, wanted: &Wanted, since: Tai) -> Option<String> {
         let (format, geometry, packet_bytes) = self.what;
         let leg =
             wanted.legs.iter().find(|leg| leg.enabled).filter(|_| format == Format::St2110)?;
@@ -254,7 +253,7 @@ impl Media for Lanes {
         let description = Description {
             name: crate::nmos::resources::label(lane.number),
             session: u64::from(lane.number) + 1,
-            version: lane.ordered.as_nanos(),
+            version: since.as_nanos(),
             origin: Some(leg.interface),
             mac: self.mac,
             path: path(leg)?,
@@ -262,6 +261,7 @@ impl Media for Lanes {
             payload_type: PAYLOAD_TYPE,
             geometry,
             datagram_bytes: layout.datagram_bytes() as u32,
+            troff_us: self.troff_us,
         };
         Some(description.to_string())
     }
@@ -274,10 +274,6 @@ impl Media for Lanes {
         if description.geometry != geometry {
             let found = description.geometry;
             return Err(format!("expected frames of {geometry}, found {found}"));
-        }
-        if description.payload_type != PAYLOAD_TYPE {
-            let found = description.payload_type;
-            return Err(format!("expected the payload type {PAYLOAD_TYPE}, found {found}"));
         }
         Ok(())
     }
@@ -300,6 +296,7 @@ fn legs(wanted: &Wanted) -> Vec<Leg> {
         address: SocketAddrV4::new(leg.destination.unwrap_or(leg.interface), leg.port),
         interface: leg.interface,
         source: leg.source,
+        payload_type: wanted.description.as_ref().map(|described| described.payload_type),
     };
     // Two legs at one address receive the same packets.
     let mut all: Vec<Leg> = Vec::new();

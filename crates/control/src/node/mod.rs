@@ -20,6 +20,7 @@ use suiro_uncompressed::live::{
     ReceiverLaneConfig, Sender, SenderChange, SenderConfig, What,
 };
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream as RtpStream};
+use suiro_uncompressed::sdp::troff_us;
 use suiro_uncompressed::{Geometry, node as streams, reader};
 use suiro_units::{Bytes, Duration, Time};
 use tokio::net::TcpListener;
@@ -31,8 +32,10 @@ pub use status::{LaneStatus, ReceiverStatus, Status};
 use self::handover::Handover;
 use self::lanes::{Lane, Lanes};
 use self::lead::Lead;
-use crate::client::{Base, Manners};
+use self::register::Registering;
+use crate::client::Manners;
 use crate::desired::LEGS_MAX;
+use crate::discovery::Registries;
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::nmos::connection::{Own, Side};
@@ -75,9 +78,9 @@ pub struct Spec {
     pub name: String,
     /// The address of the interface that its streams leave by, and at which its APIs are reached.
     pub address: Ipv4Addr,
-    /// The registry, if there is one.
-    pub registry: Option<Base>,
-    /// How it approaches the registry.
+    /// The registries where it may register.
+    pub registries: Registries,
+    /// How it approaches them.
     pub manners: Manners,
     /// The streams that it can send.
     pub outlets: Vec<Outlet>,
@@ -101,6 +104,8 @@ pub struct Spec {
     pub burst: u32,
     /// The CPU for its sending thread.
     pub cpu: Option<usize>,
+    /// The offset that descriptions of its streams announce (TROFF); `None`: TRO_DEFAULT.
+    pub troff: Option<Duration>,
 }
 
 /// Where a node is served, and who may command it.
@@ -166,17 +171,12 @@ pub async fn run(
     let mut running = Running::start(spec, local, &place, log)?;
     let mut serving = Serving::begin(place.listener, place.tls);
     let (changes, changed) = mpsc::channel(register::WAITING_MAX);
-    let (tell, mut refused) = mpsc::channel(4);
-    let registering = spec.registry.clone().map(|base| {
-        let id = running.node.about().node();
-        tokio::spawn(register::run(
-            base,
-            spec.manners.clone(),
-            id,
-            running.node.resources(),
-            changed,
-            tell,
-        ))
+    let (tell, mut told) = mpsc::channel(4);
+    let registering = (!spec.registries.is_none()).then(|| {
+        let (node, manners) = (&running.node, &spec.manners);
+        let resources = node.resources();
+        let own = Registering::begin(&spec.registries, manners, node.about(), resources, tell);
+        tokio::spawn(own.run(changed))
     });
     ready();
     let mut stop = std::pin::pin!(stop);
@@ -189,9 +189,8 @@ pub async fn run(
                 running.handed_over(handover);
                 Vec::new()
             }
-            Some(reason) = refused.recv() => {
-                let detail = format!("by the registry: {reason}");
-                running.journal.note("refused", None, None, &detail);
+            Some((what, detail)) = told.recv() => {
+                running.journal.note(what, None, None, &detail);
                 Vec::new()
             }
             _ = tick.tick() => running.look()?,
@@ -273,6 +272,7 @@ impl Running {
             what: (spec.format, spec.geometry, spec.packet_bytes),
             mac: Some(about.interfaces[0].mac).filter(|mac| *mac != [0; 6]),
             capacity: spec.capacity,
+            troff_us: spec.troff.map(troff_us),
             folders: spec.inlets.iter().map(|own| (own.stream, own.folder.clone())).collect(),
             lanes: sending.chain(storing).map(lane).collect(),
         };

@@ -1,66 +1,213 @@
 //! A node's registration (IS-04 v1.3, Behaviour: Registration): all resources in their order, then heartbeats, and all
-//! of it again if the registry has forgotten the node.
+//! of it again if the registry has forgotten the node. If a registry fails, the next one is used. Without any, the node
+//! announces itself (Discovery: Peer to Peer Operation).
 
+use std::net::IpAddr;
 use std::time::Duration as StdDuration;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use suiro_units::{Duration, Time};
+use tokio::sync::{mpsc, watch};
 
 use crate::client::{Base, Client, Manners};
-use crate::nmos::resources::Kind;
+use crate::discovery::{
+    Announcement, Announcer, Candidate, Choice, Registries, Search, Service, texts,
+};
+use crate::net;
+use crate::nmos::resources::{About, Kind};
 use crate::nmos::{Ask, Id};
 
 /// Changed resources that may wait for the registry.
 pub const WAITING_MAX: usize = 256;
 /// IS-04 v1.3, Heartbeating.
-const HEARTBEAT: StdDuration = StdDuration::from_secs(5);
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a request may take.
 const PATIENCE: StdDuration = StdDuration::from_secs(2);
-/// How long to wait after a registry could not be reached.
-const PAUSE: StdDuration = StdDuration::from_secs(1);
 
-/// Keeps a node registered until `changed` has no sender any more, then removes it. What the registry refuses goes to `tell`,
-/// once for each reason.
-pub async fn run(
-    base: Base,
-    manners: Manners,
+/// What a registration says to its node: a word, and more.
+pub type Told = (&'static str, String);
+
+/// A node that registers.
+pub(super) struct Registering {
     node: Id,
-    mut resources: Vec<(Kind, Value)>,
-    mut changed: mpsc::Receiver<(Kind, Value)>,
-    tell: mpsc::Sender<String>,
-) {
-    let mut client = Client::new(base, manners);
-    let (mut registered, mut told) = (false, String::new());
-    loop {
-        if !registered {
-            let refused = all(&mut client, &node, &resources).await;
-            registered = refused.is_ok();
-            if let Err(Some(reason)) = refused
-                && told != reason
-            {
-                told.clone_from(&reason);
-                // A node that does not read it has ended.
-                let _ = tell.try_send(reason);
-            }
-        }
-        let pause = if registered { HEARTBEAT } else { PAUSE };
-        let told = tokio::time::timeout(pause, changed.recv()).await;
-        match told {
-            Ok(None) => break,
-            Ok(Some((kind, value))) => {
-                let same = |own: &&mut (Kind, Value)| own.0 == kind && own.1["id"] == value["id"];
-                if let Some(own) = resources.iter_mut().find(same) {
-                    own.1 = value.clone();
-                }
-                registered =
-                    registered && matches!(post(&mut client, kind, &value).await, Ok(200 | 201));
-            }
-            Err(_) if registered => registered = beat(&mut client, &node).await,
-            Err(_) => {}
+    manners: Manners,
+    resources: Vec<(Kind, Value)>,
+    /// The registries, as they are known.
+    known: watch::Receiver<Vec<Candidate>>,
+    /// Whether more may become known.
+    looks: bool,
+    choice: Choice,
+    client: Option<Client>,
+    registered: bool,
+    /// Whether any registry had it: another one of the same cluster may have it, too.
+    was_registered: bool,
+    beats_at: Time,
+    peer: Option<Peer>,
+    tell: mpsc::Sender<Told>,
+    told: String,
+}
+
+/// Why it is not registered.
+enum Failed {
+    /// The registry refuses it.
+    Refused(String),
+    /// It does not answer, or not as it should.
+    Silent,
+}
+
+impl Registering {
+    /// Begins to look for registries. Must be called in a runtime.
+    pub fn begin(
+        registries: &Registries,
+        manners: &Manners,
+        about: &About,
+        resources: Vec<(Kind, Value)>,
+        tell: mpsc::Sender<Told>,
+    ) -> Self {
+        let node = about.node();
+        let seed =
+            node.as_str().bytes().fold(0, |seed: u64, c| seed.wrapping_mul(31) + u64::from(c));
+        let announces = matches!(registries.search, Some(Search::Multicast | Search::Both));
+        Self {
+            node,
+            manners: manners.clone(),
+            resources,
+            known: registries.follow(Service::Register, manners),
+            looks: true,
+            choice: Choice::new(seed),
+            client: None,
+            registered: false,
+            was_registered: false,
+            beats_at: net::monotonic(),
+            peer: announces.then(|| Peer::new(about)),
+            tell,
+            told: String::new(),
         }
     }
-    if registered {
-        remove(&mut client, &node).await;
+
+    /// Keeps the node registered until `changed` has no sender any more, then removes it.
+    pub async fn run(mut self, mut changed: mpsc::Receiver<(Kind, Value)>) {
+        loop {
+            self.choice.know(&self.known.borrow_and_update());
+            self.turn().await;
+            let now = net::monotonic();
+            let until = if self.registered {
+                self.beats_at.saturating_since(now)
+            } else {
+                // Another one may be usable at once.
+                self.choice.wait(now).unwrap_or(HEARTBEAT)
+            };
+            tokio::select! {
+                changed = changed.recv() => match changed {
+                    None => break,
+                    Some((kind, value)) => self.change(kind, value).await,
+                },
+                more = self.known.changed(), if self.looks => self.looks = more.is_ok(),
+                () = tokio::time::sleep(until.into()) => {}
+            }
+        }
+        if let Some(mut client) = self.client.take().filter(|_| self.registered) {
+            remove(&mut client, &self.node).await;
+        }
+        if let Some(peer) = &mut self.peer {
+            peer.withdraw().await;
+        }
+    }
+
+    /// What is due: a registration, or a heartbeat.
+    async fn turn(&mut self) {
+        let now = net::monotonic();
+        let best = self.choice.best(now);
+        let current = self.client.as_ref().map(Client::base);
+        if self.registered && best.as_ref() == current {
+            if now >= self.beats_at {
+                self.beats_at = now + HEARTBEAT;
+                self.beat().await;
+            }
+        } else if let Some(base) = best {
+            self.client = Some(Client::new(base, self.manners.clone()));
+            self.registered = false;
+            self.join().await;
+        } else {
+            self.registered = false;
+        }
+        let is_alone = self.choice.is_empty();
+        if let Some(peer) = &mut self.peer {
+            let said = if is_alone { peer.announce() } else { peer.withdraw().await };
+            if let Some(said) = said {
+                self.say("registry", said);
+            }
+        }
+    }
+
+    async fn join(&mut self) {
+        let Some(client) = &mut self.client else { return };
+        let base = client.base().clone();
+        // IS-04 v1.3, Error Conditions: the first request to another registry is a heartbeat.
+        let asked = if self.was_registered { beat(client, &self.node).await } else { Ok(false) };
+        let joined = match asked {
+            Ok(true) => Ok(()),
+            Ok(false) => all(client, &self.node, &self.resources).await,
+            Err(failed) => Err(failed),
+        };
+        match joined {
+            Ok(()) => {
+                (self.registered, self.was_registered) = (true, true);
+                self.beats_at = net::monotonic() + HEARTBEAT;
+                self.choice.worked(&base);
+                self.say("registry", format!("registered at {base}"));
+            }
+            Err(failed) => self.failed(&base, failed),
+        }
+    }
+
+    async fn beat(&mut self) {
+        let Some(client) = &mut self.client else { return };
+        let base = client.base().clone();
+        match beat(client, &self.node).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.registered = false;
+                self.join().await;
+            }
+            Err(failed) => self.failed(&base, failed),
+        }
+    }
+
+    fn failed(&mut self, base: &Base, failed: Failed) {
+        self.registered = false;
+        self.choice.failed(base, net::monotonic());
+        match failed {
+            Failed::Refused(reason) => self.say("refused", format!("by the registry: {reason}")),
+            Failed::Silent => self.say("registry", format!("{base} does not answer")),
+        }
+    }
+
+    /// What is said already is not said again.
+    fn say(&mut self, what: &'static str, detail: String) {
+        if self.told != detail {
+            self.told.clone_from(&detail);
+            // A node that does not read it has ended.
+            let _ = self.tell.try_send((what, detail));
+        }
+    }
+
+    async fn change(&mut self, kind: Kind, value: Value) {
+        let same = |own: &&mut (Kind, Value)| own.0 == kind && own.1["id"] == value["id"];
+        if let Some(own) = self.resources.iter_mut().find(same) {
+            own.1 = value.clone();
+        }
+        if let Some(peer) = &mut self.peer {
+            peer.changed(kind);
+        }
+        if !self.registered {
+            return;
+        }
+        let Some(client) = &mut self.client else { return };
+        let base = client.base().clone();
+        if let Err(failed) = post(client, kind, &value).await {
+            self.failed(&base, failed);
+        }
     }
 }
 
@@ -71,13 +218,9 @@ async fn remove(client: &mut Client, node: &Id) {
     drop(client.ask(&ask, PATIENCE).await);
 }
 
-/// Registers all resources; the error is why the registry refused one, or `None` if it cannot be reached.
-/// A node that the registry knows already is removed first, with what it may have left there (IS-04 v1.3, Registration: 200).
-async fn all(
-    client: &mut Client,
-    node: &Id,
-    resources: &[(Kind, Value)],
-) -> Result<(), Option<String>> {
+/// Registers all resources. A node that the registry knows already is removed first, with what it may have left there (IS-04
+/// v1.3, Registration: 200).
+async fn all(client: &mut Client, node: &Id, resources: &[(Kind, Value)]) -> Result<(), Failed> {
     for (kind, value) in resources {
         if post(client, *kind, value).await? == 200 && *kind == Kind::Node {
             remove(client, node).await;
@@ -88,19 +231,138 @@ async fn all(
 }
 
 /// Registers a resource; the status: 201 if it is new, 200 if it was known.
-async fn post(client: &mut Client, kind: Kind, value: &Value) -> Result<u16, Option<String>> {
+async fn post(client: &mut Client, kind: Kind, value: &Value) -> Result<u16, Failed> {
     let body = json!({ "type": kind.name(), "data": value });
     let ask = Ask::json("POST", "/x-nmos/registration/v1.3/resource", &body);
     match client.ask(&ask, PATIENCE).await {
         Ok(reply) if matches!(reply.status, 200 | 201) => Ok(reply.status),
-        Ok(reply) => Err(Some(format!("{} (status {})", reply.reason(), reply.status))),
-        Err(_) => Err(None),
+        Ok(reply) if reply.status < 500 => {
+            Err(Failed::Refused(format!("{} (status {})", reply.reason(), reply.status)))
+        }
+        Ok(_) | Err(_) => Err(Failed::Silent),
     }
 }
 
-async fn beat(client: &mut Client, node: &Id) -> bool {
+/// Whether the registry still knows the node.
+async fn beat(client: &mut Client, node: &Id) -> Result<bool, Failed> {
     let path = format!("/x-nmos/registration/v1.3/health/nodes/{node}");
     let ask = Ask { method: "POST".to_owned(), path, ..Ask::default() };
-    // 404: it was forgotten, and must register anew.
-    client.ask(&ask, PATIENCE).await.is_ok_and(|reply| reply.status == 200)
+    match client.ask(&ask, PATIENCE).await {
+        Ok(reply) if reply.status == 200 => Ok(true),
+        // 404: it was forgotten, and must register anew.
+        Ok(reply) if reply.status < 500 => Ok(false),
+        Ok(_) | Err(_) => Err(Failed::Silent),
+    }
+}
+
+/// A node that announces itself while there is no registry.
+struct Peer {
+    address: IpAddr,
+    port: u16,
+    name: String,
+    texts: Vec<(String, String)>,
+    /// How often each kind of resource has changed, in the order of [`Kind::ALL`].
+    changes: [u8; Kind::ALL.len()],
+    announcer: Option<Announcer>,
+}
+
+impl Peer {
+    fn new(about: &About) -> Self {
+        Self {
+            address: about.address,
+            port: about.port,
+            name: about.name.clone(),
+            texts: texts(about.tls, about.authorization),
+            changes: [0; Kind::ALL.len()],
+            announcer: None,
+        }
+    }
+
+    /// With the texts of peer-to-peer operation: numbers that change with the resources.
+    fn announcement(&self) -> Announcement {
+        let number = |kind: &Kind| {
+            let key = match kind {
+                Kind::Node => "ver_slf",
+                Kind::Device => "ver_dvc",
+                Kind::Source => "ver_src",
+                Kind::Flow => "ver_flw",
+                Kind::Sender => "ver_snd",
+                Kind::Receiver => "ver_rcv",
+            };
+            (key.to_owned(), self.changes[*kind as usize].to_string())
+        };
+        Announcement {
+            service: Service::Node,
+            name: self.name.clone(),
+            address: self.address,
+            port: self.port,
+            texts: self.texts.iter().cloned().chain(Kind::ALL.iter().map(number)).collect(),
+        }
+    }
+
+    /// Announces the node, if that is not done; what is to be said of it.
+    fn announce(&mut self) -> Option<String> {
+        if self.announcer.is_some() {
+            return None;
+        }
+        let begun = Announcer::begin().and_then(|mut announcer| {
+            announcer.announce(&self.announcement())?;
+            Ok(announcer)
+        });
+        match begun {
+            Ok(announcer) => {
+                self.announcer = Some(announcer);
+                Some("none is known: the node announces itself".to_owned())
+            }
+            Err(reason) => Some(format!("none is known, and announcing the node failed: {reason}")),
+        }
+    }
+
+    /// Withdraws it: there is a registry.
+    async fn withdraw(&mut self) -> Option<String> {
+        let mut announcer = self.announcer.take()?;
+        announcer.withdraw().await;
+        None
+    }
+
+    fn changed(&mut self, kind: Kind) {
+        // IS-04 v1.3: after 255 comes 0.
+        let own = &mut self.changes[kind as usize];
+        *own = own.wrapping_add(1);
+        let announcement = self.announcement();
+        if let Some(announcer) = &mut self.announcer {
+            // What cannot be announced now is announced with the next change.
+            let _ = announcer.announce(&announcement);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_peer_follow_its_resources() {
+        let about = About {
+            name: "n1".to_owned(),
+            address: "192.0.2.1".parse().unwrap(),
+            port: 8080,
+            tls: false,
+            authorization: false,
+            interfaces: Vec::new(),
+            tags: Vec::new(),
+            since: crate::nmos::Tai::from_nanos(1),
+        };
+        let mut peer = Peer::new(&about);
+        let number = |peer: &Peer, key: &str| {
+            let texts = peer.announcement().texts;
+            texts.into_iter().find(|(own, _)| own == key).unwrap().1
+        };
+        assert_eq!(number(&peer, "api_ver"), "v1.3");
+        for _ in 0..257 {
+            peer.changed(Kind::Sender);
+        }
+        let all = ["ver_slf", "ver_dvc", "ver_src", "ver_flw", "ver_snd", "ver_rcv"];
+        assert_eq!(all.map(|key| number(&peer, key)), ["0", "0", "0", "0", "1", "0"]);
+    }
 }

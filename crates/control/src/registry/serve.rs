@@ -1,6 +1,7 @@
 //! A running registry.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
 use serde_json::Value;
@@ -9,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::{Change, Kind, Registry, socket};
+use crate::discovery::{Announcement, Announcer, Service, texts};
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::nmos::Id;
@@ -22,18 +24,32 @@ const SOCKETS_MAX: usize = 256;
 /// How often nodes without heartbeats are looked for.
 const TICK: StdDuration = StdDuration::from_secs(1);
 
-/// Runs a registry until `stop` is ready; returns how many nodes it had then.
+/// Runs a registry until `stop` is ready; returns how many nodes it had then. With a priority, it announces itself by multicast
+/// DNS: those of a smaller one are used first.
 ///
 /// # Errors
 /// If records cannot be written.
 pub async fn run(
     place: Place,
+    priority: Option<u8>,
     log: Log,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<usize, RecordError> {
     let Place { listener, door, tls } = place;
     let mut journal = Journal::create(log)?;
+    let announced = priority.zip(listener.local_addr().ok()).map(|(priority, address)| {
+        let texts = texts(tls.is_some(), door.is_closed());
+        announce(address, priority, texts)
+    });
+    let announcer = match announced {
+        Some(Ok(announcer)) => Some(announcer),
+        Some(Err(reason)) => {
+            journal.note("registry", None, None, &format!("it is not announced: {reason}"));
+            None
+        }
+        None => None,
+    };
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let mut registry = Registry::at(address, tls.is_some());
     let mut sockets = Sockets::default();
@@ -79,9 +95,32 @@ pub async fn run(
             }
         }
     }
+    if let Some(mut announcer) = announcer {
+        announcer.withdraw().await;
+    }
     serving.end().await;
     journal.close()?;
     Ok(registry.of(Kind::Node).count())
+}
+
+/// Announces both APIs of a registry (IS-04 v1.3, Discovery: Registered Operation).
+fn announce(
+    address: SocketAddr,
+    priority: u8,
+    mut texts: Vec<(String, String)>,
+) -> Result<Announcer, String> {
+    texts.push(("pri".to_owned(), priority.to_string()));
+    let mut announcer = Announcer::begin()?;
+    for service in [Service::Register, Service::Query] {
+        announcer.announce(&Announcement {
+            service,
+            name: format!("suiro registry at {address}"),
+            address: address.ip(),
+            port: address.port(),
+            texts: texts.clone(),
+        })?;
+    }
+    Ok(announcer)
 }
 
 /// The WebSockets of clients.

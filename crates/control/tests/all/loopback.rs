@@ -11,6 +11,7 @@ use std::time::Duration as StdDuration;
 use serde_json::{Value, json};
 use suiro_control::client::{Base, Client, Manners};
 use suiro_control::controller;
+use suiro_control::discovery::Registries;
 use suiro_control::events::Log;
 use suiro_control::net::{self, Exposure};
 use suiro_control::nmos::door::Door;
@@ -20,6 +21,7 @@ use suiro_control::plan::Limits;
 use suiro_control::registry;
 use suiro_uncompressed::node::Source;
 use suiro_uncompressed::packet::Format;
+use suiro_uncompressed::sdp::Description;
 use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Depth, FrameRate, Geometry, Sampling};
 use suiro_units::{Bytes, Duration};
@@ -55,7 +57,7 @@ async fn start_registry() -> (Running, Base) {
     let (over, ended) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         let stop = async { drop(ended.await) };
-        registry::serve::run(place, log("registry", None), || {}, stop).await.unwrap();
+        registry::serve::run(place, None, log("registry", None), || {}, stop).await.unwrap();
     });
     ((over, task), base)
 }
@@ -69,7 +71,7 @@ async fn a_page_in_a_browser_commands_nothing_without_a_token() {
     let (place, base) = place(Door::local()).await;
     let (over, ended) = oneshot::channel::<()>();
     let stop = async { drop(ended.await) };
-    let serves = registry::serve::run(place, log("registry", None), || {}, stop);
+    let serves = registry::serve::run(place, None, log("registry", None), || {}, stop);
     let asks = async {
         let path = "/x-nmos/registration/v1.3/health/nodes/3b8be755-08ff-452b-b217-c9151eb21193";
         // Nothing is registered: 404 is the answer of who was let in.
@@ -98,6 +100,10 @@ async fn a_page_in_a_browser_commands_nothing_without_a_token() {
 /// Small frames: 160 × 90 at 50 Hz, 3 of them in the ring. With a folder it can also store both
 /// streams.
 async fn start_node_that_stores(name: &str, registry: &Base, folder: Option<&Path>) -> Running {
+    start_node_at(name, Registries::only(registry.clone()), folder).await
+}
+
+async fn start_node_at(name: &str, registries: Registries, folder: Option<&Path>) -> Running {
     let (place, _) = place(Door::open()).await;
     let rate = FrameRate::new(50, 1).unwrap();
     let geometry = Geometry::new((160, 90), Sampling::YCbCr422, Depth::Ten, rate).unwrap();
@@ -106,7 +112,7 @@ async fn start_node_that_stores(name: &str, registry: &Base, folder: Option<&Pat
     let spec = node::Spec {
         name: name.to_owned(),
         address: Ipv4Addr::LOCALHOST,
-        registry: Some(registry.clone()),
+        registries,
         manners: Manners::default(),
         outlets: vec![outlet(0), outlet(1)],
         inlets: folder.into_iter().flat_map(|folder| [0, 1].map(|n| inlet(n, folder))).collect(),
@@ -119,6 +125,7 @@ async fn start_node_that_stores(name: &str, registry: &Base, folder: Option<&Pat
         memory: Bytes::new(100_000_000),
         burst: 7,
         cpu: None,
+        troff: None,
     };
     let (over, ended) = oneshot::channel::<()>();
     let name = name.to_owned();
@@ -153,7 +160,7 @@ async fn start_controller(file: &Path, registry: &Base, folder: Option<&Path>) -
     let spec = controller::Spec {
         name: "c".to_owned(),
         file: file.to_owned(),
-        registry: Some(registry.clone()),
+        registries: Registries::only(registry.clone()),
         manners: Manners::default(),
         lead: Duration::from_millis(200),
         lead_fault: Duration::from_millis(60),
@@ -383,6 +390,37 @@ async fn of_two_controllers_with_different_files_one_leads_and_both_have_its_pla
     assert!(text.contains("node = \"n3\"") && !text.contains("node = \"n1\""), "{text}");
 }
 
+/// The labels of the nodes that a registry knows.
+async fn known_to(registry: &Base) -> Vec<Value> {
+    let nodes = ask(registry, None, &Ask::read("/x-nmos/query/v1.3/nodes")).await.value();
+    nodes.as_array().unwrap().iter().map(|node| node["label"].clone()).collect()
+}
+
+async fn is_known_to(registry: &Base, node: &str) {
+    for _ in 0..1500 {
+        if known_to(registry).await == [node] {
+            return;
+        }
+        tokio::time::sleep(StdDuration::from_millis(10)).await;
+    }
+    panic!("{node} does not register at {registry}");
+}
+
+#[tokio::test]
+async fn the_next_registry_is_used_when_one_fails() {
+    let (_, absent) = place(Door::open()).await;
+    let (first, first_base) = start_registry().await;
+    let (_second, second_base) = start_registry().await;
+    let fixed = vec![absent, first_base.clone(), second_base.clone()];
+    let registries = Registries { fixed, search: None };
+    let _one = start_node_at("n1", registries, None).await;
+    is_known_to(&first_base, "n1").await;
+    assert_eq!(known_to(&second_base).await, Vec::<Value>::new());
+    drop(first.0);
+    first.1.await.unwrap();
+    is_known_to(&second_base, "n1").await;
+}
+
 /// A controller that was replaced may have sent its command before; it arrives after.
 #[tokio::test]
 async fn a_node_refuses_a_controller_that_was_replaced() {
@@ -477,6 +515,15 @@ async fn a_stream_moves_without_a_lost_frame_and_a_dead_node_is_replaced() {
     // Nobody without the token.
     let refused = ask(&base, None, &Ask::read("/x-suiro/control/v1.0/status")).await;
     assert_eq!(refused.status, 401);
+    let described = Ask::read("/x-suiro/control/v1.0/streams/0/description");
+    assert_eq!(ask(&base, None, &described).await.status, 401);
+    let first = ask(&base, Some(TOKEN), &described).await;
+    assert_eq!(
+        (first.status, ask(&base, Some(TOKEN), &described).await.body),
+        (200, first.body.clone())
+    );
+    let first: Description = first.body.parse().unwrap();
+    assert_eq!((first.path.port, first.twin.is_none()), (ports[0], true));
     // An impossible move is rejected.
     let body = |stream: u32, node: &str| json!({ "stream": stream, "node": node });
     let moving = |body: &Value| Ask::json("POST", "/x-suiro/control/v1.0/move", body);
@@ -501,6 +548,9 @@ async fn a_stream_moves_without_a_lost_frame_and_a_dead_node_is_replaced() {
     let moved = ask(&base, Some(TOKEN), &moving(&body(0, "n3"))).await;
     assert_eq!(moved.status, 202, "{}", moved.body);
     until(&base, ["n3", "n2"]).await;
+    // Another node sends it, from the same address to the same port: its description is the same.
+    let moved = ask(&base, Some(TOKEN), &described).await.body.parse::<Description>().unwrap();
+    assert_eq!(moved, first);
 
     // The node of stream 1 is asked to end: its connection is closed.
     drop(two.0);

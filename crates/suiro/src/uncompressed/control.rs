@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use suiro_control::client::{Base, Client, Manners};
 use suiro_control::controller;
+use suiro_control::discovery::{Registries, Search};
 use suiro_control::events::Log;
 use suiro_control::net::{self, Exposure};
 use suiro_control::nmos::door::Door;
@@ -25,6 +26,8 @@ use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Geometry, send, synth};
 use suiro_units::{Bytes, Duration};
 
+use super::describe::{TROFF, TROFF_HELP};
+use crate::cli::within;
 use crate::{Outcome, Usage};
 
 /// Who may command a server, and how it is served.
@@ -62,9 +65,8 @@ pub struct NodeArgs {
     /// The address of the interface that its streams leave by.
     #[arg(long, value_name = "ADDRESS")]
     address: Ipv4Addr,
-    /// The registry where it registers, such as http://192.0.2.9:8235 [default: none].
-    #[arg(long, value_name = "URL", value_parser = Base::parse)]
-    registry: Option<Base>,
+    #[command(flatten)]
+    registries: Known,
     /// A stream that it can send: its number and its frame store, or `synthetic`.
     #[arg(long = "stream", required_unless_present = "stores", value_name = "N=FILE", value_parser = Offered::from_str)]
     streams: Vec<Offered>,
@@ -86,6 +88,8 @@ pub struct NodeArgs {
     /// The CPU to pin the sending thread to [default: any].
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
+    #[arg(long, value_name = "TIME", value_parser = within(TROFF), help = TROFF_HELP)]
+    troff: Option<Duration>,
     #[command(flatten)]
     serving: Serving,
 }
@@ -132,9 +136,32 @@ fn numbered(text: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok().filter(|number| *number < 64)?, path))
 }
 
+/// The registries that a node or controller may use.
+#[derive(Debug, Args)]
+struct Known {
+    /// A registry, such as http://192.0.2.9:8235; may be repeated: the next one is used if the first does not answer [default:
+    /// none].
+    #[arg(long = "registry", value_name = "URL", value_parser = Base::parse)]
+    fixed: Vec<Base>,
+    /// Look for registries by DNS-SD, the first ones by their priority: by multicast, in the search domains of this machine, or
+    /// there first [default: only those of --registry].
+    #[arg(long = "dns-sd", value_name = "WHERE", value_parser = Search::from_str)]
+    search: Option<Search>,
+}
+
+impl Known {
+    fn registries(&self) -> Registries {
+        Registries { fixed: self.fixed.clone(), search: self.search }
+    }
+}
+
 /// Arguments of `registry`.
 #[derive(Debug, Args)]
 pub struct RegistryArgs {
+    /// Announce it by multicast DNS with this priority: registries with a smaller one are used first [default: it is not
+    /// announced].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..100))]
+    announce: Option<u8>,
     #[command(flatten)]
     serving: Serving,
 }
@@ -167,9 +194,8 @@ pub struct ControlArgs {
     /// Its name, which another controller with the same file shows.
     #[arg(long, value_name = "NAME", default_value = "controller")]
     name: String,
-    /// The registry that knows the nodes [default: only nodes with a `href`].
-    #[arg(long, value_name = "URL", value_parser = Base::parse)]
-    registry: Option<Base>,
+    #[command(flatten)]
+    registries: Known,
     /// How long before a change takes effect the nodes receive it.
     #[arg(long, value_name = "TIME", default_value = "250 ms")]
     lead: Duration,
@@ -260,7 +286,7 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
     let spec = node::Spec {
         name: args.name.clone(),
         address: args.address,
-        registry: args.registry.clone(),
+        registries: args.registries.registries(),
         manners: args.serving.manners()?,
         outlets,
         inlets: inlets(&args.stores)?,
@@ -273,6 +299,7 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
         memory: Bytes::new(4_000_000_000),
         burst: send::BURST,
         cpu: args.cpu,
+        troff: args.troff,
     };
     let log = args.serving.log(&args.name)?;
     Pulse::new(Clock::from_now()).block_on(async {
@@ -343,7 +370,8 @@ pub fn registry(args: &RegistryArgs) -> Result<Outcome> {
         let place = args.serving.place().await?;
         let told = args.serving.told("registry at", &place)?;
         let ready = || say!("{told}");
-        registry::serve::run(place, log, ready, Stop::default().requested()?).await?;
+        registry::serve::run(place, args.announce, log, ready, Stop::default().requested()?)
+            .await?;
         Ok(Outcome::Done)
     })
 }
@@ -378,7 +406,7 @@ fn serve(args: &ControlArgs) -> Result<Outcome> {
     let spec = controller::Spec {
         name: args.name.clone(),
         file: args.state.clone(),
-        registry: args.registry.clone(),
+        registries: args.registries.registries(),
         manners: args.serving.manners()?,
         lead: args.lead,
         // With the wait for the next frame it is less than three frame times.

@@ -3,6 +3,7 @@
 mod analyze;
 mod bench;
 mod control;
+mod describe;
 mod stores;
 mod stream;
 mod switching;

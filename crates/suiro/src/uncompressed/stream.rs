@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use suiro_outside::{beside, file};
+use suiro_outside::file;
 use suiro_scenario::UncompressedReceiver;
 use suiro_uncompressed::node::{
     self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
@@ -22,13 +22,12 @@ use suiro_uncompressed::packet::{
 use suiro_uncompressed::reader::{self, Bound, Ring};
 use suiro_uncompressed::receive::LeftOut;
 use suiro_uncompressed::sdp::{self, Description};
-use suiro_uncompressed::socket::{BUFFER_MAX_BYTES, Departure, Joined, Route, Segmentation};
-use suiro_uncompressed::store::Store;
+use suiro_uncompressed::socket::{BUFFER_MAX_BYTES, Joined, Route, Segmentation};
 use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
 
+use super::describe::{self, TROFF, TROFF_HELP};
 use crate::cli::within;
-use crate::outputs::{self, Existing};
 use crate::{Outcome, Usage};
 
 /// Most streams of one process.
@@ -161,6 +160,8 @@ pub struct SendArgs {
     /// Write a session description of each stream, `stream-N.sdp`, to this folder (st2110 only).
     #[arg(long, value_name = "DIR")]
     sdp: Option<PathBuf>,
+    #[arg(long, value_name = "TIME", requires = "sdp", value_parser = within(TROFF), help = TROFF_HELP)]
+    troff: Option<Duration>,
     #[command(flatten)]
     common: Common,
 }
@@ -204,7 +205,10 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
     let stop = stop_flag()?;
     let job = sender_job(args)?;
     if let Some(dir) = &args.sdp {
-        describe(args, &job, dir)?;
+        if args.common.format != Layouts::St2110 {
+            bail!(Usage("--sdp: only streams of st2110 have a session description".to_owned()));
+        }
+        describe::write(&job, args.troff, dir)?;
     }
     let tell = |rings: &[Ring]| {
         for (stream, ring) in job.streams.iter().zip(rings) {
@@ -316,50 +320,6 @@ const fn usual(format: Layouts) -> Geometry {
         Layouts::St2110 => Geometry::HD,
         Layouts::Raster => Geometry::HD_RASTER,
     }
-}
-
-fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
-    if args.common.format != Layouts::St2110 {
-        bail!(Usage("--sdp: only streams of st2110 have a session description".to_owned()));
-    }
-    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-    for stream in &job.streams {
-        let geometry = match &stream.source {
-            Source::Store(path) => Store::open(path)?.header().geometry,
-            Source::Synthetic { geometry, .. } => *geometry,
-        };
-        let layout = Layout::new(stream.format, &geometry, stream.packet_bytes)?;
-        let route = &stream.route;
-        let departure = Departure::of(route)?;
-        let (destination, port) = (*route.destination.ip(), route.destination.port());
-        let description = Description {
-            name: format!("suiro stream {}", stream.number),
-            // A sender has one stream to each destination.
-            session: u64::from(u32::from(destination)) << 16 | u64::from(port),
-            version: ntp_seconds(),
-            origin: Some(departure.address),
-            mac: departure.mac,
-            path: sdp::Path { source: Some(departure.address), destination, port, ttl: route.ttl },
-            twin: None,
-            payload_type: stream.stream.payload_type,
-            geometry,
-            datagram_bytes: layout.datagram_bytes() as u32,
-        };
-        let path = dir.join(format!("stream-{}.sdp", stream.number));
-        // Every send describes its streams anew; what is there and no such description is kept.
-        let ours = file::read_text(&path, sdp::BYTES_MAX as u64)
-            .is_ok_and(|text| text.contains("\ns=suiro stream "));
-        outputs::check(std::slice::from_ref(&path), &[], Existing::of(ours))?;
-        beside::write(&path, description.to_string().as_bytes())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// The time in seconds since 1900, as NTP counts.
-fn ntp_seconds() -> u64 {
-    let unix = clock::monotonic().as_nanos().wrapping_add_signed(clock::realtime_lead_ns());
-    unix / 1_000_000_000 + 2_208_988_800
 }
 
 /// Prints what was sent, a line for each stream.

@@ -411,7 +411,7 @@ impl Own {
         }
         for (leg, inlet) in legs {
             let Some(inlet) = inlet else { continue };
-            let Some(slot) = self.merge.join(frame) else { continue };
+            let Some(slot) = self.merge.join(frame, leg.payload_type) else { continue };
             let (ordered, leg) = (leg, Leg { address: inlet.address(), ..leg });
             let (until, source, dropped) = (None, None, 0);
             self.paths.push(Path {

@@ -3,14 +3,11 @@
 
 use std::net::SocketAddrV4;
 
-use super::{BYTES_MAX, Error, Lines, Parameters, error_at, refused};
+use super::{BYTES_MAX, Error, Lines, Parameters, error_at};
 use crate::geometry::FrameRate;
 use crate::packet::IP_UDP_BYTES;
 use crate::timing::Given;
 use crate::timing::model::{Scan, Schedule};
-
-/// Longest TROFF that is read, in microseconds: a second.
-const TROFF_MAX_US: u32 = 1_000_000;
 
 /// The sender type of ST 2110-21: TP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,14 +74,6 @@ impl Announced {
                 return Err(error_at(line, parameters.0, "TP=2110TPN, 2110TPNL or 2110TPW"));
             }
         };
-        let troff_us = number("TROFF")?;
-        if let Some(us) = troff_us.filter(|us| *us > TROFF_MAX_US) {
-            return Err(refused(
-                "TROFF",
-                &us.to_string(),
-                "expected microseconds, at most a second",
-            ));
-        }
         let is_interlaced = parameters.find("interlace").is_some();
         Ok(Self {
             destination: SocketAddrV4::new(address, medium.port),
@@ -92,7 +81,7 @@ impl Announced {
             height: number("height")?,
             scan: if is_interlaced { Scan::Interlaced } else { Scan::Progressive },
             sender,
-            troff_us,
+            troff_us: parameters.troff_us()?,
             ip_bytes: number("MAXUDP")?.map(|bytes| bytes.saturating_add(IP_UDP_BYTES)),
         })
     }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 pub use announced::{Announced, SenderType};
+use suiro_units::Duration;
 
 use crate::geometry::{self, Depth, FrameRate, Geometry, RTP_CLOCK_HZ};
 
@@ -18,6 +19,8 @@ pub const BYTES_MAX: usize = 64 * 1024;
 const STANDARD_UDP_BYTES: u32 = 1460;
 /// Largest UDP datagram of ST 2110-10's extended limit, the only other value that may be announced.
 const EXTENDED_UDP_BYTES: u32 = 8960;
+/// Longest TROFF that is read, in microseconds: a second.
+const TROFF_MAX_US: u32 = 1_000_000;
 /// Videos of a description that are read; the others are skipped.
 const VIDEOS_MAX: usize = 2;
 /// The names of the two media of a group of duplicates.
@@ -60,6 +63,9 @@ pub struct Description {
     pub geometry: Geometry,
     /// Largest UDP datagram, in bytes, without the UDP and IP headers.
     pub datagram_bytes: u32,
+    /// TROFF in microseconds: from the beginning of a frame to the time at which receivers read its first packet. `None`:
+    /// TRO_DEFAULT of the format (ST 2110-21 §8.2).
+    pub troff_us: Option<u32>,
 }
 
 impl fmt::Display for Description {
@@ -98,8 +104,9 @@ impl Description {
         write!(f, "width={}; height={}; ", geometry.width(), geometry.height())?;
         write!(f, "exactframerate={}; depth={}; ", geometry.rate(), geometry.depth().bits())?;
         write!(f, "TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; ")?;
-        // ST 2110-21 §8.2: our frames begin at the boundary of the frame, not at the default offset.
-        write!(f, "TROFF=0; ")?;
+        if let Some(us) = self.troff_us {
+            write!(f, "TROFF={us}; ")?;
+        }
         if self.datagram_bytes > STANDARD_UDP_BYTES {
             // ST 2110-10 §6.4: one of the two limits, not the size of the packets.
             write!(f, "MAXUDP={}; ", self.datagram_bytes.max(EXTENDED_UDP_BYTES))?;
@@ -155,11 +162,11 @@ impl FromStr for Description {
         }
         let media = Lines::of(text)?;
         let lines = media.first().ok_or(Error::Lacks("video (m=video …)"))?;
-        let (medium, geometry, datagram_bytes) = lines.video()?;
+        let (medium, geometry, datagram_bytes, troff_us) = lines.video()?;
         let (session, version, origin) = lines.origin()?;
         let twin = match &media[1..] {
             [second] if lines.is_twin(second) => {
-                let (twin, other, _) = second.video()?;
+                let (twin, other, ..) = second.video()?;
                 if other != geometry || twin.payload_type != medium.payload_type {
                     let (line, text) = second.line('m').unwrap_or_default();
                     return Err(error_at(
@@ -183,8 +190,15 @@ impl FromStr for Description {
             payload_type: medium.payload_type,
             geometry,
             datagram_bytes,
+            troff_us,
         })
     }
+}
+
+/// An offset as TROFF, in whole microseconds.
+pub const fn troff_us(offset: Duration) -> u32 {
+    let us = offset.as_nanos() / 1000;
+    if us < TROFF_MAX_US as u64 { us as u32 } else { TROFF_MAX_US }
 }
 
 fn error_at(line: usize, text: &str, expected: &'static str) -> Error {
@@ -235,8 +249,8 @@ impl<'a> Lines<'a> {
         Ok(videos.into_iter().map(whole).collect())
     }
 
-    /// Port, payload type, images, and the largest datagram.
-    fn video(&self) -> Result<(Medium, Geometry, u32), Error> {
+    /// Port, payload type, images, the largest datagram, and TROFF.
+    fn video(&self) -> Result<(Medium, Geometry, u32, Option<u32>), Error> {
         let medium = self.medium()?;
         let map = self.attribute("rtpmap:", medium.payload_type);
         let (line, map) = map.ok_or(Error::Lacks("a=rtpmap of the video's payload type"))?;
@@ -247,7 +261,8 @@ impl<'a> Lines<'a> {
         let (_, parameters) =
             parameters.ok_or(Error::Lacks("a=fmtp of the video's payload type"))?;
         let parameters = Parameters(parameters);
-        Ok((medium, parameters.geometry()?, parameters.datagram_bytes()?))
+        let (geometry, datagram_bytes) = (parameters.geometry()?, parameters.datagram_bytes()?);
+        Ok((medium, geometry, datagram_bytes, parameters.troff_us()?))
     }
 
     fn path(&self, port: u16) -> Result<Path, Error> {
@@ -386,6 +401,19 @@ impl Parameters<'_> {
         let sampling = self.find("sampling").ok_or(Error::Lacks("sampling"))?.parse()?;
         let size = (self.number("width")?, self.number("height")?);
         Ok(Geometry::new(size, sampling, depth.ok_or_else(unknown)?, rate)?)
+    }
+
+    /// TROFF, in microseconds.
+    fn troff_us(&self) -> Result<Option<u32>, Error> {
+        let Some(us) = self.find("TROFF").map(|_| self.number("TROFF")).transpose()? else {
+            return Ok(None);
+        };
+        let because = "expected microseconds, at most a second";
+        if us <= TROFF_MAX_US {
+            Ok(Some(us))
+        } else {
+            Err(refused("TROFF", &us.to_string(), because))
+        }
     }
 
     fn datagram_bytes(&self) -> Result<u32, Error> {

@@ -20,6 +20,7 @@ fn description() -> Description {
         payload_type: 96,
         geometry: Geometry::HD,
         datagram_bytes: 8960,
+        troff_us: None,
     }
 }
 
@@ -32,7 +33,7 @@ c=IN IP4 239.1.2.3/32\r
 a=source-filter: incl IN IP4 239.1.2.3 192.0.2.1\r
 a=rtpmap:96 raw/90000\r
 a=fmtp:96 sampling=YCbCr-4:2:2; width=1920; height=1080; exactframerate=60000/1001; depth=10; \
-TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; TROFF=0; MAXUDP=8960; \r
+TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; MAXUDP=8960; \r
 a=ts-refclk:localmac=02-00-5e-10-00-ff\r
 a=mediaclk:direct=0\r
 ";
@@ -40,6 +41,9 @@ a=mediaclk:direct=0\r
 #[test]
 fn it_is_written_as_others_read_it() {
     assert_eq!(description().to_string(), TEXT);
+    let other = Description { troff_us: Some(2000), ..description() };
+    let text = TEXT.replace("TP=2110TPW; ", "TP=2110TPW; TROFF=2000; ");
+    assert_eq!(other.to_string(), text);
 }
 
 #[test]
@@ -150,6 +154,7 @@ proptest! {
         (source, group, is_jumbo) in (any::<u32>(), any::<u32>(), any::<bool>()),
         (origin, twin) in (any::<u32>(), any::<Option<(u32, u16)>>()),
         (session, version, mac) in (any::<u64>(), any::<u64>(), any::<Option<[u8; 6]>>()),
+        troff_us in proptest::option::of(0u32..=1_000_000),
     ) {
         let (sampling, depth) = (Sampling::ALL[sampling], Depth::ALL[depth]);
         let geometry = Geometry::new((width * 4, height), sampling, depth, FrameRate::P59_94).unwrap();
@@ -170,6 +175,7 @@ proptest! {
             payload_type,
             geometry,
             datagram_bytes: if is_jumbo { 8960 } else { 1460 },
+            troff_us,
             ..description()
         };
         prop_assert_eq!(written.to_string().parse(), Ok(written));

@@ -91,8 +91,9 @@ pub trait Media {
     /// Why not, in words.
     fn fits(&self, id: &Id, description: &Description) -> Result<(), String>;
 
-    /// The session description of a sender in this state; `None` if its packets have none.
-    fn description(&self, id: &Id, wanted: &Wanted) -> Option<String>;
+    /// The session description of a sender that has been in this state since a time, its version; `None` if its packets have
+    /// none.
+    fn description(&self, id: &Id, wanted: &Wanted, since: Tai) -> Option<String>;
 }
 
 /// An activation that was asked for, and its time.
@@ -258,7 +259,8 @@ impl Connection {
     }
 
     fn transport_file(&self, media: &dyn Media) -> Reply {
-        let text = self.wanted.as_ref().and_then(|wanted| media.description(&self.id, wanted));
+        let described = |wanted| media.description(&self.id, wanted, self.changed);
+        let text = self.wanted.as_ref().and_then(described);
         match text {
             // IS-05 v1.1, Transport Files & Caching.
             Some(text) => Reply::text(SDP, text).with("cache-control", "no-cache"),

@@ -42,8 +42,8 @@ impl Media for Fake {
         if found.width() == 1920 { Ok(()) } else { Err(format!("found {found}")) }
     }
 
-    fn description(&self, _: &Id, wanted: &Wanted) -> Option<String> {
-        wanted.enabled.then(|| "v=0\r\n".to_owned())
+    fn description(&self, _: &Id, wanted: &Wanted, since: Tai) -> Option<String> {
+        wanted.enabled.then(|| since.to_string())
     }
 }
 
@@ -272,6 +272,27 @@ fn resources_are_listed_and_others_are_not_there() {
     let file = sender.answer(NOW, &["transportfile"], &Ask::read("/p"), &mut media);
     assert_eq!((file.status, file.content_type), (200, SDP));
     assert!(file.headers.contains(&("cache-control", "no-cache".to_owned())));
+}
+
+#[test]
+fn a_description_has_the_version_of_its_activation() {
+    let (mut sender, mut media) = (sender(), Fake::default());
+    let start = json!({ "master_enable": true, "activation": { "mode": "activate_immediate" } });
+    sender.patch(NOW, &start, &mut media);
+    let version = |sender: &mut Connection| -> Tai {
+        let file = sender.answer(NOW, &["transportfile"], &Ask::read("/p"), &mut Fake::default());
+        file.body.parse().unwrap()
+    };
+    let first = version(&mut sender);
+    let at = NOW.after(Duration::from_secs(2));
+    let moved = json!({
+        "transport_params": [{ "destination_port": 5010 }],
+        "activation": { "mode": "activate_scheduled_absolute", "requested_time": at.to_string() },
+    });
+    assert_eq!(sender.patch(NOW, &moved, &mut media).status, 202);
+    assert_eq!(version(&mut sender), first, "until then the contents are the same");
+    assert!(sender.advance(at.after(Duration::from_secs(1))));
+    assert!(version(&mut sender) > first);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use regex_lite::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::{decode, values};
@@ -11,6 +12,9 @@ use crate::nmos::Reply;
 const DEPTH_MAX: usize = 16;
 /// Longest expression, in bytes.
 const BYTES_MAX: usize = 4096;
+/// Largest program of a pattern, and longest text that it is compared with, in bytes: the time is their product.
+const PATTERN_BYTES_MAX: usize = 16 << 10;
+const TEXT_BYTES_MAX: usize = 4096;
 
 /// What a resource must be.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +31,36 @@ pub(super) enum Expression {
     In(String, Vec<Literal>),
     /// None of the values of an attribute is one of these.
     Out(String, Vec<Literal>),
+    /// An attribute has a text in which a pattern occurs.
+    Matches(String, Pattern),
+}
+
+/// A regular expression.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Pattern {
+    /// From its text; the flag `i` is written into it, as `(?i)`.
+    fn of(text: &str, flags: &str) -> Result<Self, Reply> {
+        let text = match flags {
+            "" => text.to_owned(),
+            "i" => format!("(?i){text}"),
+            _ => return Err(wrong("no flag of a pattern but i")),
+        };
+        let made = RegexBuilder::new(&text).size_limit(PATTERN_BYTES_MAX).build();
+        made.map(Self).map_err(|error| wrong(&format!("a regular expression: {error}")))
+    }
+
+    fn is_in(&self, found: &Value) -> bool {
+        let text = found.as_str().filter(|text| text.len() <= TEXT_BYTES_MAX);
+        text.is_some_and(|text| self.0.is_match(text))
+    }
 }
 
 /// How an attribute is compared.
@@ -82,6 +116,9 @@ impl Expression {
             }
             Self::In(path, wanted) => one_of(path, wanted),
             Self::Out(path, wanted) => !one_of(path, wanted),
+            Self::Matches(path, pattern) => {
+                values(of, path).iter().any(|found| pattern.is_in(found))
+            }
         }
     }
 }
@@ -199,6 +236,7 @@ impl<'a> Parser<'a> {
                     Expression::Out(path, wanted)
                 });
             }
+            "matches" => return self.matches(),
             "eq" | "contains" => Relation::Eq,
             "ne" | "excludes" => Relation::Ne,
             "lt" => Relation::Lt,
@@ -216,6 +254,16 @@ impl<'a> Parser<'a> {
         let wanted = Literal::of(self.word())?;
         self.expect(')')?;
         Ok(Expression::Compare(relation, path, wanted))
+    }
+
+    /// `path,pattern)`, or with flags `path,pattern,i)`. Parentheses and commas of a pattern are encoded: `%28`.
+    fn matches(&mut self) -> Result<Expression, Reply> {
+        let path = self.path()?;
+        self.expect(',')?;
+        let text = decode(self.word())?;
+        let flags = if self.take(',') { self.word() } else { "" };
+        self.expect(')')?;
+        Ok(Expression::Matches(path, Pattern::of(&text, flags)?))
     }
 
     /// An attribute: its name, or the names that lead to it in parentheses.
@@ -273,6 +321,17 @@ mod tests {
     }
 
     #[test]
+    fn patterns_occur_in_texts() {
+        assert!(holds("matches(label,%5Ea.b$)") && !holds("matches(label,%5Eb)"));
+        assert!(
+            holds("matches(list.name,eth%5B1-3%5D)") && !holds("matches(list.name,eth%5B2-3%5D)")
+        );
+        assert!(holds("matches(label,A%20%28B|C%29,i)") && !holds("matches(label,A%20B)"));
+        assert!(!holds("matches(n,7)"), "a number is no text");
+        assert!(!holds("matches(absent,.)"));
+    }
+
+    #[test]
     fn calls_are_joined() {
         assert!(holds("and(eq(n,7),or(eq(n,8),not(eq(label,x))))"));
         assert!(!holds("and(eq(n,7),eq(n,8))"));
@@ -286,7 +345,10 @@ mod tests {
         ] {
             assert!(matches!(status(text), 400 | 501), "{text}");
         }
-        assert_eq!(status("matches(label,a)"), 501);
+        assert_eq!(status("sort(label)"), 501);
+        assert_eq!(status("matches(label,%5B)"), 400, "[ is no pattern");
+        assert_eq!(status("matches(label,a%7B1000%7D%7B1000%7D)"), 400, "too large");
+        assert_eq!(status("matches(label,a,x)"), 400);
         assert_eq!(status(&"not(".repeat(DEPTH_MAX + 2)), 400);
         assert_eq!(status(&"x".repeat(BYTES_MAX + 1)), 400);
     }

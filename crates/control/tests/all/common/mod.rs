@@ -29,7 +29,7 @@ impl Media for Obedient {
         Ok(())
     }
 
-    fn description(&self, _: &Id, _: &Wanted) -> Option<String> {
+    fn description(&self, _: &Id, _: &Wanted, _: Tai) -> Option<String> {
         Some("v=0\r\n".to_owned())
     }
 }

@@ -80,6 +80,7 @@ impl<'a> Stage<'a> {
             address: SocketAddrV4::new(self.place.receiver, port(lane, path)),
             interface: Ipv4Addr::UNSPECIFIED,
             source: None,
+            payload_type: None,
         };
         let legs = |lane| (0..paths).map(|path| leg(lane, path)).collect();
         let changes = (0..self.place.lanes)

@@ -111,6 +111,8 @@ struct Path {
     from: u64,
     until: Option<u64>,
     counts: PathCounts,
+    /// That of its packets.
+    payload_type: u8,
     /// True while its packets are late: reported once.
     over_budget: bool,
 }
@@ -201,11 +203,14 @@ impl Merge {
         self.budget = budget;
     }
 
-    /// Takes a path into use from frame `from` on; `None` if all [`SLOTS`] are in use.
-    pub fn join(&mut self, from: u64) -> Option<usize> {
+    /// Takes a path into use from frame `from` on, with a payload type of its own if it has one; `None` if all [`SLOTS`] are in
+    /// use.
+    pub fn join(&mut self, from: u64, payload_type: Option<u8>) -> Option<usize> {
         let slot = self.paths.iter().position(Option::is_none)?;
+        let payload_type = payload_type.unwrap_or(self.payload_type);
         let counts = PathCounts::default();
-        self.paths[slot] = Some(Path { from, until: None, counts, over_budget: false });
+        self.paths[slot] =
+            Some(Path { from, until: None, payload_type, counts, over_budget: false });
         Some(slot)
     }
 
@@ -273,7 +278,7 @@ impl Merge {
     /// Takes a datagram that arrived at `now` on path `slot`.
     pub fn datagram(&mut self, now: Time, slot: usize, bytes: &[u8], out: &mut impl Output) {
         let Some(path) = &mut self.paths[slot] else { return };
-        let Ok(packet) = self.layout.parse(bytes, self.payload_type) else {
+        let Ok(packet) = self.layout.parse(bytes, path.payload_type) else {
             path.counts.malformed += 1;
             return;
         };

@@ -50,7 +50,7 @@ impl Bench {
         let mut merge = Merge::new(layout, PAYLOAD_TYPE, epoch, budget);
         merge.want(Wanted { verify: true, pictures: false });
         let first = epoch.first_from(layout.geometry().rate(), Time::from_secs(501));
-        assert_eq!((merge.join(first), merge.join(first)), (Some(0), Some(1)));
+        assert_eq!((merge.join(first, None), merge.join(first, None)), (Some(0), Some(1)));
         Self { merge, layout, epoch, first, told: Told::default() }
     }
 
@@ -289,13 +289,34 @@ fn a_repeated_frame_is_a_starving_sender() {
 }
 
 #[test]
+fn a_path_may_have_another_payload_type() {
+    let mut bench = Bench::new(BUDGET);
+    // The first path's packets have the type that its description named, the others the lane's.
+    bench.merge.remove(0);
+    assert_eq!(bench.merge.join(bench.first, Some(PAYLOAD_TYPE + 1)), Some(0));
+    for frame in 0..3 {
+        for (slot, payload_type) in [(0, PAYLOAD_TYPE + 1), (1, PAYLOAD_TYPE + 1)] {
+            for index in 0..10 {
+                let mut packet = bench.packet(frame, 1, index);
+                packet[1] = packet[1] & 0x80 | payload_type;
+                let now = bench.start(frame) + Duration::from_millis(1);
+                bench.merge.datagram(now, slot, &packet, &mut bench.told);
+            }
+        }
+    }
+    bench.finish(3);
+    assert_eq!(bench.frames(), whole(0..3));
+    assert_eq!((bench.merge.path(0).malformed, bench.merge.path(1).malformed), (0, 30));
+}
+
+#[test]
 fn frames_outside_a_paths_time_are_not_taken() {
     let mut bench = Bench::new(BUDGET);
     // One group until frame 3, another one from it on; both senders go on longer.
     bench.merge.leave(0, bench.first + 3);
     bench.merge.leave(1, 0);
     bench.merge.remove(1);
-    assert_eq!(bench.merge.join(bench.first + 3), Some(1));
+    assert_eq!(bench.merge.join(bench.first + 3, None), Some(1));
     (0..6).for_each(|frame| bench.frame(frame, &[all(1, 0), all(2, 1)]));
     bench.finish(6);
     assert_eq!(bench.frames(), whole(0..6));

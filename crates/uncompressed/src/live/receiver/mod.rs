@@ -35,6 +35,8 @@ pub struct Leg {
     pub interface: Ipv4Addr,
     /// The only sender of a group whose packets are wanted (IGMPv3); `None` for all.
     pub source: Option<Ipv4Addr>,
+    /// The RTP payload type of its packets; `None`: the lane's.
+    pub payload_type: Option<u8>,
 }
 
 /// Where frames are stored.

@@ -49,7 +49,7 @@ fn standby(ssrc: u32, to: SocketAddrV4) -> (Sender, Events) {
 
 fn any() -> Leg {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    Leg { address, interface: Ipv4Addr::UNSPECIFIED, source: None }
+    Leg { address, interface: Ipv4Addr::UNSPECIFIED, source: None, payload_type: None }
 }
 
 fn wait(events: &Events, wanted: impl Fn(&What) -> bool) -> Event {

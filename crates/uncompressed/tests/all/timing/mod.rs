@@ -3,6 +3,7 @@
 mod captures;
 mod generator;
 mod oracle;
+mod own;
 
 use std::net::SocketAddr;
 
