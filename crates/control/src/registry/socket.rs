@@ -3,19 +3,27 @@
 use std::io;
 use std::time::Duration as StdDuration;
 
+use bytes::Bytes;
+use futures_util::{Sink, SinkExt, StreamExt};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::subscriptions::Subscription;
-use super::websocket::{self, Kind};
 use crate::net;
 use crate::nmos::Id;
 
 /// Changes that may wait for a client; one that does not keep up is disconnected.
 pub(super) const WAITING_MAX: usize = 8192;
+/// Longest message that a client may send, in bytes: it has nothing to say.
+const MESSAGE_MAX: usize = 64 << 10;
 /// How long a client may take to read.
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 /// How often a silent client is asked whether it is there.
@@ -43,78 +51,49 @@ struct Socket {
 }
 
 impl Socket {
-    async fn serve<S>(mut self, stream: S, mut entries: mpsc::Receiver<Value>) -> io::Result<()>
+    async fn serve<S>(mut self, stream: S, mut entries: mpsc::Receiver<Value>) -> Result<(), Error>
     where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+        S: AsyncRead + AsyncWrite + Unpin,
     {
-        let (mut reader, mut writer) = tokio::io::split(stream);
-        let (mut read, mut piece) = (Vec::new(), [0; 4096]);
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_MAX))
+            .max_frame_size(Some(MESSAGE_MAX));
+        let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        let (mut writer, mut reader) = stream.split();
         let every = StdDuration::from(self.subscription.every()).max(StdDuration::from_millis(1));
         let (mut tick, mut ping) = (net::every(every), net::every(PING));
         loop {
             tokio::select! {
-                got = reader.read(&mut piece) => {
-                    let got = got?;
-                    if got == 0 {
-                        return Ok(());
+                got = reader.next() => match got {
+                    // Pings and farewells are answered by the library.
+                    Some(Ok(_)) => {}
+                    Some(Err(Error::Protocol(_) | Error::Capacity(_))) => {
+                        let reason = CloseFrame { code: CloseCode::Protocol, reason: "".into() };
+                        return send(&mut writer, Message::Close(Some(reason))).await;
                     }
-                    read.extend_from_slice(&piece[..got]);
-                    if answer(&mut read, &mut writer).await? {
-                        return Ok(());
-                    }
-                }
+                    Some(Err(error)) => return Err(error),
+                    None => return Ok(()),
+                },
                 entry = entries.recv() => match entry {
                     Some(entry) if self.waiting.len() < WAITING_MAX => self.waiting.push(entry),
-                    _ => return send(&mut writer, Kind::Close, &[]).await,
+                    _ => return send(&mut writer, Message::Close(None)).await,
                 },
                 _ = tick.tick(), if !self.waiting.is_empty() => {
                     let entries = std::mem::take(&mut self.waiting);
                     let text = self.subscription.message(&self.id, &entries, net::tai()).to_string();
-                    send(&mut writer, Kind::Message, text.as_bytes()).await?;
+                    send(&mut writer, Message::Text(text.into())).await?;
                 }
-                _ = ping.tick() => send(&mut writer, Kind::Ping, &[]).await?,
+                _ = ping.tick() => send(&mut writer, Message::Ping(Bytes::new())).await?,
             }
         }
     }
 }
 
-/// Answers the frames that are complete. True if the client has ended.
-async fn answer<W: tokio::io::AsyncWrite + Unpin>(
-    read: &mut Vec<u8>,
-    writer: &mut W,
-) -> io::Result<bool> {
-    loop {
-        match websocket::parse(read) {
-            Ok(Some(frame)) => {
-                read.drain(..frame.bytes);
-                match frame.kind {
-                    Kind::Ping => send(writer, Kind::Pong, &frame.payload).await?,
-                    Kind::Close => {
-                        send(writer, Kind::Close, &frame.payload).await?;
-                        return Ok(true);
-                    }
-                    Kind::Message | Kind::Pong => {}
-                }
-            }
-            Ok(None) => return Ok(false),
-            Err(_) => {
-                // RFC 6455 §7.4.1: a protocol error.
-                send(writer, Kind::Close, &1002u16.to_be_bytes()).await?;
-                return Ok(true);
-            }
-        }
-    }
-}
-
-async fn send<W: tokio::io::AsyncWrite + Unpin>(
-    writer: &mut W,
-    kind: Kind,
-    payload: &[u8],
-) -> io::Result<()> {
-    let bytes = websocket::frame(kind, payload);
-    let writing = async {
-        writer.write_all(&bytes).await?;
-        writer.flush().await
-    };
-    tokio::time::timeout(PATIENCE, writing).await.map_err(|_| io::ErrorKind::TimedOut)?
+/// Sends to a client that reads in time.
+async fn send(
+    writer: &mut (impl Sink<Message, Error = Error> + Unpin),
+    message: Message,
+) -> Result<(), Error> {
+    let late = |_| Error::Io(io::ErrorKind::TimedOut.into());
+    tokio::time::timeout(PATIENCE, writer.send(message)).await.map_err(late)?
 }

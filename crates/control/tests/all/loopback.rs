@@ -50,9 +50,9 @@ fn log(name: &str, folder: Option<&Path>) -> Log {
 }
 
 /// A task that ends when its sender is dropped.
-type Running = (oneshot::Sender<()>, JoinHandle<()>);
+pub type Running = (oneshot::Sender<()>, JoinHandle<()>);
 
-async fn start_registry() -> (Running, Base) {
+pub async fn start_registry() -> (Running, Base) {
     let (place, base) = place(Door::open()).await;
     let (over, ended) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
@@ -62,7 +62,7 @@ async fn start_registry() -> (Running, Base) {
     ((over, task), base)
 }
 
-async fn start_node(name: &str, registry: &Base) -> Running {
+pub async fn start_node(name: &str, registry: &Base) -> Running {
     start_node_that_stores(name, registry, None).await
 }
 
@@ -178,7 +178,7 @@ async fn start_controller(file: &Path, registry: &Base, folder: Option<&Path>) -
     ((over, task), base)
 }
 
-async fn ask(base: &Base, token: Option<&str>, ask: &Ask) -> Reply {
+pub async fn ask(base: &Base, token: Option<&str>, ask: &Ask) -> Reply {
     let manners = Manners { token: token.map(str::to_owned), tls: None };
     Client::new(base.clone(), manners).ask(ask, PATIENCE).await.unwrap()
 }

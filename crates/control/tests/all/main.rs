@@ -3,3 +3,4 @@
 mod common;
 mod loopback;
 mod schemas;
+mod subscription;
