@@ -26,6 +26,7 @@ pub mod quality;
 pub mod quantised;
 mod raw;
 pub mod screen;
+pub mod sound;
 mod source;
 pub mod spec;
 pub mod stamp;

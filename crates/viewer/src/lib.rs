@@ -2,7 +2,7 @@
 //!
 //! An endpoint hands each frame that its transport delivers to a [`Playout`], and polls it for the
 //! [`Outcome`] of every frame: displayed, skipped, undecodable or missing. [`Freezes`] finds in the
-//! display times when the video froze. All are state machines that are handed the time;
+//! display times when the video froze. [`Hearing`] is the jitter buffer of sound. All are state machines that are handed the time;
 //! none knows a transport or a codec. [`Policy`] is what a scenario says of them.
 //!
 //! ```
@@ -32,11 +32,13 @@
 mod delay;
 mod frame;
 mod freeze;
+mod hearing;
 mod playout;
 mod policy;
 
 pub use delay::Delay;
 pub use frame::{Fate, Frame, Outcome, Parts, Refused};
 pub use freeze::{Freeze, Freezes};
+pub use hearing::{Heard, Hearing, PIECE, Piece, Sounded, Unheard};
 pub use playout::{GAP_MAX, HELD_MAX, Playout};
 pub use policy::{Buffer, Late, Loss, Policy};

@@ -4,6 +4,7 @@ mod common;
 mod live_codec;
 mod live_over_link;
 mod live_source;
+mod opus;
 mod prepare;
 mod quality;
 mod quantised;
