@@ -42,7 +42,7 @@ use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
-pub use network::{common_media, frame, range, webrtc_peer, webtransport};
+pub use network::{common_media, frame, range, sound, webrtc_peer, webtransport};
 pub use rates::{congestion, rtp_header};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
@@ -78,6 +78,7 @@ pub const TARGETS: &[Target] = &[
     ("rtp_header", rtp_header),
     ("scenario", scenario),
     ("sock_diag", sock_diag),
+    ("sound", sound),
     ("study", study),
     ("tables", tables),
     ("trace", trace),

@@ -1,5 +1,5 @@
 //! What any machine may send: frames on a link, headers of requests, session descriptions and packets of WebRTC, streams
-//! of WebTransport.
+//! of WebTransport, sound.
 
 use std::pin::pin;
 use std::sync::LazyLock;
@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use suiro_http::origin::range::{Part, part};
 use suiro_http::{cmcd, fields};
+use suiro_media::sound::{Decoder, Ear, SAMPLES};
+use suiro_moq::container;
 use suiro_moq::webtransport::{belongs, kind_of_uni};
 use suiro_units::{BitRate, Duration, Time};
 use suiro_webrtc::peer::{Certificate, Peer, Setup, Way};
@@ -100,6 +102,7 @@ pub fn webrtc_peer(data: &[u8]) {
             certificate: CERTIFICATE.clone(),
             rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
             answers: true,
+            sound: true,
             plain: true,
         };
         let mut at = Time::from_secs(1);
@@ -115,6 +118,24 @@ pub fn webrtc_peer(data: &[u8]) {
             let sent = std::iter::from_fn(|| peer.take_transmit()).take(1000).count();
             assert!(sent < 1000, "it does not stop sending");
             while peer.take_happened().is_some() {}
+        }
+    }
+}
+
+/// Objects of a track of sound, each after its length in two bytes, whose first bit says that it did not come. Whatever they
+/// are, the decoder says something of a bounded length, and conceals afterwards.
+pub fn sound(data: &[u8]) {
+    let mut decoder = Decoder::new().expect("48 kHz and one channel can be decoded");
+    let mut ear = Ear::default();
+    for (_, lost, object) in crate::packets(data).take(50) {
+        if let (false, Ok((_, packet))) = (lost, container::read_sound(object))
+            && let Ok(said) = decoder.decode(&packet)
+        {
+            assert!(said.len() <= 6 * SAMPLES, "{} samples", said.len());
+            ear.hear(said);
+        } else if let Ok(said) = decoder.conceal() {
+            assert!(said.len() <= SAMPLES, "{} samples", said.len());
+            ear.hear(said);
         }
     }
 }

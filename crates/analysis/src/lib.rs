@@ -19,6 +19,7 @@
 
 mod accounts;
 mod analyse;
+mod audio;
 mod bins;
 mod browser;
 mod catalogue;

@@ -93,6 +93,12 @@ panels! {
     Buffer = Look { title: "Playback buffer", stalls: true, ..TALL };
     /// Age of the frame.
     Latency = Look { title: "Latency, capture to display", stalls: true, floating: true, ..TALL };
+    /// Age of the sound.
+    MouthToEar = Look { title: "Sound: mouth to ear, and in the jitter buffer", floating: true, ..LOW };
+    /// How much the sound is ahead of the video.
+    LipSync = Look { title: "Lip sync: sound ahead of the video", stalls: true, floating: true, ..LOW };
+    /// Sound that was made up.
+    Concealed = Look { title: "Sound concealed", ..LOW };
     /// How good the frame looks.
     Quality = Look { title: "Frame quality", stalls: true, floating: true, ..TALL };
     /// Lost between service access points.

@@ -526,7 +526,8 @@ impl Surroundings<'_> {
             let refers_to = e.spec.references().into_iter().map(|reference| reference.name);
             let (host, port) = (e.host.clone(), e.spec.port());
             let http = e.spec.kind().http().unwrap_or_default();
-            (e.name.clone(), Peer { host, port, http, refers_to: refers_to.collect() })
+            let (refers_to, sound) = (refers_to.collect(), e.spec.kind().has_sound());
+            (e.name.clone(), Peer { host, port, http, refers_to, sound })
         };
         let medium = endpoint.spec.kind().medium();
         let media = medium.and_then(|medium| self.packages.get(medium.name).cloned());

@@ -1,10 +1,12 @@
-//! The broadcast of a publisher: its catalog, a video track for each quality, and a data track.
+//! The broadcast of a publisher: its catalog, a video track for each quality, a track of sound, and a data track.
 
 use moq_net::{Timescale, Timestamp, broadcast, group, origin, track};
+use suiro_realtime::SoundFrame;
 use suiro_scenario::MoqStreams;
 
 use crate::EndpointError;
 use crate::catalog::{self, Catalog};
+use crate::container;
 use crate::data::{self, Message};
 use crate::order;
 use crate::publish::{FOREVER, PublisherJob};
@@ -13,6 +15,9 @@ use crate::publish::{FOREVER, PublisherJob};
 /// §14); the headers of QUIC, of MoQT and of a session of WebTransport need less than 100 of them.
 pub const DATAGRAM_MAX: usize = 1100;
 
+/// The priority of sound: before all video, and before a data track that says nothing else.
+const SOUND_PRIORITY: u8 = 220;
+
 /// Tracks that are announced to the relay. They end when they are dropped.
 pub(crate) struct Broadcast {
     _broadcast: broadcast::Producer,
@@ -20,6 +25,8 @@ pub(crate) struct Broadcast {
     /// From the highest quality to the lowest. A lower one is sent first: a viewer changes to it because the link is full of
     /// the higher one.
     pub videos: Vec<Video>,
+    /// The track of sound.
+    sound: Option<(track::Producer, MoqStreams)>,
     data: Option<Data>,
 }
 
@@ -52,16 +59,32 @@ impl Broadcast {
             let track = broadcast.create_track(quality.name.as_str(), info).map_err(failed())?;
             videos.push(Video { track, streams: job.streams, group: None });
         }
+        let sound = job.audio.map(|_| {
+            let info = info.clone().with_max_age(deadline).with_priority(SOUND_PRIORITY);
+            broadcast.create_track(catalog::SOUND, info).map_err(failed())
+        });
+        let sound = sound.transpose()?.map(|track| (track, job.streams));
         let data = job.data.map(|spec| {
             let info = info.clone().with_max_age(FOREVER).with_priority(spec.priority);
             let track = broadcast.create_track(data::TRACK, info).map_err(failed())?;
             Ok::<_, EndpointError>(Data { track, streams: job.streams, spec, number: 0 })
         });
         let data = data.transpose()?;
-        let text = Catalog::of(&qualities, job.data.map(|data| data.format)).write();
+        let text = Catalog::of(&qualities, job.audio, job.data.map(|data| data.format)).write();
         catalog.write_frame(Timestamp::ZERO, text).map_err(failed())?;
         broadcast.announce(Default::default()).map_err(failed())?;
-        Ok(Self { _broadcast: broadcast, _catalog: catalog, videos, data })
+        Ok(Self { _broadcast: broadcast, _catalog: catalog, videos, sound, data })
+    }
+
+    /// Whether somebody receives the sound.
+    pub fn is_heard(&self) -> bool {
+        self.sound.as_ref().is_some_and(|(track, _)| track.is_used())
+    }
+
+    /// Publishes a frame of sound, captured at a time since 1970.
+    pub fn send_sound(&mut self, time_us: u64, frame: &SoundFrame) -> Result<(), moq_net::Error> {
+        let Some((track, streams)) = &mut self.sound else { return Ok(()) };
+        send(track, *streams, time_us, container::write_sound(time_us, &frame.data))
     }
 
     /// Publishes the next object of the data track, if there is one.

@@ -21,9 +21,46 @@ pub struct Catalog {
     /// Its video tracks; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
+    /// Its sound; `None` if it has none, or none in a form that we know.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_known")]
+    pub audio: Option<Sound>,
     /// Its data tracks; `None` if it has none. `hang` has no such key, so other players ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
+}
+
+/// The name of our track of sound.
+pub const SOUND: &str = "audio";
+
+/// Sound in several renditions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sound {
+    /// The renditions, by the name of their track.
+    pub renditions: BTreeMap<String, SoundRendition>,
+}
+
+/// One track of sound, as WebCodecs describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SoundRendition {
+    /// The codec.
+    pub codec: String,
+    /// The format of its objects.
+    #[serde(default)]
+    pub container: Container,
+    /// Samples in a second.
+    pub sample_rate: u32,
+    /// Its channels.
+    pub number_of_channels: u32,
+    /// Bit rate in bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bitrate: Option<u64>,
+}
+
+/// A part of a catalog that is left out if it has another form: its video can be played all the same.
+fn if_known<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Sound>, D::Error> {
+    let found = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(found).ok())
 }
 
 /// Tracks of small objects.
@@ -153,11 +190,12 @@ impl Catalog {
     /// The catalog of one video track in H.264, whose frames have that size.
     pub fn of_camera(size: (u32, u32), fps: u32, rate_bps: u64) -> Self {
         let rate = BitRate::from_bps(rate_bps);
-        Self::of(&[Quality { name: video(0), size, fps, rate }], None)
+        Self::of(&[Quality { name: video(0), size, fps, rate }], None, None)
     }
 
-    /// The catalog of several qualities of a video in H.264, and of a data track in that format.
-    pub fn of(qualities: &[Quality], data: Option<data::Format>) -> Self {
+    /// The catalog of several qualities of a video in H.264, of sound in Opus at that bit rate, and of a data track in that
+    /// format.
+    pub fn of(qualities: &[Quality], sound: Option<BitRate>, data: Option<data::Format>) -> Self {
         let renditions = qualities.iter().map(|quality| {
             let rendition = Rendition {
                 codec: codec(quality.size, quality.fps),
@@ -178,7 +216,17 @@ impl Catalog {
             let track = DataTrack { mime: mime.to_owned() };
             Data { tracks: [(data::TRACK.to_owned(), track)].into() }
         });
-        Self { video: Some(Video { renditions: renditions.collect() }), data }
+        let audio = sound.map(|rate| {
+            let rendition = SoundRendition {
+                codec: "opus".to_owned(),
+                container: Container::Legacy,
+                sample_rate: suiro_media::sound::RATE,
+                number_of_channels: 1,
+                bitrate: Some(rate.as_bps()),
+            };
+            Sound { renditions: [(SOUND.to_owned(), rendition)].into() }
+        });
+        Self { video: Some(Video { renditions: renditions.collect() }), audio, data }
     }
 
     /// As JSON.
@@ -217,6 +265,15 @@ impl Catalog {
         }
         playable.sort_by_key(|(_, rate)| *rate);
         Ok(playable)
+    }
+
+    /// The first track of sound that can be played: in Opus, in objects that we read; `None` if there is none.
+    pub fn sound(&self) -> Option<&str> {
+        let mut all = self.audio.iter().flat_map(|audio| &audio.renditions);
+        let is_playable = |rendition: &SoundRendition| {
+            rendition.codec == "opus" && rendition.container == Container::Legacy
+        };
+        all.find(|(_, rendition)| is_playable(rendition)).map(|(name, _)| name.as_str())
     }
 
     /// The first data track; `None` if there is none.
@@ -267,12 +324,31 @@ mod tests {
             rate: BitRate::from_kbps(kbps),
         };
         let all = [quality(0, (1920, 1080), 450), quality(1, (1280, 720), 270)];
-        let catalog = Catalog::of(&all, Some(data::Format::Binary));
+        let catalog = Catalog::of(&all, Some(BitRate::from_kbps(32)), Some(data::Format::Binary));
         let read = Catalog::read(&catalog.write()).unwrap();
         assert_eq!(read, catalog);
         let rates = [("video2", BitRate::from_kbps(270)), ("video", BitRate::from_kbps(450))];
         assert_eq!(read.playable().unwrap(), rates);
-        assert_eq!(read.data(), Some("data"));
+        assert_eq!((read.data(), read.sound()), (Some("data"), Some("audio")));
+    }
+
+    #[test]
+    fn sound_that_is_not_known_leaves_the_video() {
+        let of = |audio: &str| {
+            let video = r#""video":{"renditions":{"a":{"codec":"avc3.64001f"}}}"#;
+            let read = Catalog::read(format!("{{{video},\"audio\":{audio}}}").as_bytes()).unwrap();
+            assert_eq!(read.playable().unwrap().len(), 1);
+            read.sound().map(str::to_owned)
+        };
+        let opus = r#""codec":"opus","sampleRate":48000,"numberOfChannels":2"#;
+        assert_eq!(of(&format!(r#"{{"renditions":{{"s":{{{opus}}}}}}}"#)), Some("s".to_owned()));
+        let cmaf = format!(r#"{{"renditions":{{"s":{{{opus},"container":"cmaf"}}}}}}"#);
+        assert_eq!(of(&cmaf), None);
+        let aac = opus.replace("opus", "mp4a.40.2");
+        assert_eq!(of(&format!(r#"{{"renditions":{{"s":{{{aac}}}}}}}"#)), None);
+        for other in ["null", "7", "[1]", r#"{"renditions":{"s":{"codec":"opus"}}}"#] {
+            assert_eq!(of(other), None);
+        }
     }
 
     #[test]

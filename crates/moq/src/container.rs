@@ -24,6 +24,9 @@ pub enum ContainerError {
     /// It has no NAL unit.
     #[error("the object has no NAL unit of H.264 in the byte stream format")]
     NoPicture,
+    /// It has no packet of sound, or one that is larger than 20 ms of Opus can be.
+    #[error("the object has {0} bytes of sound; expected 1 to 1276 of Opus")]
+    NoSound(usize),
 }
 
 /// A coded frame.
@@ -86,6 +89,26 @@ pub fn read(object: &[u8]) -> Result<Picture, ContainerError> {
     }
     let key = types.any(|kind| kind == IDR);
     Ok(Picture { time_us, mark, key, data: data.to_vec() })
+}
+
+/// Writes an object of a track of sound: its time and a packet of Opus.
+pub fn write_sound(time_us: u64, packet: &[u8]) -> Vec<u8> {
+    let mut object = Vec::with_capacity(8 + packet.len());
+    object.extend((time_us.min(VARINT_MAX) | 0b11 << 62).to_be_bytes());
+    object.extend(packet);
+    object
+}
+
+/// Reads an object of a track of sound: its time in microseconds, and the packet.
+///
+/// # Errors
+/// [`ContainerError`].
+pub fn read_sound(object: &[u8]) -> Result<(u64, Vec<u8>), ContainerError> {
+    let (time_us, packet) = varint(object).ok_or(ContainerError::Short)?;
+    if packet.is_empty() || packet.len() > suiro_media::sound::PACKET_MAX {
+        return Err(ContainerError::NoSound(packet.len()));
+    }
+    Ok((time_us, packet.to_vec()))
 }
 
 /// RFC 9000 §16.
@@ -165,6 +188,12 @@ mod tests {
         #[test]
         fn anything_can_be_read(object in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&object);
+            let _ = read_sound(&object);
+        }
+
+        #[test]
+        fn every_sound_comes_back(time in 0..1u64 << 62, packet in prop::collection::vec(any::<u8>(), 1..100)) {
+            prop_assert_eq!(read_sound(&write_sound(time, &packet)), Ok((time, packet)));
         }
 
         #[test]

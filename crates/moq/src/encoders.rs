@@ -33,6 +33,8 @@ pub(crate) struct Encoders {
     spec: FootageSpec,
     encoders: Vec<Encoder>,
     follow: Option<Follow>,
+    /// What the sound takes of what is allowed, before all video.
+    sound: BitRate,
     /// When the first frame of all of them was captured, so that their frames have the same numbers.
     start: Option<Time>,
     /// Frames from one key frame to the next.
@@ -62,7 +64,9 @@ impl Encoders {
     /// `camera` is that of the highest quality.
     pub fn new(clock: Clock, job: &PublisherJob, camera: Camera, log: EncoderLog) -> Self {
         let spec = job.camera.clone();
-        let most = BitRate::from_bps(job.rates.iter().map(|rate| rate.as_bps()).sum());
+        let sound = job.audio.unwrap_or(BitRate::from_bps(0));
+        let videos: u64 = job.rates.iter().map(|rate| rate.as_bps()).sum();
+        let most = BitRate::from_bps(videos + sound.as_bps());
         let start = |rate: BitRate| if job.follows { rate.min(START) } else { rate };
         let follow = job.follows.then(|| Follow::new(start(job.rates[0]), most));
         let mut camera = Some(camera);
@@ -85,7 +89,7 @@ impl Encoders {
         });
         let encoders = encoders.collect();
         let period = (job.key_every.as_secs_f64() * f64::from(spec.fps)).round().max(1.0) as u64;
-        Self { clock, spec, encoders, follow, start: None, period, log }
+        Self { clock, spec, encoders, follow, sound, start: None, period, log }
     }
 
     /// The next frame of any encoder, and its quality; no frame if its camera has ended. A call that is dropped loses no
@@ -169,7 +173,8 @@ impl Encoders {
     /// Sets encoders to what the connection can send.
     pub fn follow(&mut self, now: Time, sample: Sample) -> Result<(), EndpointError> {
         let Some(follow) = &mut self.follow else { return Ok(()) };
-        let allowed = follow.on_sample(now, sample);
+        let allowed = follow.on_sample(now, sample).as_bps();
+        let allowed = BitRate::from_bps(allowed.saturating_sub(self.sound.as_bps()));
         // The lowest is the most important.
         let running: Vec<usize> =
             (0..self.encoders.len()).rev().filter(|&n| self.encoders[n].feed.is_some()).collect();

@@ -10,6 +10,7 @@ pub mod data;
 mod encoders;
 mod error;
 pub mod follow;
+mod hearing;
 mod order;
 mod places;
 pub mod publish;

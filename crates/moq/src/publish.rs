@@ -6,7 +6,7 @@ use moq_net::{Client, origin};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, EncoderLog, Frame, ladder};
+use suiro_realtime::{Camera, EncoderLog, Frame, Microphone, ladder};
 use suiro_record::words::FlowRole;
 use suiro_scenario::{Job, MoqPublisher, MoqStreams};
 use suiro_units::{BitRate, Bytes, Duration, Time};
@@ -42,6 +42,8 @@ pub struct PublisherJob {
     pub key_every: Duration,
     /// Whether the encoder follows what QUIC can send.
     pub follows: bool,
+    /// The bit rate of its sound; `None`: it has none.
+    pub audio: Option<BitRate>,
     /// Its data track, if it has one.
     pub data: Option<data::Spec>,
     /// How much older than the newest a frame may be and still be sent; `None`: any age.
@@ -66,6 +68,7 @@ impl PublisherJob {
             streams: spec.streams,
             key_every: spec.key_every,
             follows: spec.adaptation.encoder_follows(),
+            audio: spec.audio.rate(),
             data: data::Spec::of(spec),
             deadline: spec.deadline,
         })
@@ -121,6 +124,9 @@ pub async fn run(
     let common = &job.common;
     let log = EncoderLog::create(&common.dir, &common.name)?;
     let encoders = Encoders::new(clock, job, camera, log);
+    let microphone =
+        |rate| Microphone::create(&common.dir, &common.name, rate, clock.epoch_unix_ns());
+    let microphone = job.audio.map(microphone).transpose()?;
     let congestion = common.behaviour.congestion.name();
     let mut records = Records::create(&common.dir, &common.name, congestion)?;
     ready();
@@ -139,7 +145,8 @@ pub async fn run(
     };
     records.target = Some(job.rates[0]);
     let data = job.data.map(|_| clock.now());
-    let publisher = Publisher { clock, job, records, link, broadcast, encoders, data, looks: 0 };
+    let publisher =
+        Publisher { clock, job, records, link, broadcast, encoders, microphone, data, looks: 0 };
     publisher.run(stop).await
 }
 
@@ -156,6 +163,8 @@ struct Publisher<'a> {
     link: Link,
     broadcast: Broadcast,
     encoders: Encoders,
+    /// It starts when somebody receives its sound.
+    microphone: Option<Microphone>,
     /// When the next object of the data track is due; `None` without one.
     data: Option<Time>,
     looks: u64,
@@ -164,6 +173,7 @@ struct Publisher<'a> {
 /// What woke the publisher.
 enum Awake {
     Frame(usize, Option<Frame>),
+    Sound,
     Data,
     Look,
     Closed(moq_net::Error),
@@ -180,9 +190,11 @@ impl Publisher<'_> {
         let mut closed = std::pin::pin!(session.closed());
         let (mut look, mut ended) = (clock.now(), false);
         loop {
+            let sound = self.microphone.as_ref().and_then(Microphone::next_event);
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
+                () = clock.sleep_until_due(sound) => Awake::Sound,
                 (quality, frame) = self.encoders.next() => Awake::Frame(quality, frame),
                 error = &mut closed, if !ended => Awake::Closed(error),
                 () = clock.sleep_until_due(self.data) => Awake::Data,
@@ -190,6 +202,7 @@ impl Publisher<'_> {
             };
             match awake {
                 Awake::Frame(quality, Some(frame)) => self.on_frame(quality, &frame)?,
+                Awake::Sound => self.on_sound()?,
                 Awake::Data => self.on_data()?,
                 Awake::Look => {
                     look = clock.now() + EVERY;
@@ -209,6 +222,7 @@ impl Publisher<'_> {
             }
         }
         self.encoders.stop()?;
+        self.microphone.map(Microphone::close).transpose()?;
         let records = self.records.close()?;
         self.link.close().await;
         Ok(records)
@@ -219,6 +233,11 @@ impl Publisher<'_> {
         let now = self.clock.now();
         self.records.look(now)?;
         self.looks += 1;
+        if let Some(microphone) = &mut self.microphone
+            && self.broadcast.is_heard()
+        {
+            microphone.start(now);
+        }
         let videos = &self.broadcast.videos;
         self.encoders.look(now, |quality| videos[quality].is_wanted()).await?;
         if self.looks.is_multiple_of(FOLLOW_EVERY) {
@@ -253,6 +272,19 @@ impl Publisher<'_> {
         self.broadcast.videos[quality]
             .send((time_us, frame.key), object)
             .map_err(EndpointError::session("sending a frame"))
+    }
+
+    fn on_sound(&mut self) -> Result<(), EndpointError> {
+        let now = self.clock.now();
+        while let Some(microphone) = &mut self.microphone
+            && let Some(frame) = microphone.take(now)?
+        {
+            let time_us = self.clock.unix_ns(frame.captured) / 1000;
+            self.broadcast
+                .send_sound(time_us, &frame)
+                .map_err(EndpointError::session("sending a frame of sound"))?;
+        }
+        Ok(())
     }
 
     fn on_data(&mut self) -> Result<(), EndpointError> {

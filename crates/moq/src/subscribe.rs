@@ -1,4 +1,4 @@
-//! What a viewer receives: the catalog of a broadcast, the video that it lists, and its data track.
+//! What a viewer receives: the catalog of a broadcast, the video and the sound that it lists, and its data track.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +33,12 @@ pub(crate) enum Received {
         /// `None` if the object cannot be read.
         pictures: Option<Vec<Picture>>,
     },
+    /// An object of the track of sound.
+    Sound {
+        at: Time,
+        /// Its time in microseconds and a packet of Opus; `None` if the object cannot be read.
+        packet: Option<(u64, Vec<u8>)>,
+    },
     /// An object of the data track.
     Data {
         at: Time,
@@ -62,6 +68,7 @@ impl Packaging {
 struct Tracks {
     video: Vec<(String, BitRate)>,
     packaging: Arc<Packaging>,
+    sound: Option<String>,
     data: Option<String>,
 }
 
@@ -96,14 +103,14 @@ impl Asking {
             let segment = self.object(init).await.map_err(doing)?;
             let packaging = Packaging::Cmaf(Unpacker::new(&segment)?).into();
             let video = vec![(video.to_owned(), BitRate::from_bps(0))];
-            return Ok(Tracks { video, packaging, data: None });
+            return Ok(Tracks { video, packaging, sound: None, data: None });
         }
         let json = hang.map_err(self.failed("asking for the catalog of"))?;
         let catalog = Catalog::read(&json)?;
         let playable = catalog.playable()?.into_iter();
         let video = playable.map(|(name, rate)| (name.to_owned(), rate)).collect();
-        let data = catalog.data().map(str::to_owned);
-        Ok(Tracks { video, packaging: Packaging::Legacy.into(), data })
+        let (sound, data) = (catalog.sound().map(str::to_owned), catalog.data().map(str::to_owned));
+        Ok(Tracks { video, packaging: Packaging::Legacy.into(), sound, data })
     }
 
     /// Subscribes to a track.
@@ -130,6 +137,9 @@ pub(crate) async fn ask(
     // Nobody receives it when the viewer has ended; then this ends, too.
     let _ = asking.post.send(Received::Qualities(rates)).await;
     let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, Video>::new());
+    if let Some(track) = tracks.sound {
+        running.spawn(receive_sound(Arc::clone(&asking), track));
+    }
     if let Some(track) = tracks.data {
         running.spawn(receive_data(Arc::clone(&asking), track));
     }
@@ -188,6 +198,19 @@ async fn receive_video(
     };
     let received = receive(track, Arc::new(read), &asking.post, stop.notified()).await;
     received.map_err(asking.failed("receiving the video of"))
+}
+
+async fn receive_sound(asking: Arc<Asking>, track: String) -> Result<(), EndpointError> {
+    let doing = asking.failed("asking for the sound of");
+    let track = asking.track(&track).await.map_err(doing)?;
+    let clock = asking.clock;
+    let read = move |object: &[u8]| {
+        let (at, packet) = (clock.now(), container::read_sound(object).ok());
+        Received::Sound { at, packet }
+    };
+    let for_ever = std::future::pending();
+    let received = receive(track, Arc::new(read), &asking.post, for_ever).await;
+    received.map_err(asking.failed("receiving the sound of"))
 }
 
 async fn receive_data(asking: Arc<Asking>, track: String) -> Result<(), EndpointError> {

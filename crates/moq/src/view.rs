@@ -18,6 +18,7 @@ use crate::EndpointError;
 use crate::client::{Common, Link, is_farewell};
 use crate::container::Picture;
 use crate::data::Message;
+use crate::hearing::Hearing;
 use crate::net::Behaviour;
 use crate::publish::{FOREVER, qlog};
 use crate::records::{EVERY, Records, Summary};
@@ -37,6 +38,8 @@ pub struct ViewerJob {
     pub common: Common,
     /// How it plays.
     pub viewer: Policy,
+    /// Whether the sound waits for the video.
+    pub lip_sync: bool,
     /// Whether it changes between the qualities of a broadcast.
     pub switches: bool,
     /// Whether what could be decoded is kept, as `received.NAME.h264`.
@@ -56,7 +59,8 @@ impl ViewerJob {
         };
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;
         let switches = spec.adaptation.has_qualities();
-        Some(Self { common, viewer: spec.viewer, switches, save: spec.save })
+        let MoqViewer { viewer, lip_sync, save, .. } = *spec;
+        Some(Self { common, viewer, lip_sync, switches, save })
     }
 }
 
@@ -112,9 +116,21 @@ pub async fn run(
     let asking = ask(clock, origin.consume(), job, post, ordered);
     let (pulse, playing) = (pulse.clone(), Playing::new(job.viewer));
     let qualities = Qualities { switches: job.switches, highest: 0, orders, switch: None };
-    let data = None;
-    let viewer =
-        Viewer { pulse, job, records, link, playing, log, data, objects, qualities, unnumbered: 0 };
+    let hearing = Hearing::new(common, clock.epoch_unix_ns(), (job.viewer, job.lip_sync));
+    let (data, unnumbered) = (None, 0);
+    let viewer = Viewer {
+        pulse,
+        job,
+        records,
+        link,
+        playing,
+        hearing,
+        log,
+        data,
+        objects,
+        qualities,
+        unnumbered,
+    };
     viewer.run(asking, stop).await
 }
 
@@ -124,6 +140,7 @@ struct Viewer<'a> {
     records: Records,
     link: Link,
     playing: Playing,
+    hearing: Hearing,
     log: Log,
     /// The table `moq_data`, from the first object of a data track on.
     data: Option<Writer<MoqDataRow>>,
@@ -223,7 +240,8 @@ impl Viewer<'_> {
         let mut over = false;
         let (mut look, mut asks) = (clock.now(), true);
         loop {
-            let due = self.playing.next_event();
+            let due = [self.playing.next_event(), self.hearing.next_event()];
+            let due = due.into_iter().flatten().min();
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
@@ -281,6 +299,10 @@ impl Viewer<'_> {
                 for picture in pictures.into_iter().flatten() {
                     self.on_picture(at, quality, picture);
                 }
+            }
+            Received::Sound { packet: None, .. } => self.records.summary.malformed += 1,
+            Received::Sound { at, packet: Some((time_us, packet)) } => {
+                self.hearing.on_packet(at, time_us, packet)?;
             }
             Received::Data { message: None, .. } => self.records.summary.malformed += 1,
             Received::Data { at, bytes, message: Some(message) } => {
@@ -357,8 +379,10 @@ impl Viewer<'_> {
     /// Records the frames whose fate is decided by now.
     fn show(&mut self) -> Result<(), EndpointError> {
         let now = self.now();
+        self.hearing.advance(now)?;
         self.playing.advance(now);
         while let Some(seen) = self.playing.take_seen() {
+            self.hearing.on_seen(&seen);
             self.log.push(&seen)?;
         }
         Ok(())
@@ -371,6 +395,7 @@ impl Viewer<'_> {
             self.log.push(&seen)?;
         }
         self.log.close()?;
+        self.hearing.close(now)?;
         if let Some(data) = self.data {
             data.close()?;
         }

@@ -12,7 +12,8 @@ use suiro_moq::publish::{self, PublisherJob};
 use suiro_moq::view::{self, ViewerJob};
 use suiro_moq::{Summary, data};
 use suiro_record::Reader;
-use suiro_record::tables::{FrameRow, MoqDataRow, MoqSessionRow};
+use suiro_record::tables::{AudioRow, FrameRow, MoqDataRow, MoqSessionRow};
+use suiro_record::words::AudioFate;
 use suiro_scenario::MoqStreams;
 use suiro_units::{BitRate, Bytes, Duration};
 
@@ -75,6 +76,32 @@ async fn a_data_track_is_received_beside_the_video() {
         }
         assert!(shown(dir.path()).len() >= 12);
         assert_eq!(session(dir.path(), "camera").datagrams, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn sound_is_played_beside_the_video() {
+    if !has_ffmpeg() {
+        return;
+    }
+    for streams in [MoqStreams::Frame, MoqStreams::Datagram] {
+        let dir = tempfile::tempdir().unwrap();
+        let audio = Some(BitRate::from_kbps(32));
+        let camera = |job| PublisherJob { audio, streams, ..job };
+        let summary = watch(dir.path(), camera, |job| job, 4).await;
+        assert_eq!(summary.malformed, 0);
+        let mut rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();
+        rows.sort_by_key(|row| row.frame);
+        // On a machine that may have other things to do.
+        assert!(rows.len() >= 80, "{} frames", rows.len());
+        let played = rows.iter().filter(|row| row.fate == AudioFate::Played);
+        assert!(played.clone().count() * 2 > rows.len());
+        for row in played {
+            assert!(row.captured_ns < row.played_ns.map(|at| at.as_nanos_i64()), "{row:?}");
+            assert_eq!(row.encoded_bytes, Some(80), "32 kbit/s");
+        }
+        assert!(rows.iter().all(|row| row.fate != AudioFate::Lost), "none is lost on loopback");
+        assert!(shown(dir.path()).len() >= 12);
     }
 }
 

@@ -148,6 +148,7 @@ async fn a_browser_views_what_ours_publishes() {
         streams: MoqStreams::Frame,
         key_every: Duration::from_millis(500),
         follows: false,
+        audio: None,
         data: None,
         deadline: None,
     };
@@ -193,6 +194,7 @@ async fn publishes(streams: MoqStreams) {
     let screen = ViewerJob {
         common: common("screen", dir.path(), port),
         viewer: Default::default(),
+        lip_sync: true,
         switches: false,
         save: true,
     };

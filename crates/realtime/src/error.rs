@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use suiro_media::sound::SoundError;
 use suiro_record::RecordError;
 
 /// Why a viewing could not be recorded.
@@ -11,6 +12,9 @@ pub enum LogError {
     /// The table could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The sound could not be coded.
+    #[error(transparent)]
+    Sound(#[from] SoundError),
     /// What was received could not be saved.
     #[error("saving the received video to {path}: {cause}")]
     Save {

@@ -17,6 +17,8 @@
 //!                         └───────────────── (transport) ◄───────────┘
 //! ```
 //!
+//! Sound goes from a [`Microphone`] to a [`Listener`], which writes the table `audio`.
+//!
 //! Nothing here opens a socket or knows a protocol. Time is an argument; only the [`Feed`]'s thread
 //! waits, on the clock that it is given.
 
@@ -28,6 +30,8 @@ pub mod ladder;
 mod log;
 mod save;
 mod share;
+mod sound;
+mod sync;
 mod viewer;
 
 pub use encoded::EncoderLog;
@@ -37,4 +41,6 @@ pub use incoming::Incoming;
 pub use log::{FrameLog, Log};
 pub use save::{Saver, received};
 pub use share::{Demand, Share, split};
+pub use sound::{Listener, Microphone, Numbering, SoundFrame};
+pub use sync::LipSync;
 pub use viewer::{Delivered, Seen, Viewer};

@@ -17,6 +17,20 @@ words! {
 }
 
 words! {
+    /// What became of a frame of sound.
+    pub enum AudioFate {
+        /// It was played.
+        Played = "played",
+        /// It never came.
+        Lost = "lost",
+        /// It came after its place was passed.
+        Late = "late",
+        /// It was there and left out, because the jitter buffer was too long.
+        Skipped = "skipped",
+    }
+}
+
+words! {
     /// Why a link dropped a packet, or how it altered it.
     pub enum LinkCause {
         /// Dropped by the loss model.

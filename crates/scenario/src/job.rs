@@ -54,4 +54,7 @@ pub struct Peer {
     /// The endpoints that it refers to: where it connects or sends.
     #[serde(default)]
     pub refers_to: Vec<String>,
+    /// Whether it sends sound.
+    #[serde(default)]
+    pub sound: bool,
 }

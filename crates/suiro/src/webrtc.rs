@@ -103,7 +103,7 @@ pub fn publish(args: &PublishArgs) -> Result<Outcome> {
     let summary = pulse.block_on::<_, anyhow::Error>(async {
         let addresses = vec![towards(&url).await?];
         let common = common("publisher", meeting, (addresses, &args.out))?;
-        let job = PublisherJob { common, camera, rates, key_every: None };
+        let job = PublisherJob { common, camera, rates, key_every: None, audio: None };
         let stop = Stop::after(args.duration).requested()?;
         let tell = || say!("publishing to {url}; press Ctrl-C to stop");
         Ok(publish::run(&job, pulse.clock(), tell, stop).await?)
@@ -122,7 +122,7 @@ pub fn serve(args: &Serving<'_>, camera: &CameraArgs) -> Result<Outcome> {
     let meeting = Meeting::Waits { address: Some(bind), port, token: args.token.clone() };
     let common = common("publisher", meeting, (addresses, args.out))?;
     let rates = (START.min(camera.max_rate), camera.max_rate);
-    let job = PublisherJob { common, camera: footage, rates, key_every: None };
+    let job = PublisherJob { common, camera: footage, rates, key_every: None, audio: None };
     let host = crate::endpoint::host_name(bind);
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {
@@ -146,8 +146,8 @@ pub fn play(
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {
         let addresses = vec![towards(url).await?];
-        let common = common("player", meeting, (addresses, out))?;
-        let job = ViewerJob { common, viewer: Default::default(), save };
+        let common = Common { sound: true, ..common("player", meeting, (addresses, out))? };
+        let job = ViewerJob { common, viewer: Default::default(), lip_sync: true, save };
         let stop = Stop::after(duration).requested()?;
         Ok(view::run(&job, &pulse, || pulse.begin(), stop).await?)
     })?;
@@ -179,6 +179,7 @@ fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) 
         start: Time::ZERO,
         seed: seed(),
         plain: false,
+        sound: false,
     })
 }
 

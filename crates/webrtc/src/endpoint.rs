@@ -65,6 +65,9 @@ pub struct Common {
     pub seed: Seed,
     /// Whether RTP and RTCP are recorded as they are without encryption.
     pub plain: bool,
+    /// Whether there is sound next to the video: a sender has a microphone, and a receiver takes what comes. A receiver that
+    /// makes the offer asks for it.
+    pub sound: bool,
 }
 
 impl Common {
@@ -93,6 +96,8 @@ impl Common {
                 })
             }
         };
+        // Nobody knows what a stranger offers.
+        let sound = other.is_none_or(|other| job.peers.get(other).is_some_and(|peer| peer.sound));
         // Without a name of its own, the other end is the only one that refers to this one.
         let referring: Vec<&str> = job.referring().map(|(name, _)| name).collect();
         let alone = match referring[..] {
@@ -108,6 +113,7 @@ impl Common {
             start: Time::ZERO + job.endpoint.start,
             seed: job.seed,
             plain: job.rtp,
+            sound,
         }))
     }
 }
@@ -155,6 +161,7 @@ impl Endpoint {
             certificate,
             rates,
             answers: matches!(common.meeting, Meeting::Waits { .. }),
+            sound: common.sound,
             plain: common.plain,
         };
         let zero = clock.instant(Time::ZERO);

@@ -5,6 +5,7 @@ pub mod endpoint;
 mod error;
 pub mod fill;
 pub mod flight;
+mod hearing;
 mod mark;
 pub mod net;
 pub mod peer;

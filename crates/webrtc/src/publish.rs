@@ -5,7 +5,7 @@ use std::pin::Pin;
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, EncoderLog, Feed, Frame, KEYS_WITHIN};
+use suiro_realtime::{Camera, EncoderLog, Feed, Frame, KEYS_WITHIN, Microphone};
 use suiro_record::words::Signalling;
 use suiro_scenario::{Job, WebrtcPublisher};
 use suiro_units::{BitRate, Duration, Time};
@@ -29,6 +29,8 @@ pub struct PublisherJob {
     pub rates: (BitRate, BitRate),
     /// From one key frame to the next at most; `None`: only the first frame is one, and those that viewers ask for.
     pub key_every: Option<Duration>,
+    /// The bit rate of its sound; `None`: it has none.
+    pub audio: Option<BitRate>,
 }
 
 impl PublisherJob {
@@ -40,9 +42,11 @@ impl PublisherJob {
         let Some(spec) = job.endpoint.spec.downcast::<WebrtcPublisher>() else { return Ok(None) };
         let door = (spec.port, &spec.token, Signalling::Whip);
         let Some(common) = Common::of(job, spec.to.as_ref(), door)? else { return Ok(None) };
+        let audio = spec.audio.rate();
+        let common = Common { sound: audio.is_some(), ..common };
         let rates = (spec.start_rate, spec.max_rate);
         let (camera, key_every) = (spec.camera.clone(), spec.key_every);
-        Ok(Some(Self { common, camera, rates, key_every }))
+        Ok(Some(Self { common, camera, rates, key_every, audio }))
     }
 }
 
@@ -71,7 +75,11 @@ pub async fn run(
     let camera = Camera::prepare(&job.camera)?;
     let log = EncoderLog::create(&job.common.dir, &job.common.name)?;
     let camera = camera.with_log(log.clone());
-    let mut endpoint = Endpoint::open(&job.common, clock, (Way::Sends, job.rates)).await?;
+    let common = &job.common;
+    let microphone =
+        |rate| Microphone::create(&common.dir, &common.name, rate, clock.epoch_unix_ns());
+    let microphone = job.audio.map(microphone).transpose()?;
+    let mut endpoint = Endpoint::open(common, clock, (Way::Sends, job.rates)).await?;
     ready();
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -83,9 +91,10 @@ pub async fn run(
     let random = job.common.seed.random();
     let pictures = (size, job.camera.fps);
     let sending = Sending::new(pictures, job.rates, random, clock.epoch_unix_ns())
-        .with_key_every(job.key_every);
+        .with_key_every(job.key_every)
+        .with_sound(job.audio);
     let feed = Source::Waits(camera);
-    Publisher { endpoint, sending, feed, log, followed: clock.now() }.run(stop).await
+    Publisher { endpoint, sending, feed, microphone, log, followed: clock.now() }.run(stop).await
 }
 
 /// The camera, which is started when somebody watches.
@@ -148,6 +157,7 @@ struct Publisher {
     endpoint: Endpoint,
     sending: Sending,
     feed: Source,
+    microphone: Option<Microphone>,
     log: EncoderLog,
     /// When the encoder last followed the estimate.
     followed: Time,
@@ -163,10 +173,12 @@ impl Publisher {
             self.work()?;
             self.endpoint.flush().await?;
             let follow = self.followed + FOLLOW_EVERY;
+            let sound = self.microphone.as_ref().and_then(Microphone::next_event);
+            let due = sound.map_or(follow, |sound| sound.min(follow));
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
-                woken = self.endpoint.wait(&mut buffer, Some(follow)) => Awake::Endpoint(woken?),
+                woken = self.endpoint.wait(&mut buffer, Some(due)) => Awake::Endpoint(woken?),
                 frame = self.feed.next() => Awake::Frame(frame),
             };
             match awake {
@@ -189,6 +201,9 @@ impl Publisher {
                 Happened::Connected => {
                     self.sending.follow(clock.now(), &mut self.endpoint.sessions);
                     self.feed.start(clock, self.sending.target())?;
+                    if let Some(microphone) = &mut self.microphone {
+                        microphone.start(clock.now());
+                    }
                     self.sending.on_connected();
                 }
                 Happened::KeyFrame => self.sending.on_key_frame_request(),
@@ -196,6 +211,12 @@ impl Publisher {
             }
         }
         let now = clock.now();
+        if let Some(microphone) = &mut self.microphone {
+            while let Some(frame) = microphone.take(now)? {
+                self.sending.on_sound(now, &frame, &mut self.endpoint.sessions);
+            }
+            self.endpoint.sessions.on_time(now);
+        }
         if now.saturating_since(self.followed) >= FOLLOW_EVERY {
             self.followed = now;
             self.sending.follow(now, &mut self.endpoint.sessions);
@@ -214,6 +235,7 @@ impl Publisher {
             feed.stop()?;
         }
         self.log.close()?;
+        self.microphone.map(Microphone::close).transpose()?;
         self.endpoint.close().await
     }
 }

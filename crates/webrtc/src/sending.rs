@@ -3,17 +3,26 @@
 use std::collections::BTreeMap;
 
 use suiro_payload::{Codec, PayloadError, Piece};
-use suiro_realtime::{Frame, Share};
+use suiro_realtime::{Frame, Share, SoundFrame};
 use suiro_units::{BitRate, Bytes, Duration, Random, Time};
 
 use crate::fill::Fill;
 use crate::ladder::{Hysteresis, Ladder, Rung};
-use crate::peer::{Outgoing, PAYLOAD_MAX, mark};
+use crate::peer::{Outgoing, PAYLOAD_MAX, SoundOut, mark};
 use crate::sessions::Sessions;
 
 /// How the encoder's bit rate follows from the estimate: headers of RTP, SRTP, UDP and IP are about a tenth of packets
 /// of this size, and what waits should leave within half a second.
 const SHARE: Share = Share { encoder: 0.9, drain: Duration::from_millis(500), least: 0.3 };
+
+/// What a packet of sound has around it: headers of IP, UDP and RTP with extensions, and the tag of SRTP. 50 are sent in a
+/// second.
+const SOUND_HEADERS: BitRate = BitRate::from_bps(50 * 72 * 8);
+/// So many packets of sound tell when they were captured, and then one of so many: a receiver counts on from there.
+const TELLING: u64 = 50;
+const TELLS_EVERY: u64 = 10;
+/// Samples of a frame of sound, which timestamps count (RFC 7587 §4.1).
+const SOUND_SAMPLES: u64 = suiro_media::sound::SAMPLES as u64;
 
 /// What the encoder is to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +43,9 @@ pub struct Sending {
     max: BitRate,
     /// The next packet's number in each session.
     sequences: BTreeMap<u64, u64>,
+    /// The bit rate of the sound, if there is any, and in each session the number of its first packet and of the next.
+    sound: Option<BitRate>,
+    sounds: BTreeMap<u64, (u64, u64)>,
     random: Random,
     /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
     epoch_unix_ns: u64,
@@ -65,6 +77,8 @@ impl Sending {
             fill,
             max,
             sequences,
+            sound: None,
+            sounds: BTreeMap::new(),
             random,
             epoch_unix_ns,
             key_frame: false,
@@ -78,6 +92,36 @@ impl Sending {
     #[must_use]
     pub fn with_key_every(self, key_every: Option<Duration>) -> Self {
         Self { key_every, ..self }
+    }
+
+    /// The same with sound of that bit rate, which takes its part of every estimate first.
+    #[must_use]
+    pub fn with_sound(self, sound: Option<BitRate>) -> Self {
+        Self { sound, ..self }
+    }
+
+    /// Sends a frame of sound to everybody who is connected and takes it. It waits for no video.
+    pub fn on_sound(&mut self, now: Time, frame: &SoundFrame, sessions: &mut Sessions) {
+        let timestamp = frame.number.wrapping_mul(SOUND_SAMPLES) as u32;
+        for number in sessions.connected() {
+            let first = || {
+                let first = self.random.next_u64() % 32_768;
+                (first, first)
+            };
+            let (first, next) = self.sounds.entry(number).or_insert_with(first);
+            let (sent, sequence) = (*next - *first, *next);
+            *next += 1;
+            let tells = sent < TELLING || sent.is_multiple_of(TELLS_EVERY);
+            let captured_unix_ns = self.epoch_unix_ns.saturating_add(frame.captured.as_nanos());
+            let sound = SoundOut {
+                timestamp,
+                begins: sent == 0,
+                captured: frame.captured,
+                captured_unix_ns: tells.then_some(captured_unix_ns),
+                payload: frame.data.clone(),
+            };
+            sessions.with(now, number, |session| session.peer.send_sound(now, sequence, sound));
+        }
     }
 
     /// Asks for a key frame if the frame after the one captured then would come too late for one.
@@ -157,13 +201,15 @@ impl Sending {
     /// Follows the estimates: the least of those who are connected.
     pub fn follow(&mut self, now: Time, sessions: &mut Sessions) {
         self.sequences.retain(|number, _| sessions.get(*number).is_some());
+        self.sounds.retain(|number, _| sessions.get(*number).is_some());
         // What is allowed now, and when nothing waits any more.
         let mut rates: Option<(BitRate, BitRate)> = None;
         for number in sessions.connected() {
             let Some(session) = sessions.get(number) else { continue };
             let (queued, _) = session.peer.queue(now);
             let waits = queued + session.peer.standing();
-            let own = encoder_rates(session.peer.estimate(), self.max, waits);
+            let sound = self.sound.filter(|_| session.peer.has_sound());
+            let own = encoder_rates(session.peer.estimate().min(self.max), sound, waits);
             let least = rates.map_or(own, |(rate, later)| [rate.min(own[0]), later.min(own[1])]);
             rates = Some((least[0], least[1]));
         }
@@ -176,9 +222,12 @@ impl Sending {
     }
 }
 
-/// What the encoder may make while so much waits, and when nothing waits any more.
-fn encoder_rates(estimate: BitRate, max: BitRate, waits: Bytes) -> [BitRate; 2] {
-    [waits, Bytes::ZERO].map(|waits| SHARE.encoder_rate(estimate.min(max), waits))
+/// What the encoder of the video may make of a rate that the sound takes its part of first, while so much waits, and when
+/// nothing waits any more.
+fn encoder_rates(allowed: BitRate, sound: Option<BitRate>, waits: Bytes) -> [BitRate; 2] {
+    let sound = sound.map_or(0, |rate| rate.as_bps() + SOUND_HEADERS.as_bps());
+    let allowed = BitRate::from_bps(allowed.as_bps().saturating_sub(sound));
+    [waits, Bytes::ZERO].map(|waits| SHARE.encoder_rate(allowed, waits))
 }
 
 #[cfg(test)]
@@ -212,9 +261,19 @@ mod tests {
     #[test]
     fn an_estimate_beyond_the_most_changes_nothing() {
         let max = BitRate::from_kbps(2500);
-        let rates = |estimate| encoder_rates(BitRate::from_kbps(estimate), max, Bytes::ZERO);
+        let rates =
+            |estimate| encoder_rates(BitRate::from_kbps(estimate).min(max), None, Bytes::ZERO);
         assert_eq!(rates(20_000), [BitRate::from_kbps(2250); 2]);
         assert_eq!(rates(2500), rates(20_000));
         assert_eq!(rates(1000), [BitRate::from_kbps(900); 2]);
+    }
+
+    #[test]
+    fn sound_takes_its_part_of_the_estimate_first() {
+        let sound = Some(BitRate::from_kbps(32));
+        let rates = |estimate| encoder_rates(BitRate::from_kbps(estimate), sound, Bytes::ZERO)[0];
+        // 32 kbit/s, and 28.8 of headers; of the rest nine tenths.
+        assert_eq!(rates(1000), BitRate::from_bps((1_000_000 - 60_800) * 9 / 10));
+        assert_eq!(rates(50), *suiro_media::live::RATES.least());
     }
 }

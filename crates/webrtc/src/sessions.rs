@@ -342,10 +342,15 @@ impl Sessions {
             ended: ended.map(|(_, end)| end),
             candidates: local.join(" ").into(),
             pair: session.pair.map(|(local, remote)| format!("{local}>{remote}").into()),
-            codec: agreed.map(|agreed| agreed.codec.as_str().into()),
-            payload_types: agreed.map(|agreed| match agreed.types {
-                (video, Some(again)) => format!("{video} {again}").into(),
-                (video, None) => video.to_string().into(),
+            codec: agreed.map(|agreed| match &agreed.sound {
+                Some((sound, _)) => format!("{}, {sound}", agreed.codec).into(),
+                None => agreed.codec.as_str().into(),
+            }),
+            payload_types: agreed.map(|agreed| {
+                let (video, again) = agreed.types;
+                let sound = agreed.sound.as_ref().map(|(_, sound)| *sound);
+                let all = [Some(video), again, sound].into_iter().flatten();
+                all.map(|pt| pt.to_string()).collect::<Vec<_>>().join(" ").into()
             }),
             feedback: agreed.map(|agreed| agreed.feedback.as_str().into()),
             extensions: agreed.map(|agreed| agreed.extensions.as_str().into()),
@@ -376,6 +381,7 @@ mod tests {
             certificate: Certificate::generate().unwrap(),
             rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
             answers: false,
+            sound: false,
             plain: false,
         };
         Sessions::new("one".into(), Signalling::Whep, Instant::now(), setup)

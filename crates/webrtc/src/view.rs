@@ -12,6 +12,7 @@ use suiro_viewer::Policy;
 
 use crate::EndpointError;
 use crate::endpoint::{Common, Endpoint, Summary, Woken};
+use crate::hearing::Hearing;
 use crate::peer::{Happened, Way};
 use crate::receiving::Receiving;
 
@@ -22,6 +23,8 @@ pub struct ViewerJob {
     pub common: Common,
     /// How it plays.
     pub viewer: Policy,
+    /// Whether the sound waits for the video.
+    pub lip_sync: bool,
     /// Whether what could be decoded is kept, as `received.NAME.h264`.
     pub save: bool,
 }
@@ -35,7 +38,8 @@ impl ViewerJob {
         let Some(spec) = job.endpoint.spec.downcast::<WebrtcViewer>() else { return Ok(None) };
         let door = (spec.port, &spec.token, Signalling::Whep);
         let Some(common) = Common::of(job, spec.from.as_ref(), door)? else { return Ok(None) };
-        Ok(Some(Self { common, viewer: spec.viewer, save: spec.save }))
+        let WebrtcViewer { viewer, lip_sync, save, .. } = *spec;
+        Ok(Some(Self { common, viewer, lip_sync, save }))
     }
 }
 
@@ -65,7 +69,10 @@ pub async fn run(
     let rates = (BitRate::from_bps(0), BitRate::from_bps(0));
     let endpoint = Endpoint::open(&job.common, clock, (Way::Receives, rates)).await?;
     let save = job.save.then_some(screen::Codec::H264);
-    let log = Log::create(&job.common.dir, &job.common.name, clock.epoch_unix_ns(), save)?;
+    let common = &job.common;
+    let log = Log::create(&common.dir, &common.name, clock.epoch_unix_ns(), save)?;
+    let (dir, name) = (common.dir.clone(), common.name.clone());
+    let hearing = Hearing::new(dir, name, clock.epoch_unix_ns(), (job.viewer, job.lip_sync));
     ready();
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -73,7 +80,7 @@ pub async fn run(
         () = &mut stop => {}
     }
     let (pulse, receiving) = (pulse.clone(), Receiving::new(job.viewer));
-    let mut viewer = Viewer { pulse, endpoint, receiving, log };
+    let mut viewer = Viewer { pulse, endpoint, receiving, hearing, log };
     viewer.endpoint.meet(&job.common.meeting).await?;
     viewer.run(stop).await
 }
@@ -82,6 +89,7 @@ struct Viewer {
     pulse: Pulse,
     endpoint: Endpoint,
     receiving: Receiving,
+    hearing: Hearing,
     log: Log,
 }
 
@@ -99,7 +107,8 @@ impl Viewer {
         loop {
             self.work()?;
             self.endpoint.flush().await?;
-            let due = self.receiving.next_event();
+            let due = [self.receiving.next_event(), self.hearing.next_event()];
+            let due = due.into_iter().flatten().min();
             let woken: Option<Woken> = tokio::select! {
                 biased;
                 () = &mut stop => None,
@@ -112,15 +121,23 @@ impl Viewer {
 
     fn work(&mut self) -> Result<(), EndpointError> {
         while let Some((number, happened)) = self.endpoint.take_happened(None)? {
-            if let Happened::Packet(video) = happened {
-                let now = self.now();
-                if let Some(session) = self.endpoint.sessions.get(number) {
-                    session.on_video(now);
+            match happened {
+                Happened::Packet(video) => {
+                    let now = self.now();
+                    if let Some(session) = self.endpoint.sessions.get(number) {
+                        session.on_video(now);
+                    }
+                    self.receiving.on_video(now, *video);
                 }
-                self.receiving.on_video(now, *video);
+                Happened::Sound(sound) => {
+                    let now = self.now();
+                    self.hearing.on_sound(now, *sound)?;
+                }
+                _ => {}
             }
         }
         let now = self.now();
+        self.hearing.advance(now)?;
         self.receiving.advance(now);
         if self.receiving.take_key_frame_request(now) {
             for number in self.endpoint.sessions.connected() {
@@ -130,6 +147,7 @@ impl Viewer {
             }
         }
         while let Some(seen) = self.receiving.take_seen() {
+            self.hearing.on_seen(&seen);
             self.log.push(&seen)?;
         }
         Ok(())
@@ -142,6 +160,7 @@ impl Viewer {
             self.log.push(&seen)?;
         }
         self.log.close()?;
+        self.hearing.close(now)?;
         self.endpoint.close().await
     }
 }

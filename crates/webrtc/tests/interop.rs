@@ -57,6 +57,7 @@ fn common(name: &str, dir: &Path, meeting: Meeting) -> Common {
         start: Time::ZERO,
         seed: Seed(1),
         plain: false,
+        sound: false,
     }
 }
 
@@ -65,11 +66,13 @@ fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
     let length = Duration::from_secs(1);
     let camera = FootageSpec { width: 320, height: 240, fps: 20, length, ..source };
     let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
-    PublisherJob { common: common("camera", dir, meeting), camera, rates, key_every: None }
+    let common = common("camera", dir, meeting);
+    PublisherJob { common, camera, rates, key_every: None, audio: None }
 }
 
 fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {
-    ViewerJob { common: common("viewer", dir, meeting), viewer: Default::default(), save: true }
+    let common = common("viewer", dir, meeting);
+    ViewerJob { common, viewer: Default::default(), lip_sync: true, save: true }
 }
 
 /// The program's output, while an endpoint of ours runs; it has ended well.

@@ -10,8 +10,8 @@ use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
 use suiro_record::Reader;
-use suiro_record::tables::{FrameRow, WebrtcRow, WebrtcSessionRow};
-use suiro_record::words::{FlowRole, SessionEnd, Signalling};
+use suiro_record::tables::{AudioRow, FrameRow, WebrtcRow, WebrtcSessionRow};
+use suiro_record::words::{AudioFate, FlowRole, SessionEnd, Signalling};
 use suiro_units::{BitRate, Duration, Seed, Time};
 use suiro_webrtc::EndpointError;
 use suiro_webrtc::endpoint::{Common, Meeting, Summary};
@@ -32,7 +32,7 @@ fn common(name: &str, dir: &Path, meeting: Meeting) -> Common {
     let addresses = vec![LOCALHOST, IpAddr::V6(Ipv6Addr::LOCALHOST)];
     let (name, dir) = (name.to_owned(), dir.to_owned());
     let (peer, start, seed, plain) = (None, Time::ZERO, Seed(1), true);
-    Common { name, meeting, peer, addresses, dir, start, seed, plain }
+    Common { name, meeting, peer, addresses, dir, start, seed, plain, sound: false }
 }
 
 fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
@@ -40,11 +40,13 @@ fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
     let source = FootageSpec::new(Source::Synthetic);
     let camera = FootageSpec { width: 320, height: 240, fps: FPS, length, ..source };
     let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
-    PublisherJob { common: common("camera", dir, meeting), camera, rates, key_every: None }
+    let common = common("camera", dir, meeting);
+    PublisherJob { common, camera, rates, key_every: None, audio: None }
 }
 
 fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {
-    ViewerJob { common: common("viewer", dir, meeting), viewer: Default::default(), save: true }
+    let common = common("viewer", dir, meeting);
+    ViewerJob { common, viewer: Default::default(), lip_sync: true, save: true }
 }
 
 fn waits(port: u16, token: Option<&str>) -> Meeting {
@@ -188,6 +190,57 @@ async fn a_publisher_asks_a_viewer_by_whip() {
 }
 
 #[tokio::test]
+async fn sound_comes_with_the_video_by_whep_and_by_whip() {
+    if !has_ffmpeg() {
+        return;
+    }
+    for whep in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::from_now();
+        let (pulse, port) = (Pulse::new(clock), free_port().await);
+        let signalling = if whep { Signalling::Whep } else { Signalling::Whip };
+        let (waits, offers) = (waits(port, None), offers(port, signalling, None));
+        let (camera, screen) = if whep { (waits, offers) } else { (offers, waits) };
+        let (mut camera, mut screen) = (publisher(dir.path(), camera), viewer(dir.path(), screen));
+        (camera.common.sound, screen.common.sound) = (true, true);
+        camera.audio = Some(BitRate::from_kbps(32));
+        let until = |after: Duration| clock.sleep_until(clock.now() + after);
+        let first = Duration::from_millis(500);
+        let late = |is_first: bool| until(if is_first { Duration::ZERO } else { first });
+        let (sent, seen) = tokio::join!(
+            async {
+                late(whep).await;
+                publish::run(&camera, clock, || (), until(Duration::from_secs(4))).await
+            },
+            async {
+                late(!whep).await;
+                view::run(&screen, &pulse, || (), until(Duration::from_secs(4))).await
+            },
+        );
+        sent.unwrap();
+        seen.unwrap();
+        let mut rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();
+        rows.sort_by_key(|row| row.frame);
+        // On a machine that may have other things to do.
+        assert!(rows.len() >= 80, "{} frames of sound", rows.len());
+        let played = rows.iter().filter(|row| row.fate == AudioFate::Played);
+        assert!(played.clone().count() * 2 > rows.len());
+        for row in played {
+            assert!(row.captured_ns < row.played_ns.map(|at| at.as_nanos_i64()), "{row:?}");
+            assert_eq!(row.encoded_bytes, Some(80), "32 kbit/s");
+        }
+        let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
+        let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
+        assert!(shown >= 12, "{shown} frames of video");
+        let sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir.path()).unwrap();
+        for session in &sessions {
+            assert!(session.codec.as_ref().unwrap().contains(", opus/48000/2"), "{session:?}");
+            assert_eq!(session.payload_types.as_deref(), Some("102 103 111"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_token_is_refused_with_its_reason() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::from_now();
@@ -275,6 +328,7 @@ fn offer_from(clock: Clock, way: Way, candidate: &str) -> String {
         certificate: Certificate::generate().unwrap(),
         rates: (BitRate::from_kbps(300), BitRate::from_kbps(800)),
         answers: false,
+        sound: false,
         plain: false,
     };
     let mut peer = Peer::new(Time::ZERO, clock.instant(Time::ZERO), setup).unwrap();

@@ -148,7 +148,7 @@ export interface PagePanel {
 }
 
 /** A figure of the stack that shares one time axis, in the order of a page. */
-export type Panel = "throughput_down" | "throughput_stations" | "rivals" | "estimate" | "picture_size" | "frame_rate" | "quantiser" | "coding" | "jitter_buffer" | "target" | "loss" | "rung" | "buffer" | "latency" | "quality" | "layer_loss" | "layer_delay" | "window" | "waiting" | "pacing" | "rtt" | "queue" | "queue_delay" | "losses" | "collisions" | "capture_rate" | "capture_loss" | "lateness" | "margin" | "outputs" | "ring" | "storage" | "multicast" | "throughput_up";
+export type Panel = "throughput_down" | "throughput_stations" | "rivals" | "estimate" | "picture_size" | "frame_rate" | "quantiser" | "coding" | "jitter_buffer" | "target" | "loss" | "rung" | "buffer" | "latency" | "mouth_to_ear" | "lip_sync" | "concealed" | "quality" | "layer_loss" | "layer_delay" | "window" | "waiting" | "pacing" | "rtt" | "queue" | "queue_delay" | "losses" | "collisions" | "capture_rate" | "capture_loss" | "lateness" | "margin" | "outputs" | "ring" | "storage" | "multicast" | "throughput_up";
 
 /** A cause, as the legend of a page has it. */
 export interface PageCause {

@@ -42,6 +42,7 @@ macro_rules! series {
     };
 }
 
+mod audio;
 mod browser;
 mod capture;
 mod conference;
@@ -88,6 +89,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &harm::FAMILY,
     &webrtc::SENDERS,
     &webrtc::RECEIVERS,
+    &audio::FAMILY,
     &browser::FAMILY,
     &quic::SENDING,
     &quic::VIEWING,

@@ -70,7 +70,7 @@ pub fn client(name: &str, dir: &Path, port: u16, token: Option<&str>, draft: u8)
 /// A viewer that plays the highest quality.
 pub fn viewer(common: Common) -> ViewerJob {
     let (viewer, switches) = (Default::default(), false);
-    ViewerJob { common, viewer, switches, save: true }
+    ViewerJob { common, viewer, lip_sync: true, switches, save: true }
 }
 
 pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
@@ -84,6 +84,7 @@ pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
         streams,
         key_every: Duration::from_millis(500),
         follows: true,
+        audio: None,
         data: None,
         deadline: None,
     }

@@ -4,9 +4,9 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 
 use super::{Kind, Text};
 use crate::words::{
-    Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource, Layer,
-    Limitation, LinkCause, PlayerState, Point, Proof, RequestKind, Segmentation, SessionEnd, Shown,
-    Signalling, TcpSource, TcpState, Track, Transport, Verdict,
+    AudioFate, Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource,
+    Layer, Limitation, LinkCause, PlayerState, Point, Proof, RequestKind, Segmentation, SessionEnd,
+    Shown, Signalling, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -149,6 +149,7 @@ words!(
     Transport,
     FlowRole,
     SessionEnd,
+    AudioFate,
     Signalling,
     Carries,
     LatenessSource,

@@ -1,6 +1,7 @@
 //! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
 //! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
 
+mod audio;
 mod browser;
 mod http;
 mod layers;
@@ -11,6 +12,7 @@ mod realtime;
 mod screen;
 mod uncompressed;
 
+pub use audio::{AudioRow, AudioSentRow};
 pub use browser::BrowserRow;
 pub use http::{AccessRow, PageRow, PlayerRow, RequestRow, RungRow};
 pub use layers::{LayerAccountRow, LayerRow};
@@ -42,6 +44,8 @@ tables! {
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
     EncoderRow: encoder "Frames that encoders of cameras took.";
+    AudioRow: audio "Frames of sound that receivers were to play.";
+    AudioSentRow: audio_sent "Frames of sound that senders passed on.";
     RateRow: rate "Control periods of senders of real-time video.";
     WebrtcRow: webrtc "Intervals of WebRTC peer connections.";
     WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";

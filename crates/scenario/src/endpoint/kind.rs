@@ -68,6 +68,11 @@ pub trait Kind: Any + Debug + Bounded {
         None
     }
 
+    /// Whether it sends sound, which those who ask for its video ask for as well.
+    fn has_sound(&self) -> bool {
+        false
+    }
+
     /// The programs that must be installed for it to run.
     fn needs(&self) -> Vec<Need<'_>> {
         Vec::new()

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
+use suiro_media::sound::{self, Audio};
 use suiro_rate::QuicCongestion;
 use suiro_record::words::Transport;
 use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
@@ -44,7 +45,8 @@ bounds! {
         delta: DELTA,
         qualities: Bounds::new(1, 4),
         data_every: DATA_EVERY,
-        data_size: DATA_SIZE;
+        data_size: DATA_SIZE,
+        audio: sound::RATES;
         tables: camera;
         each: qualities: RATES
     }
@@ -172,6 +174,10 @@ pub struct MoqPublisher {
     /// and one more for each lower quality. Default: 200.
     #[serde(default = "data_priority")]
     pub data_priority: u8,
+    /// Its sound: `none`, or the bit rate of Opus, such as `"32 kbit/s"`, in frames of 20 ms. It is a track of its own, which
+    /// publisher and relay send before the video. Default: `none`.
+    #[serde(default)]
+    pub audio: Audio,
     /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
@@ -253,6 +259,10 @@ pub struct MoqViewer {
     /// How suiro's viewer plays; Chromium shows each frame as soon as it is decoded.
     #[serde(default)]
     pub viewer: Policy,
+    /// Whether suiro's viewer holds the sound until the video of its capture time is displayed, 80 ms more in a second at most;
+    /// `false`: each is played as soon as its own jitter buffer lets it. Default: `true`.
+    #[serde(default = "super::yes")]
+    pub lip_sync: bool,
     /// What Chromium's congestion control is asked to optimise for. Default: `default`.
     #[serde(default)]
     pub browser_congestion: BrowserCongestion,
@@ -380,6 +390,10 @@ impl Kind for MoqPublisher {
         Some(&mut self.camera)
     }
 
+    fn has_sound(&self) -> bool {
+        self.audio != Audio::None
+    }
+
     fn check(&self, check: &mut Check<'_>) {
         if self.camera.out_of_bounds().is_empty()
             && let Err(refusal) = self.camera.validate()
@@ -418,6 +432,7 @@ impl MoqPublisher {
         let streams = "the page in Chromium sends no datagrams";
         refuse(self.streams == MoqStreams::Datagram, "streams", streams);
         refuse(self.data != MoqData::None, "data", "the page in Chromium has no data track");
+        refuse(self.audio != Audio::None, "audio", "the page in Chromium sends no sound");
     }
 }
 

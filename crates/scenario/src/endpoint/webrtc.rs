@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
+use suiro_media::sound::{self, Audio};
 use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Duration};
 use suiro_viewer::{Loss, Policy};
@@ -26,7 +27,8 @@ bounds! {
         port: PORT,
         start_rate: WEBRTC_RATES,
         max_rate: WEBRTC_RATES,
-        key_every: KEY_EVERY;
+        key_every: KEY_EVERY,
+        audio: sound::RATES;
         tables: camera
     }
 }
@@ -90,6 +92,10 @@ pub struct WebrtcPublisher {
     /// From one key frame to the next at most. Default: only the first frame is one, and those that viewers ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_every: Option<Duration>,
+    /// Its sound: `none`, or the bit rate of Opus, such as `"32 kbit/s"`, in frames of 20 ms. It is sent before the video, and
+    /// counts in the estimate and in `max_rate`. Only with `endpoint = "suiro"` at both ends. Default: `none`.
+    #[serde(default)]
+    pub audio: Audio,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
     /// `endpoint = "chromium"`. Default: none, as an empty text.
@@ -118,6 +124,10 @@ pub struct WebrtcViewer {
     /// How suiro's viewer plays; Chromium has a jitter buffer of its own.
     #[serde(default)]
     pub viewer: Policy,
+    /// Whether suiro's viewer holds the sound until the video of its capture time is displayed, 80 ms more in a second at most;
+    /// `false`: each is played as soon as its own jitter buffer lets it. Default: `true`.
+    #[serde(default = "super::yes")]
+    pub lip_sync: bool,
     /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
     #[serde(default)]
     pub save: bool,
@@ -155,6 +165,10 @@ impl Kind for WebrtcPublisher {
         Some(&mut self.camera)
     }
 
+    fn has_sound(&self) -> bool {
+        self.audio != Audio::None
+    }
+
     fn check(&self, check: &mut Check<'_>) {
         if self.camera.out_of_bounds().is_empty()
             && let Err(refusal) = self.camera.validate()
@@ -168,6 +182,10 @@ impl Kind for WebrtcPublisher {
         if self.program == WebrtcProgram::Chromium && self.start_rate != start_rate() {
             let message = "Chromium begins with an estimate of its own";
             check.push(check.refusal("start_rate", message).hint("remove start_rate"));
+        }
+        if self.program == WebrtcProgram::Chromium && self.audio != Audio::None {
+            let message = "the page in Chromium sends no sound";
+            check.push(check.refusal("audio", message).hint("remove audio"));
         }
         check_token(check, self.token.as_deref());
         check_trials(check, self.program, self.field_trials.as_deref());

@@ -56,8 +56,9 @@ fn take(port: u16, dir: PathBuf) -> (oneshot::Sender<()>, JoinHandle<Summary>) {
         start: Time::ZERO,
         seed: Seed(1),
         plain: false,
+        sound: false,
     };
-    let job = ViewerJob { common, viewer: Default::default(), save: false };
+    let job = ViewerJob { common, viewer: Default::default(), lip_sync: true, save: false };
     let (stop, stopped) = oneshot::channel();
     let (ready, is_ready) = mpsc::channel();
     let viewing = std::thread::spawn(move || {

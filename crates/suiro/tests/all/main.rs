@@ -29,6 +29,7 @@ mod recording;
 mod retries;
 mod run;
 mod screens;
+mod sound;
 mod sources;
 mod stream;
 mod tidy;

@@ -2,6 +2,7 @@
 //! packets, and has no sockets.
 
 mod setup;
+mod sound;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use crate::plain::{Plain, Tap};
 use setup::{bps, config};
 
 pub use setup::{Certificate, Setup, Way};
+pub use sound::{Sound, SoundOut};
 
 /// How often statistics are due: a row of table `webrtc` each.
 pub const STATISTICS_EVERY: Duration = Duration::from_millis(100);
@@ -97,6 +99,8 @@ pub enum Happened {
     KeyFrame,
     /// A packet of video has come.
     Packet(Box<Video>),
+    /// A packet of sound has come.
+    Sound(Box<Sound>),
     /// An interval of statistics is over.
     Statistics(Box<Statistics>),
     /// A packet was sent or has come, as it is without encryption; if [`Setup::plain`] asks for it.
@@ -152,6 +156,8 @@ pub struct Agreed {
     pub feedback: String,
     /// The header extensions, by their names.
     pub extensions: String,
+    /// The codec of the sound with its parameters, and its payload type; `None` without sound.
+    pub sound: Option<(String, u8)>,
 }
 
 /// One peer connection.
@@ -162,6 +168,9 @@ pub struct Peer {
     way: Way,
     desired: BitRate,
     mid: Option<Mid>,
+    /// The medium of the sound, if this end has any and the other takes it.
+    sound: Option<Mid>,
+    has_sound: bool,
     transmits: VecDeque<Transmit>,
     happened: VecDeque<Happened>,
     next: Option<Time>,
@@ -201,6 +210,8 @@ impl Peer {
             way: setup.way,
             desired,
             mid: None,
+            sound: None,
+            has_sound: setup.sound,
             transmits: VecDeque::new(),
             happened: VecDeque::new(),
             next: None,
@@ -223,7 +234,11 @@ impl Peer {
             Way::Sends => Direction::SendOnly,
             Way::Receives => Direction::RecvOnly,
         };
+        // Video first: str0m probes for capacity with the first medium.
         self.mid = Some(sdp.add_media(MediaKind::Video, direction, None, None, None));
+        if self.has_sound {
+            self.sound = Some(sdp.add_media(MediaKind::Audio, direction, None, None, None));
+        }
         let (offer, pending) = sdp.apply().expect("a medium was added");
         self.drain(now)?;
         let description = offer.to_sdp_string();
@@ -254,7 +269,8 @@ impl Peer {
         let offer = SdpOffer::from_sdp_string(text)
             .map_err(|error| PeerError::Description(error.to_string()))?;
         let answer = self.rtc.sdp_api().accept_offer(offer).map_err(PeerError::Refused)?;
-        self.mid = video_mid(text).map(Mid::from);
+        self.mid = mid(text, "m=video").map(Mid::from);
+        self.sound = mid(text, "m=audio").map(Mid::from).filter(|_| self.has_sound);
         self.drain(now)?;
         self.check()?;
         Ok(answer.to_sdp_string())
@@ -283,10 +299,15 @@ impl Peer {
     }
 
     fn payload_type(&self) -> Option<(Pt, Option<Pt>)> {
-        let media = self.rtc.media(self.mid?)?;
+        self.agreed_type(self.mid?, Codec::H264)
+    }
+
+    /// The payload type of a codec that the other end takes in a medium, and that of retransmissions.
+    fn agreed_type(&self, mid: Mid, codec: Codec) -> Option<(Pt, Option<Pt>)> {
+        let media = self.rtc.media(mid)?;
         let usable = |pt: &Pt| media.remote_pts().contains(pt);
         let params = self.rtc.codec_config().params().iter();
-        let mut params = params.filter(|params| params.spec().codec == Codec::H264);
+        let mut params = params.filter(|params| params.spec().codec == codec);
         let params = params.find(|params| usable(&params.pt()))?;
         Some((params.pt(), params.resend()))
     }
@@ -310,6 +331,7 @@ impl Peer {
             codec: format!("H264/90000 {}", params.spec().format),
             feedback: feedback.collect::<Vec<_>>().join(" "),
             extensions: extensions.collect::<Vec<_>>().join(" "),
+            sound: self.agreed_sound(),
         })
     }
 
@@ -493,6 +515,10 @@ impl Peer {
             }
             Event::Closed => self.end(Why::Closed),
             Event::KeyframeRequest(_) => self.happen(Happened::KeyFrame),
+            Event::RtpPacket(packet) if self.is_sound(&packet) => {
+                let clock = clock(&packet);
+                self.happen(Happened::Sound(Box::new(Sound::of(&packet, clock))));
+            }
             Event::RtpPacket(packet) => {
                 let mark = packet.header.ext_vals.user_values.get::<mark::Came>();
                 let clock = clock(&packet);
@@ -579,10 +605,10 @@ fn without_sources(description: &str) -> String {
     lines.filter(|line| !unused.iter().any(|unused| line.starts_with(unused))).collect()
 }
 
-/// The identifier of the first video in a session description (RFC 8843 §8.1), which str0m has read already.
-fn video_mid(text: &str) -> Option<&str> {
+/// The identifier of the first medium of a kind in a session description (RFC 8843 §8.1), which str0m has read already.
+fn mid<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
     let mut lines = text.lines();
-    lines.find(|line| line.starts_with("m=video"))?;
+    lines.find(|line| line.starts_with(kind))?;
     let section = lines.take_while(|line| !line.starts_with("m="));
     section.into_iter().find_map(|line| line.trim_end().strip_prefix("a=mid:"))
 }

@@ -44,6 +44,8 @@ pub struct Setup {
     pub rates: (BitRate, BitRate),
     /// Whether the other end makes the offers. A receiver that is offered video then also takes Baseline, Main and High.
     pub answers: bool,
+    /// Whether there is sound next to the video.
+    pub sound: bool,
     /// Whether packets are also handed over as they are without encryption.
     pub plain: bool,
 }
@@ -88,6 +90,7 @@ pub(super) fn config(setup: &Setup, start: Bitrate) -> RtcConfig {
         .set_extension(6, mark::extension());
     let again = Some(Pt::new_with_value(AGAIN_TYPE));
     config.codec_config().add_h264(Pt::new_with_value(H264_TYPE), again, true, PROFILE_LEVEL);
+    config.codec_config().enable_opus(setup.sound, false);
     if setup.way == Way::Receives && setup.answers {
         // RFC 9725 §4.3: a server may be an ICE Lite one. ffmpeg's muxer `whip` answers checks without the mapped address,
         // so that no check of ours would ever succeed.

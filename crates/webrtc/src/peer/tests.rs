@@ -36,6 +36,11 @@ fn peer(index: usize, way: Way, zero: Instant) -> Peer {
     Peer::new(Time::from_secs(1), zero, setup(index, way)).unwrap()
 }
 
+fn peer_with_sound(index: usize, way: Way, zero: Instant) -> Peer {
+    let setup = Setup { sound: true, ..setup(index, way) };
+    Peer::new(Time::from_secs(1), zero, setup).unwrap()
+}
+
 fn setup(index: usize, way: Way) -> Setup {
     let v6 = format!("[fd00::{}]:5000", index + 1).parse().unwrap();
     Setup {
@@ -44,6 +49,7 @@ fn setup(index: usize, way: Way) -> Setup {
         certificate: Certificate::generate().unwrap(),
         rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
         answers: false,
+        sound: false,
         plain: false,
     }
 }
@@ -52,9 +58,17 @@ impl World {
     /// The second sends to the first, which makes the offer.
     fn new() -> Self {
         let zero = zero();
+        Self::of(peer(0, Way::Receives, zero), peer(1, Way::Sends, zero))
+    }
+
+    fn with_sound() -> Self {
+        let zero = zero();
+        let viewer = peer_with_sound(0, Way::Receives, zero);
+        Self::of(viewer, peer_with_sound(1, Way::Sends, zero))
+    }
+
+    fn of(mut viewer: Peer, mut publisher: Peer) -> Self {
         let now = Time::from_secs(1);
-        let mut viewer = peer(0, Way::Receives, zero);
-        let mut publisher = peer(1, Way::Sends, zero);
         let offered = viewer.offer(now).unwrap();
         let answer = publisher.answer(now, &offered.description).unwrap();
         viewer.on_answer(now, offered, &answer).unwrap();
@@ -289,4 +303,75 @@ fn a_viewers_offer_is_short() {
     let description = offered.description;
     assert!(description.len() < 1400 && description.ends_with("\r\n"), "{description}");
     assert!(!description.contains("ssrc") && description.contains("a=recvonly"), "{description}");
+}
+
+/// Sends 3 s of video, 30 frames of 5 packets in a second, and of sound if there is any: the packets of both that came, and
+/// how long the sound took at most.
+fn send_both(world: &mut World) -> (usize, usize, Duration) {
+    world.run_until(Time::from_secs(2));
+    let (begun, mut sequence) = (world.now, 100);
+    for ms in 0..3000 {
+        world.run_until(begun + Duration::from_millis(ms));
+        if ms % 33 == 0 {
+            world.send_frame(ms / 33, 1000 + 5 * (ms / 33), 5);
+        }
+        if ms % 20 == 0 {
+            let number = ms / 20;
+            let sound = SoundOut {
+                timestamp: number as u32 * 960,
+                begins: number == 0,
+                captured: world.now,
+                captured_unix_ns: Some(7_000_000_000 + world.now.as_nanos()),
+                payload: vec![number as u8; 80],
+            };
+            let now = world.now;
+            world.peers[1].send_sound(now, sequence, sound).unwrap();
+            sequence += 1;
+        }
+    }
+    world.run_until(begun + Duration::from_secs(4));
+    let mut longest = Duration::ZERO;
+    let mut sounds = 0;
+    for (at, happened) in &world.happened[0] {
+        let Happened::Sound(sound) = happened else { continue };
+        let number = u64::from(sound.timestamp / 960);
+        assert_eq!(sound.payload, vec![number as u8; 80]);
+        let sent = begun + Duration::from_millis(20 * number);
+        let (timestamp, unix_ns) = sound.clock.unwrap();
+        assert_eq!(timestamp, sound.timestamp);
+        assert!(unix_ns.abs_diff(7_000_000_000 + sent.as_nanos()) < 1000, "{unix_ns}");
+        longest = longest.max(*at - sent);
+        sounds += 1;
+    }
+    (world.packets().len(), sounds, longest)
+}
+
+#[test]
+fn sound_comes_at_once_next_to_video_that_waits_for_the_pacer() {
+    let mut silent = World::new();
+    let (alone, none, _) = send_both(&mut silent);
+    let mut world = World::with_sound();
+    let (video, sounds, longest) = send_both(&mut world);
+    assert_eq!((none, sounds), (0, 150));
+    assert!(longest <= DELAY + Duration::from_millis(5), "{longest}");
+    assert!(video as f64 > 0.9 * alone as f64, "{video} packets of video, {alone} without sound");
+    let agreed = world.peers[1].agreed().unwrap();
+    let (codec, kind) = agreed.sound.unwrap();
+    assert!(codec.starts_with("opus/48000/2 ") && kind == 111, "{codec}");
+    assert_eq!(agreed.types, (H264_TYPE, Some(AGAIN_TYPE)));
+}
+
+#[test]
+fn an_end_without_sound_gets_none() {
+    let zero = zero();
+    for (asks, sends) in [(true, false), (false, true)] {
+        let of = |index, way, sound| match sound {
+            true => peer_with_sound(index, way, zero),
+            false => peer(index, way, zero),
+        };
+        let mut world = World::of(of(0, Way::Receives, asks), of(1, Way::Sends, sends));
+        let (video, sounds, _) = send_both(&mut world);
+        assert!(video > 0 && sounds == 0, "{video} {sounds}");
+        assert!(!world.peers[0].has_sound() && !world.peers[1].has_sound());
+    }
 }

@@ -1,0 +1,324 @@
+//! Sound without a transport: a microphone with its encoder, and a listener with its jitter buffer, decoder and record.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use suiro_media::sound::{self, CODEC_DELAY, Decoder, Ear, Encoder, FRAME, SoundError, tones};
+use suiro_record::tables::{AudioRow, AudioSentRow};
+use suiro_record::words::AudioFate;
+use suiro_record::{Text, Writer};
+use suiro_units::{BitRate, Time};
+use suiro_viewer::{Heard, Hearing, Piece, Policy, Sounded};
+
+use crate::{LipSync, LogError, Seen};
+
+/// Packets that wait to be played at most, as in the jitter buffer.
+const PACKETS_MAX: usize = 1000;
+
+/// A frame of sound on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoundFrame {
+    /// Its number: it was captured so many times 20 ms after 1970.
+    pub number: u64,
+    /// When its first sample was captured, by the sender's clock.
+    pub captured: Time,
+    /// The packet of Opus.
+    pub data: Vec<u8>,
+}
+
+/// A microphone and its encoder. Frames begin at multiples of 20 ms of the wall clock, so a frame's time is its number.
+pub struct Microphone {
+    endpoint: Text,
+    encoder: Encoder,
+    rate: BitRate,
+    epoch_unix_ns: u64,
+    /// The frame that is captured next; `None` before it is started.
+    next: Option<u64>,
+    rows: Writer<AudioSentRow>,
+}
+
+impl Microphone {
+    /// A microphone of that bit rate, which does not run yet, and its table in the trial's folder. The clock's zero is
+    /// `epoch_unix_ns` after 1970.
+    ///
+    /// # Errors
+    /// The table, or the encoder, cannot be made.
+    pub fn create(
+        dir: &Path,
+        name: &str,
+        rate: BitRate,
+        epoch_unix_ns: u64,
+    ) -> Result<Self, LogError> {
+        let encoder = Encoder::new(rate)?;
+        let rows = Writer::create_of(dir, name)?;
+        Ok(Self { endpoint: name.into(), encoder, rate, epoch_unix_ns, next: None, rows })
+    }
+
+    /// The bit rate of its encoder.
+    pub fn rate(&self) -> BitRate {
+        self.rate
+    }
+
+    /// Begins with the first frame after `now`, if it did not before.
+    pub fn start(&mut self, now: Time) {
+        let unix = self.epoch_unix_ns.saturating_add(now.as_nanos());
+        self.next.get_or_insert(unix.div_ceil(FRAME.as_nanos()));
+    }
+
+    /// When the next frame is complete; `None` before the start.
+    pub fn next_event(&self) -> Option<Time> {
+        self.next.map(|number| self.captured(number) + FRAME)
+    }
+
+    fn captured(&self, number: u64) -> Time {
+        let unix = number.saturating_mul(FRAME.as_nanos());
+        Time::from_nanos(unix.saturating_sub(self.epoch_unix_ns))
+    }
+
+    /// The next frame, if it is complete by `now`. Frames that a busy process did not take in time come together.
+    ///
+    /// # Errors
+    /// The encoder refuses, or the row cannot be written.
+    pub fn take(&mut self, now: Time) -> Result<Option<SoundFrame>, LogError> {
+        let Some(number) = self.next.filter(|_| self.next_event() <= Some(now)) else {
+            return Ok(None);
+        };
+        self.next = Some(number + 1);
+        let (captured, data) = (self.captured(number), self.encoder.encode(&tones::frame(number))?);
+        let row = AudioSentRow {
+            t_ns: now,
+            endpoint: self.endpoint.clone(),
+            frame: number_in_trial(number, self.epoch_unix_ns),
+            captured_ns: captured.as_nanos() as i64,
+            encoded_bytes: data.len() as u64,
+            target_bps: self.rate,
+        };
+        self.rows.push(row)?;
+        Ok(Some(SoundFrame { number, captured, data }))
+    }
+
+    /// Completes the table.
+    ///
+    /// # Errors
+    /// A row could not be written.
+    pub fn close(self) -> Result<(), LogError> {
+        Ok(self.rows.close().map(drop)?)
+    }
+}
+
+/// The number of a frame that counts from the trial's epoch.
+fn number_in_trial(number: u64, epoch_unix_ns: u64) -> i64 {
+    let first = epoch_unix_ns / FRAME.as_nanos();
+    (i128::from(number) - i128::from(first)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// When frames were captured, by the wall clock of their sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbering {
+    /// A frame's number says it, as those of [`Microphone`] do.
+    Wall,
+    /// The frame with this number was captured so many nanoseconds after 1970; `None` as long as that is not known.
+    Counted(Option<(u64, u64)>),
+}
+
+impl Numbering {
+    /// When a frame was captured, in nanoseconds since 1970.
+    fn captured_unix_ns(self, number: u64) -> Option<u64> {
+        match self {
+            Self::Wall => number.checked_mul(FRAME.as_nanos()),
+            Self::Counted(known) => {
+                let (one, unix_ns) = known?;
+                let apart = i64::try_from(i128::from(number) - i128::from(one)).ok()?;
+                unix_ns.checked_add_signed(apart.checked_mul(FRAME.as_nanos() as i64)?)
+            }
+        }
+    }
+}
+
+/// What is known of a frame until its row is written.
+struct Known {
+    data: Vec<u8>,
+    heard: Option<u64>,
+}
+
+/// A listener: the jitter buffer, the decoder, and the table `audio` of one endpoint.
+pub struct Listener {
+    endpoint: Text,
+    epoch_unix_ns: u64,
+    numbering: Numbering,
+    hearing: Hearing,
+    decoder: Decoder,
+    ear: Ear,
+    /// The frame that was played last, whose sound is complete with the next piece, and what is known of it.
+    playing: Option<u64>,
+    last: Option<Sounded>,
+    known: BTreeMap<u64, Known>,
+    /// `None`: the sound does not wait for the video.
+    sync: Option<LipSync>,
+    rows: Writer<AudioRow>,
+}
+
+impl Listener {
+    /// A listener that has heard nothing. The table is made in the trial's folder. With `waits`, the sound waits for the
+    /// video ([`LipSync`]).
+    ///
+    /// # Errors
+    /// The table, or the decoder, cannot be made.
+    pub fn create(
+        dir: &Path,
+        name: &str,
+        epoch_unix_ns: u64,
+        (policy, waits): (Policy, bool),
+    ) -> Result<Self, LogError> {
+        Ok(Self {
+            endpoint: name.into(),
+            epoch_unix_ns,
+            numbering: Numbering::Counted(None),
+            hearing: Hearing::new(policy),
+            decoder: Decoder::new()?,
+            ear: Ear::default(),
+            playing: None,
+            last: None,
+            known: BTreeMap::new(),
+            sync: waits.then(LipSync::default),
+            rows: Writer::create_of(dir, name)?,
+        })
+    }
+
+    /// A packet of Opus has come. What comes twice, from far away, or is no packet of Opus changes nothing: false.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        number: u64,
+        numbering: Numbering,
+        data: Vec<u8>,
+    ) -> bool {
+        if data.is_empty() || data.len() > sound::PACKET_MAX {
+            return false;
+        }
+        // Only differences count, so that a number is a time.
+        let captured = Time::from_nanos(number.saturating_mul(FRAME.as_nanos()));
+        if self.hearing.on_frame(now, number, captured).is_err() {
+            return false;
+        }
+        self.numbering = numbering;
+        self.known.insert(number, Known { data, heard: None });
+        if self.known.len() > PACKETS_MAX {
+            self.known.pop_first();
+        }
+        true
+    }
+
+    /// When to call [`Self::advance`] next; `None` before the first packet.
+    pub fn next_event(&self) -> Option<Time> {
+        self.hearing.next_event()
+    }
+
+    /// What became of a frame of video.
+    pub fn on_seen(&mut self, seen: &Seen) {
+        let Some(sync) = &mut self.sync else { return };
+        let shown = seen.outcome.displayed().zip(seen.captured_unix_ns);
+        if let Some(age) = shown.and_then(|(at, unix)| age_ns(at, unix, self.epoch_unix_ns)) {
+            sync.on_video(age);
+        }
+    }
+
+    /// Plays what is due by `now`.
+    ///
+    /// # Errors
+    /// A row cannot be written, or the decoder conceals nothing.
+    pub fn advance(&mut self, now: Time) -> Result<(), LogError> {
+        if let Some(extra) = self.sync.as_mut().and_then(|sync| sync.look(now)) {
+            self.hearing.hold(extra);
+        }
+        while let Some((_, piece)) = self.hearing.play(now) {
+            self.play(piece)?;
+        }
+        while let Some(sounded) = self.last.take().or_else(|| self.hearing.take_sounded(now)) {
+            if self.playing == Some(sounded.number) {
+                self.last = Some(sounded);
+                break;
+            }
+            self.push(sounded)?;
+        }
+        Ok(())
+    }
+
+    fn play(&mut self, piece: Piece) -> Result<(), SoundError> {
+        let number = match piece {
+            Piece::Frame(number) => Some(number),
+            Piece::Concealment => None,
+        };
+        let data = number.and_then(|number| self.known.get(&number));
+        let said = data.and_then(|known| self.decoder.decode(&known.data).ok());
+        let heard = match said {
+            Some(said) => self.ear.hear(said),
+            // A packet that cannot be decoded is as good as lost.
+            None => self.ear.hear(self.decoder.conceal()?),
+        };
+        if let Some(known) = self.playing.and_then(|before| self.known.get_mut(&before)) {
+            known.heard = heard;
+        }
+        self.playing = number;
+        Ok(())
+    }
+
+    fn push(&mut self, sounded: Sounded) -> Result<(), LogError> {
+        let captured = self.numbering.captured_unix_ns(sounded.number);
+        let in_trial =
+            |unix: u64| i64::try_from(i128::from(unix) - i128::from(self.epoch_unix_ns)).ok();
+        let frame = match self.numbering {
+            Numbering::Wall => number_in_trial(sounded.number, self.epoch_unix_ns),
+            Numbering::Counted(_) => i64::try_from(sounded.number).unwrap_or(i64::MAX),
+        };
+        let known = self.known.remove(&sounded.number);
+        let (fate, at) = (fate(sounded.heard), sounded.at + CODEC_DELAY);
+        let age = captured.and_then(|unix| age_ns(at, unix, self.epoch_unix_ns));
+        if let (Some(sync), Some(age), AudioFate::Played) = (&mut self.sync, age, fate) {
+            sync.on_sound(age);
+        }
+        self.rows.push(AudioRow {
+            t_ns: at,
+            endpoint: self.endpoint.clone(),
+            frame,
+            captured_ns: captured.and_then(in_trial),
+            encoded_bytes: known.as_ref().map(|known| known.data.len() as u64),
+            received_ns: sounded.received,
+            fate,
+            played_ns: (fate == AudioFate::Played).then_some(at),
+            concealed: sounded.concealed,
+            buffer_target_ns: sounded.target,
+            heard: known.and_then(|known| known.heard),
+        })?;
+        Ok(())
+    }
+
+    /// Ends it: what is missing is lost, and what waits to be played has no row.
+    ///
+    /// # Errors
+    /// A row could not be written.
+    pub fn close(mut self, now: Time) -> Result<(), LogError> {
+        self.advance(now)?;
+        let rest: Vec<Sounded> =
+            self.last.take().into_iter().chain(self.hearing.finish()).collect();
+        for sounded in rest {
+            self.push(sounded)?;
+        }
+        Ok(self.rows.close().map(drop)?)
+    }
+}
+
+/// How long before `at` that was, in nanoseconds; negative if the sender's clock is ahead.
+fn age_ns(at: Time, unix_ns: u64, epoch_unix_ns: u64) -> Option<i64> {
+    let at = i128::from(epoch_unix_ns) + i128::from(at.as_nanos());
+    i64::try_from(at - i128::from(unix_ns)).ok()
+}
+
+fn fate(heard: Heard) -> AudioFate {
+    match heard {
+        Heard::Played => AudioFate::Played,
+        Heard::Lost => AudioFate::Lost,
+        Heard::Late => AudioFate::Late,
+        Heard::Skipped => AudioFate::Skipped,
+    }
+}
