@@ -102,7 +102,7 @@ function depth(line: Line): number {
 }
 
 /** The least and greatest value of the vertical axis, from what is in sight. */
-function domain(spec: Spec): [number, number] {
+export function domain(spec: Spec): [number, number] {
   let least = Number.POSITIVE_INFINITY;
   let most = 0;
   let beside = 0;
@@ -121,6 +121,10 @@ function domain(spec: Spec): [number, number] {
   }
   // A bound, or context, far above the other lines would flatten them.
   if (most <= 0 || beside <= 3 * most) most = Math.max(most, beside);
+  if (spec.floating && least < 0) {
+    const room = (most - least) * 0.06;
+    return [least - room, most + room];
+  }
   if (most <= 0) return [0, 1];
   const low = spec.floating && least > 0.5 * most ? least - (most - least || most) * 0.1 : 0;
   return [low, most + (most - low) * 0.06];
