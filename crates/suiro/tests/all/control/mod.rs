@@ -232,8 +232,9 @@ fn the_commands_of_the_operators_guide_work() {
     let room = Room::new();
     room.write("desired.toml", state);
     // A person waits for the streams to start, and on a busy machine keeps nodes that are late.
-    let serve =
-        serve.replace("control serve", "control serve --silence '30 s' --faulty-frames 1000000");
+    let patience = "--silence \"1 s\" --faulty-frames 60";
+    assert!(serve.contains(patience), "{serve}");
+    let serve = serve.replace(patience, "--silence '30 s' --faulty-frames 1000000");
     // The page's state names no node that stores: a test of `control` has one.
     let start_storing = store.lines().next().unwrap();
     let asked = format!("{ask}! {start_storing} 2>&1").replace(
