@@ -322,3 +322,93 @@ fn fate(heard: Heard) -> AudioFate {
         Heard::Skipped => AudioFate::Skipped,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::Reader;
+    use suiro_units::Duration;
+
+    use super::*;
+
+    /// 2026, and not at a multiple of 20 ms.
+    const EPOCH: u64 = 1_795_000_000_123_000_000;
+    const PATH: Duration = Duration::from_millis(30);
+
+    /// What a listener wrote down of 5 s of sound that took 30 ms, of which those frames were lost, counted from the first.
+    fn heard(lost: impl Fn(u64) -> bool) -> Vec<AudioRow> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut microphone =
+            Microphone::create(dir.path(), "camera", BitRate::from_kbps(64), EPOCH).unwrap();
+        let policy = (Policy::default(), true);
+        let mut listener = Listener::create(dir.path(), "viewer", EPOCH, policy).unwrap();
+        microphone.start(Time::from_secs(1));
+        let mut now = Time::from_secs(1);
+        for count in 0..250 {
+            let at = microphone.next_event().unwrap();
+            let frame = microphone.take(at).unwrap().unwrap();
+            assert_eq!(frame.captured + FRAME, at);
+            now = at + PATH;
+            listener.advance(now).unwrap();
+            if !lost(count) {
+                assert!(listener.on_packet(now, frame.number, Numbering::Wall, frame.data));
+            }
+        }
+        microphone.close().unwrap();
+        listener.close(now + FRAME).unwrap();
+        let sent: Vec<AudioSentRow> = Reader::read_all(dir.path()).unwrap();
+        assert!(sent.len() == 250 && sent.iter().all(|row| row.encoded_bytes == 160));
+        let rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();
+        let sent: Vec<_> = sent.iter().map(|row| (row.frame, Some(row.captured_ns))).collect();
+        assert!(rows.iter().all(|row| sent.contains(&(row.frame, row.captured_ns))));
+        rows
+    }
+
+    #[test]
+    fn a_frame_is_played_once_and_says_its_number() {
+        let rows = heard(|_| false);
+        assert!(rows.len() >= 249, "{} rows", rows.len());
+        let number = |row: &AudioRow| (EPOCH as i64 + row.captured_ns.unwrap()) / 20_000_000;
+        for (row, next) in rows.iter().zip(&rows[1..]) {
+            assert_eq!(
+                (row.fate, row.concealed, row.frame + 1),
+                (AudioFate::Played, 0, next.frame)
+            );
+            let took = row.played_ns.unwrap().as_nanos_i64() - row.captured_ns.unwrap();
+            // 20 ms of the frame, 30 of the path, 10 of the buffer and 6.5 of the codec.
+            assert_eq!(took, 66_500_000);
+        }
+        let right = rows.iter().filter(|row| row.heard == Some(number(row) as u64 % 256)).count();
+        assert!(right + 3 >= rows.len(), "{right} of {} say their number", rows.len());
+    }
+
+    #[test]
+    fn what_is_lost_is_concealed_as_often_and_has_a_row() {
+        let rows = heard(|count| count % 20 == 10 || count == 131);
+        let of = |fate| rows.iter().filter(|row| row.fate == fate).count() as u64;
+        assert_eq!((of(AudioFate::Lost), of(AudioFate::Late), of(AudioFate::Skipped)), (13, 0, 0));
+        assert_eq!(rows.iter().map(|row| row.concealed).sum::<u64>(), 13);
+        let lost = rows.iter().filter(|row| row.fate == AudioFate::Lost);
+        for row in lost {
+            assert_eq!(
+                (row.received_ns, row.played_ns, row.heard, row.concealed),
+                (None, None, None, 1)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_packet_or_comes_twice_is_not_played() {
+        let dir = tempfile::tempdir().unwrap();
+        let policy = (Policy::default(), true);
+        let mut listener = Listener::create(dir.path(), "viewer", EPOCH, policy).unwrap();
+        let now = Time::from_secs(1);
+        let mut give = |number, data: &[u8]| {
+            listener.on_packet(now, number, Numbering::Counted(None), data.to_vec())
+        };
+        assert!(!give(5, &[]) && !give(5, &[0; sound::PACKET_MAX + 1]));
+        assert!(give(5, &[0xff; 40]) && !give(5, &[0xff; 40]) && !give(1 << 50, &[0xff; 40]));
+        listener.close(now + FRAME * 3).unwrap();
+        let rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();
+        assert_eq!((rows.len(), rows[0].captured_ns, rows[0].heard), (1, None, None));
+    }
+}

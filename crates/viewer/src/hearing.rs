@@ -186,7 +186,11 @@ impl Hearing {
         // What was concealed while nothing was there stood for the frames that are given up now.
         while self.owed > 0 && self.is_missing() {
             self.owed -= 1;
+            // One piece each.
+            let others = self.concealed.saturating_sub(1);
+            self.concealed -= others;
             self.give_up(at);
+            self.concealed = others;
         }
         if self.waiting.is_empty() {
             self.owed += 1;
@@ -344,6 +348,8 @@ mod tests {
         }
         let sounded = heard(&mut hearing(""), &transits);
         assert_eq!(counts(&sounded), [194, 6, 0, 0, 6]);
+        let lost = sounded.iter().filter(|one| one.heard == Heard::Lost);
+        assert!(lost.clone().all(|one| one.concealed == 1), "{lost:?}");
         let last = sounded.last().unwrap();
         assert_eq!(
             (last.number, last.at),
