@@ -1,6 +1,6 @@
 //! Sound in real time: a microphone that hears tones, and Opus at both ends.
 //!
-//! What the microphone hears says which frame it is ([`tones`]), as the pictures of the camera do ([`crate::stamp`]): a
+//! Each frame of sound contains its own number ([`tones`]), as frames of the camera do ([`crate::stamp`]): a
 //! receiver knows of each 20 ms of what it plays when they were captured, whatever the transport says of them.
 //!
 //! ```

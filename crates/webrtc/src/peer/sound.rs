@@ -12,7 +12,7 @@ use super::{Peer, PeerError, Way};
 pub struct Sound {
     /// Its timestamp: samples at 48 kHz.
     pub timestamp: u32,
-    /// The sender's wall clock at a timestamp, in nanoseconds since 1970, if this packet tells it.
+    /// The sender's wall clock at a timestamp, in nanoseconds since 1970, if this packet has it.
     pub clock: Option<(u32, u64)>,
     /// The packet of Opus.
     pub payload: Vec<u8>,
