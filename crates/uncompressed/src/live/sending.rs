@@ -129,7 +129,7 @@ impl Worker {
                 continue;
             }
             if at > thread.now {
-                thread.wait(at, self.is_late(lane, thread.now));
+                thread.wait(at, self.catches_up(lane, at, thread.now));
                 // What was ordered meanwhile may change what is sent now.
                 if self.lanes.iter().any(|own| own.lane.as_ref().is_some_and(Lane::is_fresh)) {
                     while let Ok(message) = orders.try_recv() {
@@ -163,10 +163,10 @@ impl Worker {
         next
     }
 
-    /// Whether a lane's next burst should have left.
-    fn is_late(&self, lane: Option<usize>, now: Time) -> bool {
+    /// Whether a lane's next burst, which leaves at `at`, should have left. A stream that waits for room does not catch up.
+    fn catches_up(&self, lane: Option<usize>, at: Time, now: Time) -> bool {
         let next = lane.and_then(|lane| self.lanes[lane].sending()?.next());
-        next.is_some_and(|burst| burst.is_late(now))
+        next.is_some_and(|burst| burst.at == at && burst.is_late(now))
     }
 
     fn take(&mut self, message: Message) {

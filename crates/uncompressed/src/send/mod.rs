@@ -200,7 +200,8 @@ pub fn run(
     let mut stopped = None;
     while let Some(Turn { at, lane, burst }) = earliest(lanes, options.paced) {
         if at > thread.now {
-            thread.wait(at, burst.is_late(thread.now));
+            // A stream that waits for room does not catch up, and sleeps.
+            thread.wait(at, at == burst.at && burst.is_late(thread.now));
         }
         if stopped.is_none() && is_over(options, stop, thread.now) {
             stopped = Some(thread.now);
