@@ -136,7 +136,7 @@ impl Export<'_> {
             record.push(row.invalid_because.clone().unwrap_or_default());
             record.extend(metrics.iter().map(|name| {
                 row.metrics
-                    .get(*name)
+                    .get(name)
                     .copied()
                     .flatten()
                     .map(|it| it.to_string())

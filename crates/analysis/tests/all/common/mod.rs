@@ -102,7 +102,7 @@ pub fn moq_session(endpoint: &str) -> MoqSessionRow {
 pub fn assert_metrics(trial: &Trial, records: &Records, want: &[(&str, Option<f64>)]) {
     let metrics = summarise(trial, records);
     for (name, want) in want {
-        let got = *metrics.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
+        let got = *metrics.get(name).unwrap_or_else(|| panic!("{name} is missing"));
         let near = match (got, *want) {
             (Some(got), Some(want)) => (got - want).abs() <= 1e-9 * want.abs().max(1.0),
             (got, want) => got == want,
