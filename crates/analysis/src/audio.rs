@@ -105,9 +105,9 @@ impl Listener<'_> {
         self.skews.iter().copied()
     }
 
-    /// When pieces were concealed, and how many as a share of one.
-    pub fn concealed(&self) -> impl Iterator<Item = (i64, f64)> {
-        self.rows.iter().map(|row| (nanos(row), row.concealed as f64))
+    /// When pieces were concealed, and how long they were, in milliseconds.
+    pub fn concealed_ms(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.rows.iter().map(|row| (nanos(row), PIECE.as_millis_f64() * row.concealed as f64))
     }
 
     /// Frames of video with sound that viewers notice to be ahead or behind, as a share of those with sound.

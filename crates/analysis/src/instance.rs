@@ -40,6 +40,11 @@ impl Instance {
         Self { path: name.to_owned(), name: words, ..Self::default() }
     }
 
+    /// One of `several`, by name, or the only one.
+    pub(crate) fn among(several: bool, name: &str) -> Self {
+        if several { Self::named(name) } else { Self::only() }
+    }
+
     /// The mean of many, which has the name of the only one.
     pub(crate) fn mean() -> Self {
         Self { name: Some("mean".to_owned()), ..Self::default() }

@@ -56,8 +56,7 @@ pub fn mark(number: u64, references: Option<u64>, rate: BitRate) -> FrameMark {
 /// Writes an object. Times that do not fit, beyond the year 100,000, are the largest that does.
 pub fn write(time_us: u64, mark: FrameMark, data: &[u8]) -> Vec<u8> {
     let mut object = Vec::with_capacity(8 + HEAD.len() + 48 + data.len());
-    // RFC 9000 §16: a varint of eight bytes begins with the bits 11.
-    object.extend((time_us.min(VARINT_MAX) | 0b11 << 62).to_be_bytes());
+    object.extend(varint_of(time_us));
     object.extend(HEAD);
     let (mut zeros, payload) = (0, UUID.into_iter().chain(mark.write()).chain([STOP]));
     for byte in payload {
@@ -91,10 +90,15 @@ pub fn read(object: &[u8]) -> Result<Picture, ContainerError> {
     Ok(Picture { time_us, mark, key, data: data.to_vec() })
 }
 
+/// RFC 9000 §16: a varint of eight bytes begins with the bits 11.
+fn varint_of(time_us: u64) -> [u8; 8] {
+    (time_us.min(VARINT_MAX) | 0b11 << 62).to_be_bytes()
+}
+
 /// Writes an object of a track of sound: its time and a packet of Opus.
 pub fn write_sound(time_us: u64, packet: &[u8]) -> Vec<u8> {
     let mut object = Vec::with_capacity(8 + packet.len());
-    object.extend((time_us.min(VARINT_MAX) | 0b11 << 62).to_be_bytes());
+    object.extend(varint_of(time_us));
     object.extend(packet);
     object
 }

@@ -10,7 +10,7 @@ pub mod data;
 mod encoders;
 mod error;
 pub mod follow;
-mod hearing;
+mod numbers;
 mod order;
 mod places;
 pub mod publish;

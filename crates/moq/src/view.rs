@@ -5,7 +5,7 @@ use std::pin::Pin;
 use moq_net::{Client, origin};
 use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
 use suiro_media::screen;
-use suiro_realtime::{Delivered, Log, Viewer as Playing};
+use suiro_realtime::{Delivered, Listening, Log, Viewer as Playing};
 use suiro_record::Writer;
 use suiro_record::tables::MoqDataRow;
 use suiro_record::words::FlowRole;
@@ -18,8 +18,8 @@ use crate::EndpointError;
 use crate::client::{Common, Link, is_farewell};
 use crate::container::Picture;
 use crate::data::Message;
-use crate::hearing::Hearing;
 use crate::net::Behaviour;
+use crate::numbers::Numbers;
 use crate::publish::{FOREVER, qlog};
 use crate::records::{EVERY, Records, Summary};
 use crate::subscribe::{Received, ask};
@@ -116,7 +116,9 @@ pub async fn run(
     let asking = ask(clock, origin.consume(), job, post, ordered);
     let (pulse, playing) = (pulse.clone(), Playing::new(job.viewer));
     let qualities = Qualities { switches: job.switches, highest: 0, orders, switch: None };
-    let hearing = Hearing::new(common, clock.epoch_unix_ns(), (job.viewer, job.lip_sync));
+    let (dir, name) = (common.dir.clone(), common.name.clone());
+    let policy = (job.viewer, job.lip_sync);
+    let listening = Listening::new(dir, name, clock.epoch_unix_ns(), policy);
     let (data, unnumbered) = (None, 0);
     let viewer = Viewer {
         pulse,
@@ -124,7 +126,8 @@ pub async fn run(
         records,
         link,
         playing,
-        hearing,
+        numbers: Numbers::default(),
+        listening,
         log,
         data,
         objects,
@@ -140,7 +143,9 @@ struct Viewer<'a> {
     records: Records,
     link: Link,
     playing: Playing,
-    hearing: Hearing,
+    /// Those of the sound.
+    numbers: Numbers,
+    listening: Listening,
     log: Log,
     /// The table `moq_data`, from the first object of a data track on.
     data: Option<Writer<MoqDataRow>>,
@@ -240,7 +245,7 @@ impl Viewer<'_> {
         let mut over = false;
         let (mut look, mut asks) = (clock.now(), true);
         loop {
-            let due = [self.playing.next_event(), self.hearing.next_event()];
+            let due = [self.playing.next_event(), self.listening.next_event()];
             let due = due.into_iter().flatten().min();
             let awake = tokio::select! {
                 biased;
@@ -302,7 +307,7 @@ impl Viewer<'_> {
             }
             Received::Sound { packet: None, .. } => self.records.summary.malformed += 1,
             Received::Sound { at, packet: Some((time_us, packet)) } => {
-                self.hearing.on_packet(at, time_us, packet)?;
+                self.listening.on_packet(at, self.numbers.of(time_us), packet)?;
             }
             Received::Data { message: None, .. } => self.records.summary.malformed += 1,
             Received::Data { at, bytes, message: Some(message) } => {
@@ -379,10 +384,10 @@ impl Viewer<'_> {
     /// Records the frames whose fate is decided by now.
     fn show(&mut self) -> Result<(), EndpointError> {
         let now = self.now();
-        self.hearing.advance(now)?;
+        self.listening.advance(now)?;
         self.playing.advance(now);
         while let Some(seen) = self.playing.take_seen() {
-            self.hearing.on_seen(&seen);
+            self.listening.on_seen(&seen);
             self.log.push(&seen)?;
         }
         Ok(())
@@ -395,7 +400,7 @@ impl Viewer<'_> {
             self.log.push(&seen)?;
         }
         self.log.close()?;
-        self.hearing.close(now)?;
+        self.listening.close(now)?;
         if let Some(data) = self.data {
             data.close()?;
         }

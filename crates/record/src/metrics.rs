@@ -56,11 +56,16 @@ impl Metrics {
 
     /// Takes the names of `other` instead of its own, if they are the same. True if so.
     pub fn share(&mut self, other: &Self) -> bool {
-        let same = Arc::ptr_eq(&self.names, &other.names) || self.names == other.names;
+        let same = self.has_names_of(other);
         if same {
             self.names = Arc::clone(&other.names);
         }
         same
+    }
+
+    /// Whether both have the same names. Of those that share them, this is known at once.
+    pub fn has_names_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.names, &other.names) || self.names == other.names
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {

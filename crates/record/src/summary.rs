@@ -47,7 +47,7 @@ impl Summary {
         let mut names = BTreeSet::new();
         let mut latest: Option<&TrialSummary> = None;
         for trial in trials {
-            if !latest.is_some_and(|it| it.metrics.keys().eq(trial.metrics.keys())) {
+            if !latest.is_some_and(|it| it.metrics.has_names_of(&trial.metrics)) {
                 names.extend(trial.metrics.keys());
             }
             latest = Some(trial);

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
 use suiro_media::screen;
-use suiro_realtime::Log;
+use suiro_realtime::{Listening, Log};
 use suiro_record::words::Signalling;
 use suiro_scenario::{Job, WebrtcViewer};
 use suiro_units::{BitRate, Time};
@@ -12,7 +12,7 @@ use suiro_viewer::Policy;
 
 use crate::EndpointError;
 use crate::endpoint::{Common, Endpoint, Summary, Woken};
-use crate::hearing::Hearing;
+use crate::numbers::Numbers;
 use crate::peer::{Happened, Way};
 use crate::receiving::Receiving;
 
@@ -72,7 +72,8 @@ pub async fn run(
     let common = &job.common;
     let log = Log::create(&common.dir, &common.name, clock.epoch_unix_ns(), save)?;
     let (dir, name) = (common.dir.clone(), common.name.clone());
-    let hearing = Hearing::new(dir, name, clock.epoch_unix_ns(), (job.viewer, job.lip_sync));
+    let policy = (job.viewer, job.lip_sync);
+    let listening = Listening::new(dir, name, clock.epoch_unix_ns(), policy);
     ready();
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -80,7 +81,8 @@ pub async fn run(
         () = &mut stop => {}
     }
     let (pulse, receiving) = (pulse.clone(), Receiving::new(job.viewer));
-    let mut viewer = Viewer { pulse, endpoint, receiving, hearing, log };
+    let numbers = Numbers::default();
+    let mut viewer = Viewer { pulse, endpoint, receiving, numbers, listening, log };
     viewer.endpoint.meet(&job.common.meeting).await?;
     viewer.run(stop).await
 }
@@ -89,7 +91,9 @@ struct Viewer {
     pulse: Pulse,
     endpoint: Endpoint,
     receiving: Receiving,
-    hearing: Hearing,
+    /// Those of the sound.
+    numbers: Numbers,
+    listening: Listening,
     log: Log,
 }
 
@@ -107,7 +111,7 @@ impl Viewer {
         loop {
             self.work()?;
             self.endpoint.flush().await?;
-            let due = [self.receiving.next_event(), self.hearing.next_event()];
+            let due = [self.receiving.next_event(), self.listening.next_event()];
             let due = due.into_iter().flatten().min();
             let woken: Option<Woken> = tokio::select! {
                 biased;
@@ -131,13 +135,14 @@ impl Viewer {
                 }
                 Happened::Sound(sound) => {
                     let now = self.now();
-                    self.hearing.on_sound(now, *sound)?;
+                    let number = self.numbers.of(&sound);
+                    self.listening.on_packet(now, number, sound.payload)?;
                 }
                 _ => {}
             }
         }
         let now = self.now();
-        self.hearing.advance(now)?;
+        self.listening.advance(now)?;
         self.receiving.advance(now);
         if self.receiving.take_key_frame_request(now) {
             for number in self.endpoint.sessions.connected() {
@@ -147,7 +152,7 @@ impl Viewer {
             }
         }
         while let Some(seen) = self.receiving.take_seen() {
-            self.hearing.on_seen(&seen);
+            self.listening.on_seen(&seen);
             self.log.push(&seen)?;
         }
         Ok(())
@@ -160,7 +165,7 @@ impl Viewer {
             self.log.push(&seen)?;
         }
         self.log.close()?;
-        self.hearing.close(now)?;
+        self.listening.close(now)?;
         self.endpoint.close().await
     }
 }

@@ -18,10 +18,7 @@ impl Subject for Listeners {
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Listener<'v>)> {
         let all = listeners(view);
         let several = all.len() > 1;
-        let named = |listener: Listener<'v>| match several {
-            true => (Instance::named(listener.name), listener),
-            false => (Instance::only(), listener),
-        };
+        let named = |one: Listener<'v>| (Instance::among(several, one.name), one);
         all.into_iter().map(named).collect()
     }
 }
@@ -92,5 +89,5 @@ static SERIES: &[Curve<Listeners>] = series! {
         |l, bins| bins.mean(l.skews_ms());
     audio.concealed_ms [Concealed, "ms", Bar] "concealed",
         "sound that the decoder made up",
-        |l, bins| bins.sum(l.concealed().map(|(at, pieces)| (at, 20.0 * pieces))).into_iter().map(Some).collect();
+        |l, bins| bins.sum(l.concealed_ms()).into_iter().map(Some).collect();
 };

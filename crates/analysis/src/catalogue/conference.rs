@@ -15,9 +15,8 @@ impl Subject for Calls {
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, End<'v>)> {
         let ends = ends(view.records, view.duration_ns);
-        let only = ends.len() == 1;
-        let name = |end: &End<'_>| if only { Instance::only() } else { Instance::named(end.name) };
-        ends.into_iter().map(|end| (name(&end), end)).collect()
+        let several = ends.len() > 1;
+        ends.into_iter().map(|end| (Instance::among(several, end.name), end)).collect()
     }
 }
 

@@ -57,7 +57,7 @@ impl Subject for Estimates {
             players.iter().filter(|p| p.rows.iter().any(|row| row.estimate_bps.is_some()));
         estimating
             .map(|player| {
-                let name = if several { Instance::named(player.name) } else { Instance::only() };
+                let name = Instance::among(several, player.name);
                 let own = |flow: &&FlowRow| *flow.endpoint == *player.name;
                 let body = body(view.records.flows.iter().find(own));
                 (name, Estimated { player, body, capacity: capacity.clone() })

@@ -20,9 +20,7 @@ impl Subject for Players {
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v Player<'v>)> {
         let players = view.players();
         let several = players.len() > 1;
-        let named = |player: &'v Player<'v>| {
-            (if several { Instance::named(player.name) } else { Instance::only() }, player)
-        };
+        let named = |player: &'v Player<'v>| (Instance::among(several, player.name), player);
         players.iter().map(named).collect()
     }
 }

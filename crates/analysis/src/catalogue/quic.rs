@@ -34,10 +34,7 @@ impl Subject for Viewing {
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Session<'v>)> {
         let all = sessions(view);
         let several = all.len() > 1;
-        let named = |session: Session<'v>| match several {
-            true => (Instance::named(session.name), session),
-            false => (Instance::only(), session),
-        };
+        let named = |session: Session<'v>| (Instance::among(several, session.name), session);
         all.into_iter().map(named).collect()
     }
 }

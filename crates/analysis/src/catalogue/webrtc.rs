@@ -18,11 +18,7 @@ pub(super) struct Receivers;
 
 fn named(all: Vec<Connection<'_>>) -> Vec<(Instance, Connection<'_>)> {
     let several = all.len() > 1;
-    let instance = |connection: &Connection<'_>| match several {
-        true => Instance::named(&connection.name),
-        false => Instance::only(),
-    };
-    all.into_iter().map(|connection| (instance(&connection), connection)).collect()
+    all.into_iter().map(|one| (Instance::among(several, &one.name), one)).collect()
 }
 
 impl Subject for Senders {

@@ -175,7 +175,7 @@ impl Wanted {
     }
 }
 
-/// Looks until nobody wants to know any more.
+/// Searches until its receiver is gone.
 async fn look(
     search: Search,
     service: Service,
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(of(open, &[("api_auth", "true")]), None);
         assert_eq!(of(open, &[("pri", "100")]), None, "reserved for development");
         assert_eq!(of(open, &[("pri", "first")]), None);
-        assert_eq!(of(closed, &[("api_auth", "true")]), None, "a token is not shown in the clear");
+        assert_eq!(of(closed, &[("api_auth", "true")]), None, "a token needs TLS");
         let secure = [("api_proto", "https"), ("api_auth", "true")];
         assert_eq!(of(closed, &secure), Some(("https://registry.example:8235".to_owned(), 10)));
         let none = open.candidate(("registry.example.", 80), &[], &txt(&[])).unwrap();

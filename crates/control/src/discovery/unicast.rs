@@ -187,7 +187,7 @@ pub(super) async fn look(
 
 /// Asks the resolvers one after the other; again over TCP if an answer is cut.
 async fn ask(resolvers: &Resolvers, name: &str, kind: TYPE) -> Option<Vec<u8>> {
-    // RFC 5452 §4.5: nobody can answer who does not know the number and the port.
+    // RFC 5452 §4.5: only a server that received the query knows its number and port.
     let mut id = [0; 2];
     aws_lc_rs::rand::fill(&mut id).ok()?;
     let id = u16::from_be_bytes(id);

@@ -183,7 +183,7 @@ impl Registering {
         }
     }
 
-    /// What is said already is not said again.
+    /// Reports something, unless it was the last report.
     fn say(&mut self, what: &'static str, detail: String) {
         if self.told != detail {
             self.told.clone_from(&detail);
@@ -331,7 +331,7 @@ impl Peer {
         *own = own.wrapping_add(1);
         let announcement = self.announcement();
         if let Some(announcer) = &mut self.announcer {
-            // What cannot be announced now is announced with the next change.
+            // If this fails, the next change announces it.
             let _ = announcer.announce(&announcement);
         }
     }

@@ -2,7 +2,7 @@
 //! rows of the table `frames`.
 //!
 //! A frame is shown from the moment at which the playhead reaches it, while the video plays. A playhead that stops at a
-//! frame's very beginning, for lack of it, has not shown it. A viewer who joins in the middle of a frame sees that
+//! frame's very beginning, because the frame is missing, has not shown it. A viewer who joins in the middle of a frame sees that
 //! frame. While the player did not run, the video froze: of the frames that the playhead reached meanwhile, the last is
 //! shown when the player is back, and the others never are.
 

@@ -1,12 +1,7 @@
-//! The receiver's side of sound: from timestamps of RTP to numbers of frames. The listener and its table are made when the
-//! first packet comes.
-
-use std::path::PathBuf;
+//! The receiver's side of sound: from timestamps of RTP to numbers of frames. Pure.
 
 use suiro_media::sound::{FRAME, SAMPLES};
-use suiro_realtime::{Listener, LogError, Numbering, Seen};
-use suiro_units::Time;
-use suiro_viewer::Policy;
+use suiro_realtime::Numbering;
 
 use crate::peer::Sound;
 
@@ -25,45 +20,26 @@ struct Base {
     wall: bool,
 }
 
-/// The sound of one stream.
-pub struct Hearing {
-    dir: PathBuf,
-    name: String,
-    epoch_unix_ns: u64,
-    policy: (Policy, bool),
+/// How the frames of one stream are numbered.
+pub struct Numbers {
     base: Option<Base>,
     /// The newest timestamp, extended.
     newest: u64,
     /// The sender's wall clock at a timestamp, as it was told last.
     clock: Option<(u32, u64)>,
-    listener: Option<Listener>,
 }
 
-impl Hearing {
-    /// Nothing has come yet. The policy, and whether the sound waits for the video.
-    pub fn new(dir: PathBuf, name: String, epoch_unix_ns: u64, policy: (Policy, bool)) -> Self {
-        let (base, newest, clock, listener) = (None, 1 << 32, None, None);
-        Self { dir, name, epoch_unix_ns, policy, base, newest, clock, listener }
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { base: None, newest: 1 << 32, clock: None }
     }
+}
 
-    /// A packet has come.
-    ///
-    /// # Errors
-    /// The table cannot be made.
-    pub fn on_sound(&mut self, now: Time, sound: Sound) -> Result<(), LogError> {
+impl Numbers {
+    /// The number of the frame in a packet.
+    pub fn of(&mut self, sound: &Sound) -> (u64, Numbering) {
         self.clock = sound.clock.or(self.clock);
-        let (number, numbering) = self.number(sound.timestamp);
-        let listener = match &mut self.listener {
-            Some(listener) => listener,
-            None => self.listener.insert(Listener::create(
-                &self.dir,
-                &self.name,
-                self.epoch_unix_ns,
-                self.policy,
-            )?),
-        };
-        listener.on_packet(now, number, numbering, sound.payload);
-        Ok(())
+        self.number(sound.timestamp)
     }
 
     /// The number of the frame that begins at a timestamp.
@@ -99,75 +75,43 @@ impl Hearing {
         // 48 kHz: a sample takes 62,500 / 3 ns.
         unix_ns.checked_add_signed(samples * 62_500 / 3)
     }
-
-    /// When to call [`Self::advance`] next; `None` before the first packet.
-    pub fn next_event(&self) -> Option<Time> {
-        self.listener.as_ref()?.next_event()
-    }
-
-    /// What became of a frame of video.
-    pub fn on_seen(&mut self, seen: &Seen) {
-        if let Some(listener) = &mut self.listener {
-            listener.on_seen(seen);
-        }
-    }
-
-    /// Plays what is due by `now`.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub fn advance(&mut self, now: Time) -> Result<(), LogError> {
-        self.listener.as_mut().map_or(Ok(()), |listener| listener.advance(now))
-    }
-
-    /// Ends it, and completes the table.
-    ///
-    /// # Errors
-    /// A row could not be written.
-    pub fn close(self, now: Time) -> Result<(), LogError> {
-        self.listener.map_or(Ok(()), |listener| listener.close(now))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hearing() -> Hearing {
-        Hearing::new(PathBuf::new(), "viewer".to_owned(), 0, (Policy::default(), true))
-    }
-
     #[test]
     fn a_microphone_of_suiro_numbers_frames_by_the_wall_clock() {
-        let mut hearing = hearing();
+        let mut numbers = Numbers::default();
         // 2026; the clock of NTP has rounded.
         let number: u64 = 1_795_000_000 * 50 + 7;
         let timestamp = number.wrapping_mul(960) as u32;
-        hearing.clock = Some((timestamp, number * 20_000_000 - 1));
+        numbers.clock = Some((timestamp, number * 20_000_000 - 1));
         for (ahead, expected) in [(0, number), (3, number + 3), (1, number + 1)] {
-            let told = hearing.number(timestamp.wrapping_add(960 * ahead));
+            let told = numbers.number(timestamp.wrapping_add(960 * ahead));
             assert_eq!(told, (expected, Numbering::Wall));
         }
     }
 
     #[test]
     fn others_are_counted_and_timestamps_wrap_around() {
-        let mut hearing = hearing();
+        let mut numbers = Numbers::default();
         let first = u32::MAX - 960;
-        assert_eq!(hearing.number(first), (FIRST, Numbering::Counted(None)));
-        hearing.clock = Some((first, 1_000_000_777));
-        let told = hearing.number(first.wrapping_add(1920));
+        assert_eq!(numbers.number(first), (FIRST, Numbering::Counted(None)));
+        numbers.clock = Some((first, 1_000_000_777));
+        let told = numbers.number(first.wrapping_add(1920));
         assert_eq!(told, (FIRST + 2, Numbering::Counted(Some((FIRST + 2, 1_040_000_777)))));
-        assert_eq!(hearing.number(first.wrapping_sub(960)).0, FIRST - 1, "it was reordered");
+        assert_eq!(numbers.number(first.wrapping_sub(960)).0, FIRST - 1, "it was reordered");
     }
 
     proptest::proptest! {
         #[test]
         fn any_timestamps_have_numbers(all in proptest::collection::vec(proptest::prelude::any::<(u32, Option<(u32, u64)>)>(), 0..50)) {
-            let mut hearing = hearing();
+            let mut numbers = Numbers::default();
             for (timestamp, clock) in all {
-                hearing.clock = clock.or(hearing.clock);
-                hearing.number(timestamp);
+                numbers.clock = clock.or(numbers.clock);
+                numbers.number(timestamp);
             }
         }
     }
