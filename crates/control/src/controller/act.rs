@@ -81,6 +81,12 @@ impl Control {
             }
         }
         let mut step = self.next_step();
+        // All changes of a step happen at the same time, so they wait together. Other nodes get the plan later.
+        let commanded = || step.changes.iter().flat_map(Change::commanded);
+        if !self.is_kept_by(commanded(), now) {
+            self.give_plan(|node| commanded().any(|own| own == node));
+            return;
+        }
         self.urgent = false;
         step.changes.retain(|change| self.refusals.allows(change, now));
         self.absent.retain(|node, _| step.absent.contains(node));

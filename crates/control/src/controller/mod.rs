@@ -139,10 +139,23 @@ pub async fn run(
             () = &mut stop => break,
             Some(waiting) = serving.next() => control.serve(waiting),
             Some(Ok(described)) = control.describing.join_next() => control.described(described),
-            Some(heard) = control.heard.recv() => control.hear(heard),
+            Some(heard) = control.heard.recv() => {
+                let is_news = matches!(heard.said, Err(Silence::Closed(_)));
+                control.hear(heard);
+                // A stream may have lost its sender: that does not wait for the next turn.
+                if is_news {
+                    control.act();
+                }
+            }
             Some(answer) = found.recv() => control.found(answer),
             Some(outcomes) = control.carrying.join_next() => control.carried(outcomes.unwrap_or_default()),
-            Some(Ok(shared)) = control.sharing.join_next() => control.shared(shared),
+            Some(Ok(shared)) = control.sharing.join_next() => {
+                control.shared(shared);
+                // An urgent step waits for its nodes to have the plan.
+                if control.urgent {
+                    control.act();
+                }
+            }
             _ = tick.tick() => control.turn(),
         }
     }
@@ -280,21 +293,26 @@ impl Control {
         });
     }
 
-    /// One turn: what is due of the slow things, then a step if one is needed.
+    /// One turn: what is due of the slow things, then what is to be done.
     fn turn(&mut self) {
-        let now = net::monotonic();
-        if self.looked.is_none_or(|at| now.saturating_since(at) >= LOOK) {
+        if self.looked.is_none_or(|at| net::monotonic().saturating_since(at) >= LOOK) {
             self.look();
         }
+        self.act();
+    }
+
+    /// Standbys for nodes that are faulty, then a step if one is needed.
+    fn act(&mut self) {
+        let now = net::monotonic();
         self.decide_who_leads();
         self.judge(now);
         if !self.leads() {
             self.catch_up();
         } else if self.carrying.is_empty() {
             self.urgent |= self.replace();
-            // Nodes keep the plan before anything is done of it: whoever leads next finds it there.
-            if self.publish(now) {
-                self.step(now);
+            self.step(now);
+            if !self.urgent {
+                self.give_plan(|_| true);
             }
         }
     }

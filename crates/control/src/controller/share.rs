@@ -124,27 +124,40 @@ impl Control {
         self.unsaved = true;
     }
 
-    /// Gives the plan to nodes that do not have it yet. True if all that answer have it, or had the time to take it.
-    pub(super) fn publish(&mut self, now: Time) -> bool {
-        let Some(id) = self.plan.id.clone() else { return true };
-        let fresh = self.fresh_for();
+    /// Whether these nodes keep the plan, or had the time to take it. A node that acts on a plan keeps it before it is
+    /// commanded: as long as it answers, whoever leads next finds the plan there.
+    pub(super) fn is_kept_by<'a>(
+        &self,
+        mut nodes: impl Iterator<Item = &'a String>,
+        now: Time,
+    ) -> bool {
+        let keeps = |node: &String| self.seen.get(node).is_none_or(|(_, status)| status.plan == self.plan.id);
+        self.plan.id.is_none()
+            || now.saturating_since(self.plan.changed) > WAIT
+            || nodes.all(keeps)
+    }
+
+    /// Gives the plan to those of these nodes that answer and do not have it yet.
+    pub(super) fn give_plan(&mut self, to: impl Fn(&str) -> bool) {
+        let Some(id) = self.plan.id.clone() else { return };
+        let (fresh, now) = (self.fresh_for(), net::monotonic());
         let lacking = self.seen.iter().filter(|(_, (asked, status))| {
             now.saturating_since(*asked) <= fresh && status.plan.as_ref() != Some(&id)
         });
+        let lacking = lacking.filter(|(node, _)| to(node));
         let lacking: Vec<String> = lacking.map(|(node, _)| node.clone()).collect();
-        for node in &lacking {
-            let Some((base, _)) = self.watched.get(node) else { continue };
+        for node in lacking {
+            let Some((base, _)) = self.watched.get(&node) else { continue };
             if self.given.insert(node.clone(), id.clone()).as_ref() == Some(&id) {
                 continue;
             }
             let (base, manners) = (base.clone(), self.spec.manners.clone());
-            let (node, id, text) = (node.clone(), id.clone(), self.desired.text());
+            let (id, text) = (id.clone(), self.desired.text());
             self.sharing.spawn(async move {
                 let refused = give(base, manners, &id, text).await.err();
                 Shared::Kept { node, id, refused }
             });
         }
-        lacking.is_empty() || now.saturating_since(self.plan.changed) > WAIT
     }
 
     /// Asks for the newest plan, if nodes have one that this controller does not know.

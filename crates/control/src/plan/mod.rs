@@ -98,6 +98,13 @@ pub struct Change {
     pub off: Vec<String>,
 }
 
+impl Change {
+    /// The nodes that a controller commands: the one that starts, which commands the others itself, or those that stop.
+    pub fn commanded(&self) -> impl Iterator<Item = &String> {
+        self.on.iter().chain(self.off.iter().filter(|_| self.on.is_none()))
+    }
+}
+
 /// What to do so that the streams are where they are wanted. `lead` is how far ahead nodes must know of a change.
 ///
 /// A stream whose node is faulty has no other node here: [`replacements`] gives it one first.

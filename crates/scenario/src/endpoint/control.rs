@@ -183,8 +183,8 @@ pub struct UncompressedController {
     /// How long before a change takes effect the nodes receive it. Default: 250 ms.
     #[serde(default = "lead")]
     pub lead: Duration,
-    /// The same when a stream has no sender. Default: 30 ms, with which its next sender is on air within three
-    /// frame times.
+    /// The same when a stream has no sender. Default: 20 ms. With the wait for the next
+    /// frame and the commands, its next sender is on air within three frame times.
     #[serde(default = "lead_fault")]
     pub lead_fault: Duration,
     /// How often it asks each node for its state. Default: 20 ms.
@@ -340,7 +340,7 @@ const fn lead() -> Duration {
 }
 
 const fn lead_fault() -> Duration {
-    Duration::from_millis(30)
+    Duration::from_millis(20)
 }
 
 const fn ask_every() -> Duration {

@@ -409,8 +409,8 @@ fn serve(args: &ControlArgs) -> Result<Outcome> {
         registries: args.registries.registries(),
         manners: args.serving.manners()?,
         lead: args.lead,
-        // With the wait for the next frame it is less than three frame times.
-        lead_fault: Duration::from_millis(30),
+        // With the wait for the next frame, and the commands before it, it is less than three frame times.
+        lead_fault: Duration::from_millis(20),
         every: std::time::Duration::from_millis(20),
         limits: Limits { silence: args.silence, frames: args.faulty_frames, ..Limits::default() },
         hook: args.hook.clone(),
