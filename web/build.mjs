@@ -1,5 +1,5 @@
-// Builds the report page and that of a comparison into one HTML file each, and the pages of players that are not ours, of WebRTC and of Media over QUIC into scripts
-// and their HTML, and copies them to where the Rust build includes them.
+// Builds the report page, that of a comparison and that of control into one HTML file each. The pages of players that are not
+// ours, of WebRTC and of Media over QUIC become scripts and their HTML. All are copied to where the Rust build includes them.
 // `--check` builds and compares instead: it fails if a committed file is stale.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -59,9 +59,9 @@ fn send(sender: &mut Sender, now: Time, number: u64, latest: &mut Option<(u32, u
     while sender.take_period().is_some() {}
 }
 
-/// RFC 8888 reports about packets that were sent, or not: each has a byte for the time since the one before, one for how far
-/// behind the latest packet it begins, one for the number of its packets, and two for each of them, as on the wire. Targets stay
-/// within their bounds, and nothing is sent without end.
+/// RFC 8888 reports about packets that were sent, or not. Each has a byte for the time since the one before, one for how far
+/// behind the latest packet it begins, and one for the number of its packets. Then it has two bytes for each of them, as on the
+/// wire. Targets stay within their bounds, and nothing is sent without end.
 pub fn congestion(data: &[u8]) {
     for kind in [RateKind::Nada, RateKind::Scream, RateKind::Gcc, RateKind::Tfrc] {
         let mut sender = sender(kind);

@@ -1,8 +1,8 @@
 // A frame's number and capture time, read from the image itself.
 //
-// The strip along an image's top edge that `media::stamp` of the Rust side writes and describes:
-// three rows of 40 blocks, the outer columns known; between them frame (32 bits) and time (44 bits)
-// as Gray codes, a CRC-24 (RFC 4880 §6.1) and 14 zeros.
+// The strip along an image's top edge that `media::stamp` of the Rust side writes and describes. It
+// has three rows of 40 blocks, the outer columns known. Between them are the frame (32 bits) and
+// the time (44 bits) as Gray codes, a CRC-24 (RFC 4880 §6.1) and 14 zeros.
 
 /** What a frame's stamp encodes. */
 export interface Stamp {

@@ -1,14 +1,13 @@
 //! Giving up a segment that is under way, for one of a lower rung.
 //!
-//! From dash.js's `AbandonRequestsRule`, as its documentation describes it: a download is judged
-//! after half a second and six samples of its progress, by its own mean rate; it is given up only if
-//! what is left to come is more than all of the lower rung's segment; and once for each segment.
+//! From dash.js's `AbandonRequestsRule`, as its documentation describes it: a download is judged after half a second
+//! and six samples of its progress, by its own mean rate. It is given up only if what is left to come is more than all
+//! of the lower rung's segment, and only once for each segment.
 //!
 //! From the abandon rules of hls.js's `AbrController`: it is given up if it would arrive after the
-//! buffer is empty, and not if before, and the lower rung is one that arrives in time, else the
-//! lowest. dash.js asks instead that the whole take more than 1.8 times its duration: too late for
-//! a live player, whose buffer does not hold that much, and too early for one that holds more.
-
+//! buffer is empty, and not if before. The lower rung is one that arrives in time, else the lowest.
+//! In dash.js the whole must instead take more than 1.8 times its duration. That is too late for a
+//! live player, whose buffer does not hold that much, and too early for one that holds more.
 //!
 //! A segment that is sent while it is captured takes as long as its capture, and its size is not known. It is given up if it
 //! comes more slowly than it is played, so that the buffer would be empty before its end ([`judge_live`]); this rule is

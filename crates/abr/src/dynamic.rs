@@ -1,16 +1,16 @@
 //! DYNAMIC: the throughput rule while the buffer is low, BOLA while it is high.
 //!
 //! Spiteri, Sitaraman and Sparacio, "From theory to practice: improving bitrate adaptation in the
-//! DASH reference player" (MMSys 2018): throughput at the start; BOLA once the buffer has reached
-//! 10 s and BOLA's rung is not below throughput's; throughput again once the buffer is low and
-//! BOLA's rung is lower.
+//! DASH reference player" (MMSys 2018). Throughput decides at the start; BOLA once the buffer has
+//! reached 10 s and BOLA's rung is not below throughput's; throughput again once the buffer is low
+//! and BOLA's rung is lower.
 //!
 //! **Low** is below half of those 10 s, which is dash.js's hysteresis (`switchOffThreshold` in its
 //! `AbrController`). The authors' simulator Sabre (`Dynamic` in `sabre.py`) uses 10 s for both.
 //!
-//! Differences from both: the BOLA inside is BOLA-E ([`crate::bola`]), as in dash.js, where Sabre
-//! has basic BOLA; dash.js switches by the buffer alone; and a buffer that holds less than 20 s
-//! switches at half of what it holds, for live streams.
+//! Differences from both: Sabre has basic BOLA, while the BOLA inside is BOLA-E ([`crate::bola`]),
+//! as in dash.js; and dash.js switches by the buffer alone. For live streams, a buffer that holds
+//! less than 20 s switches at half of what it holds.
 
 use suiro_units::Duration;
 

@@ -1,11 +1,10 @@
 //! What the network carries, estimated from finished downloads.
 //!
-//! Two exponentially weighted moving averages, a fast and a slow one, weighted by how long each
-//! download took; the estimate is the smaller of the two, so that it falls quickly and rises
-//! slowly. This is the estimator of Shaka Player (`EwmaBandwidthEstimator`) and hls.js
-//! (`EwmaBandWidthEstimator`). The half-lives are Shaka's, 2 and 5 s: with hls.js's 3 and 9 s a live
-//! player with 6 s of buffer that meets a fall from 8 to 1.5 Mbit/s asks for one more segment that
-//! it cannot get in time.
+//! Two exponentially weighted moving averages, a fast and a slow one, weighted by how long each download took; the
+//! estimate is the smaller of the two, so that it falls quickly and rises slowly. This is the estimator of Shaka Player
+//! (`EwmaBandwidthEstimator`) and hls.js (`EwmaBandWidthEstimator`). The half-lives are Shaka's, 2 and 5 s. With
+//! hls.js's 3 and 9 s a live player with 6 s of buffer that meets a fall from 8 to 1.5 Mbit/s asks for one more segment
+//! that it cannot get in time.
 //!
 //! A download counts from its request, not from its first byte: the wait of one round trip is paid
 //! for every segment, so a rung that fits only without it does not fit. (dash.js calls this

@@ -5,11 +5,10 @@
 //! nanosecond the buffer runs dry, and resumes when enough is there again. [`Playout::next_event`]
 //! returns when something will change by itself.
 //!
-//! A live playout keeps to a target latency: it plays a little faster when it is too far behind
-//! and a little slower when it is too near, as ISO/IEC 23009-1 annex K (`Latency`, `PlaybackRate`)
-//! provides for, and asks to be moved ([`Playout::wants_seek`]) when it is hopelessly behind.
-//! By default three speeds with hysteresis are used, not a curve, so that every change has a computable time. LoL+'s rule
-//! is a curve, looked at every [`LOOK`] ([`catch_up`]).
+//! A live playout keeps to a target latency. It plays a little faster when it is too far behind and a little slower when
+//! it is too near, as ISO/IEC 23009-1 annex K (`Latency`, `PlaybackRate`) provides for. It asks to be moved
+//! ([`Playout::wants_seek`]) when it is hopelessly behind. By default three speeds with hysteresis are used, not a curve,
+//! so that every change has a computable time. LoL+'s rule is a curve, looked at every [`LOOK`] ([`catch_up`]).
 //!
 //! Media time is a [`Duration`] since the presentation's zero; a playout plays one or more tracks
 //! together, and the track that has least decides.

@@ -1,9 +1,9 @@
 //! The throughput rule: the highest rung that needs at most a share of the estimated throughput.
 //!
 //! The oldest rule there is, for example Liu, Bouazizi and Gabbouj, "Rate adaptation for adaptive
-//! HTTP streaming" (MMSys 2011); this form, with the share, is the one that Spiteri, Sitaraman and
-//! Sparacio, "From theory to practice: improving bitrate adaptation in the DASH reference player"
-//! (MMSys 2018), call THROUGHPUT and dash.js implements.
+//! HTTP streaming" (MMSys 2011). This form, with the share, is that of dash.js. It is called
+//! THROUGHPUT in Spiteri, Sitaraman and Sparacio, "From theory to practice: improving bitrate
+//! adaptation in the DASH reference player" (MMSys 2018).
 
 use suiro_units::BitRate;
 

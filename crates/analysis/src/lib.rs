@@ -1,9 +1,8 @@
 //! Records to metrics, series and comparisons, pure: no file, no clock, no random source.
 //!
-//! [`summarise`] turns one trial's [`Records`] into flat metrics, whose names, units and meanings
-//! stand in the [`catalogue()`]; [`timeline`] turns them into uniform time series; [`compare`] joins the
-//! repetitions of each cell with confidence intervals; [`diff()`] compares two runs; [`findings::judge`] sets them next to what a
-//! study published.
+//! [`summarise`] turns one trial's [`Records`] into flat metrics, whose names, units and meanings stand in the [`catalogue()`],
+//! and [`timeline`] turns the records into uniform time series. [`compare`] joins the repetitions of each cell with confidence
+//! intervals, [`diff()`] compares two runs, and [`findings::judge`] sets results next to what a study published.
 //!
 //! # Conventions
 //!

@@ -13,9 +13,9 @@ use crate::held::{Stretch, distribution, hold};
 use crate::stats::Distribution;
 use crate::{Records, duration_ns};
 
-/// Connections that sent less than this share of what the busiest one sent are not counted. Where an endpoint reported
-/// its connections, the busiest one is that to the same peer: the connection over which a player fetched a manifest is
-/// left out, because it would otherwise stand next to that of the media for the whole trial, idle. Where only the port was
+/// Connections that sent less than this share of what the busiest one sent are not counted. Where an endpoint reported its
+/// connections, the busiest one is that to the same peer. The connection over which a player fetched a manifest is left
+/// out, because it would otherwise stand next to that of the media for the whole trial, idle. Where only the port was
 /// reported, the busiest one is that of the trial: iperf3's connection for control is left out.
 const LEAST_SHARE: f64 = 0.01;
 

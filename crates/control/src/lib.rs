@@ -1,5 +1,6 @@
-//! Control of the 8K stream server in the terms of AMWA NMOS: nodes whose streams are commanded by IS-04 and IS-05, a
-//! registry that knows which of them live, and a controller that keeps the streams on the nodes that the operator wants.
+//! Control of the 8K stream server in the terms of AMWA NMOS. There are nodes whose streams are commanded by IS-04 and
+//! IS-05, a registry that knows which of them live, and a controller that keeps the streams on the nodes that the
+//! operator wants.
 //!
 //! [`nmos`], [`registry`], [`desired`] and [`plan`] are functions of what they are handed, the time included; [`node`] runs
 //! them with sockets and clocks from [`net`].

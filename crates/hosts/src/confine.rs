@@ -3,8 +3,8 @@
 //! As an ordinary user the lab is root only in a user namespace, so its commands have the rights of that user. As root
 //! there is no such namespace: without a limit a command could load kernel modules, trace any process, or name itself in
 //! `/proc/sys/kernel/core_pattern`. [`Confinement`] leaves it what acts on its own host (network administration, raw
-//! sockets, low ports, `/proc/sys/net`), and mounts of its own: all is read-only except the trial's folder and the working
-//! folder; /tmp, /var/tmp and /run are empty, shared by the trial's commands, and end with the trial; of the folders of
+//! sockets, low ports, `/proc/sys/net`), and mounts of its own. All is read-only except the trial's folder and the working
+//! folder. /tmp, /var/tmp and /run are empty, shared by the trial's commands, and end with the trial. Of the folders of
 //! users, and of what only root may read in /etc, there is nothing but the folders that were named.
 
 use std::ffi::{CStr, CString};

@@ -58,8 +58,8 @@ pub(crate) fn offloads_off(interface: &str) -> Result<(), HostsError> {
 }
 
 /// Leaves a network card's offloads on and switches segmentation off: every packet crosses the
-/// cable on its own, but its checksum is not computed, received pieces are not reassembled, and the
-/// receiving host gets the packets of a flow together (GRO).
+/// cable on its own. The hosts still do not compute its checksum and do not reassemble what they
+/// receive, and the receiving host gets the packets of a flow together (GRO).
 pub(crate) fn offloads_of_a_card(interface: &str) -> Result<(), HostsError> {
     switch(interface, &|name| match name {
         "rx-gro" => Some(true),

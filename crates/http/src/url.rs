@@ -1,9 +1,9 @@
 //! URLs of media, as far as a player needs them: `http`, a host, a path, a query.
 //!
 //! References in manifests and redirects come from outside. They are resolved by RFC 3986 §5.2, and
-//! refused if they are anything but `http`, so that no player opens files or other schemes, or if
-//! they lead from elsewhere to an address of this machine or of this link, where services listen
-//! that are not meant for strangers (a cloud's metadata at 169.254.169.254, for one).
+//! refused if they are anything but `http`, so that no player opens files or other schemes. A
+//! document from elsewhere must not refer to an address of this machine or of this link: services
+//! listen there that are not meant for strangers (a cloud's metadata at 169.254.169.254, for one).
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -2,8 +2,8 @@
 //!
 //! A *service access point* ([`Point`]) is a place that a packet passes on its way through a host: the system call, UDP,
 //! IP, the link, the queue discipline, the driver, and the same upwards on the other side. A recorder sees each packet of
-//! the chosen flows ([`FlowFilter`]) at each of them, while the application runs unmodified, and writes an [`Event`]
-//! for each passage. Together, the [`Recording`]s of both hosts show which layer of which host lost or delayed what:
+//! the chosen flows ([`FlowFilter`]) at each of them, while the application runs unmodified, and writes an [`Event`] for
+//! each passage. Together, the [`Recording`]s of both hosts show which layer of which host lost or delayed what.
 //! [`matching`] joins the events of each packet, [`account`] counts and times what each part of the path did, and
 //! [`verdict`] says which part is responsible.
 

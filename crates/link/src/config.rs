@@ -106,9 +106,9 @@ impl LossConfig {
     }
 }
 
-/// The Gilbert–Elliott model (Elliott, "Estimates of error rates for codes on burst-noise
-/// channels", Bell System Technical Journal 42, 1963): a chain of two states, good and bad, that may
-/// change after every packet; each state loses packets with a probability of its own.
+/// The Gilbert–Elliott model (Elliott, "Estimates of error rates for codes on burst-noise channels", Bell System
+/// Technical Journal 42, 1963): a chain of two states, good and bad, that may change after every packet. Each state
+/// loses packets with a probability of its own.
 ///
 /// With *p* = `good_to_bad` and *r* = `bad_to_good` the share of packets that meet the bad state is
 /// *p*/(*p*+*r*), and a visit to it lasts 1/*r* packets in the mean. In the terms of netem,

@@ -2,12 +2,11 @@
 //!
 //! Where packets may overtake one another, each delay is drawn by itself.
 //!
-//! Where they may not, delays that are drawn by themselves cannot be kept at all packet rates: a
-//! packet that would overtake has to wait for the one before it, so at 2,000 packets/s a normal
-//! jitter of 40 ± 5 ms becomes one of 46 ± 3 ms. Instead the delay wanders: it is a function of time
-//! that falls more slowly than time passes, so that order keeps itself, and that at any time has the
-//! distribution asked for. It is made of a stationary Gaussian process *z* with mean 0, variance 1
-//! and the correlation
+//! Where they may not, delays that are drawn by themselves cannot be kept at all packet rates. A packet that would
+//! overtake has to wait for the one before it, so at 2,000 packets/s a normal jitter of 40 ± 5 ms becomes one of 46 ±
+//! 3 ms. Instead the delay wanders: it is a function of time that falls more slowly than time passes, so that order
+//! keeps itself, and that at any time has the distribution asked for. It is made of a stationary Gaussian process *z*
+//! with mean 0, variance 1 and the correlation
 //!
 //! > ρ(τ) = (1 + λτ) · e^(−λτ)
 //!

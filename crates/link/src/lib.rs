@@ -4,11 +4,11 @@
 //! no random source of its own. The same core runs live (`wire`) and in virtual time under test. For each
 //! packet it gives one [`Event`] that says everything a record needs.
 //!
-//! Per direction, in the order in which a packet meets them, each in a module of its own: a loss
-//! model, a queue with its discipline (droptail, CoDel, PIE, FQ-CoDel, DualPI2), a server (rate, schedule,
-//! token bucket, trace), and propagation (delay, jitter, reordering, duplication, corruption).
-//! Where the link is Wi-Fi or half-duplex Ethernet, both directions share one server, the `medium`. A [`Segment`] is
-//! such a medium with any number of stations.
+//! Per direction, in the order in which a packet meets them: a loss model, a queue with its discipline (droptail,
+//! CoDel, PIE, FQ-CoDel, DualPI2), a server (rate, schedule, token bucket, trace), and propagation (delay, jitter,
+//! reordering, duplication, corruption). Each is in a module of its own. Where the link is Wi-Fi or half-duplex
+//! Ethernet, both directions share one server, the `medium`. A [`Segment`] is such a medium with any number of
+//! stations.
 //!
 //! [`LinkSpec`] is what a user writes; [`LinkSpec::resolve`] makes a [`LinkConfig`] of it, with
 //! presets applied, traces read and everything checked.

@@ -4,9 +4,9 @@
 //!
 //! A loop is a whole number of segments of video. Sound comes in frames of 1024 samples, which
 //! seldom divide it: 30 s at 48 kHz are 1406.25 frames. A loop therefore has the whole frames that
-//! fit, and the last of them is said to last up to 1023 samples (21 ms) longer, so that the times
-//! of the next loop's sound are exactly those of its frames, for ever. What is heard at that
-//! place, once in a loop, is a gap of that length.
+//! fit, and the last of them is said to last up to 1023 samples (21 ms) longer. The times of the
+//! next loop's sound are then exactly those of its frames, for ever. What is heard at that place,
+//! once in a loop, is a gap of that length.
 
 use std::fs;
 use std::path::Path;

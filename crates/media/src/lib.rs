@@ -4,9 +4,9 @@
 //! [`Package`] is the result: segments of every rung with an index, and functions that play them
 //! for ever.
 //!
-//! ffmpeg decodes, scales and encodes; the segments are cut and written here ([`mp4`], [`ts`]),
-//! because what a laboratory needs must be exact: boundaries on the frame, loops of equal length to
-//! the sample, parameter sets in every key frame, one elementary stream in both containers.
+//! ffmpeg decodes, scales and encodes. The segments are cut and written here ([`mp4`], [`ts`]),
+//! because a laboratory needs them exact: boundaries on the frame, loops of equal length to the
+//! sample, parameter sets in every key frame, one elementary stream in both containers.
 
 mod aac;
 pub mod cache;

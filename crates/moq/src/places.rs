@@ -1,8 +1,8 @@
 //! Who may connect to a relay, and who gives way when every place is taken: a client that has not set up its session.
 //!
-//! An attacker can send first packets from forged addresses, and from a network of its own as many as it likes. The first
-//! is answered by a Retry (RFC 9000, section 8.1.2), which costs the relay nothing; of those that set no session up, the
-//! oldest of the network that has most of them gives way, so that other networks keep theirs.
+//! An attacker can send first packets from forged addresses, and from a network of its own as many as it likes. The
+//! former are answered by a Retry (RFC 9000, section 8.1.2), which costs the relay nothing. Of the clients that set no
+//! session up, the oldest of the network that has most of them gives way, so that other networks keep theirs.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -41,7 +41,7 @@ const SHARE: f64 = 0.85;
 /// In this time, what waits must be received next to the lower quality.
 const DRAINED: Duration = Duration::from_secs(2);
 /// Share of the measured capacity that a higher quality may have. Both count bytes of frames, without headers. The
-/// measured capacity is a little low, because each link of the path receives a packet before it sends it: with a
+/// measured capacity is a little low, because each link of the path receives a packet before it sends it. With a
 /// publisher's and a viewer's link of 1 Mbit/s each, key frames of 6 kB show 0.7 to 0.8 Mbit/s, those of 20 kB 0.9 Mbit/s.
 const MARGIN: f64 = 1.25;
 /// The same for a quality that was tried and failed: where the measurement is not low, only what it shows is carried.

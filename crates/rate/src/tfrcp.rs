@@ -1,9 +1,9 @@
 //! MPEG-TFRCP: once per control interval, a rate like that of a TCP on the same path.
 //!
-//! The rules are those of the study (Osaka University; `docs/studies.md`): after an interval with
-//! loss the rate is what the model of TCP gives (1) or half of the rate (4); after one without, it
-//! is doubled (2) or grows by what a TCP's window would have grown (3). The interval is *n*
-//! round-trip times, rounded to whole GoP times, so that the video changes its quality between GoPs.
+//! The rules are those of the study (Osaka University; `docs/studies.md`). After an interval with loss the rate is what
+//! the model of TCP gives (1) or half of the rate (4). After one without, it is doubled (2) or grows by what a TCP's
+//! window would have grown (3). The interval is *n* round-trip times, rounded to whole GoP times, so that the video
+//! changes its quality between GoPs.
 //!
 //! What the study left open, lost reports, is answered so:
 //!

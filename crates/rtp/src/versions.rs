@@ -1,10 +1,10 @@
 //! Video that is prepared in several versions, of which each group of pictures takes the best that the
 //! rate control allows. Pure.
 //!
-//! As MPEG-TFRCP does: the versions differ in their quantiser scale; at the beginning of a group the
-//! sender takes the best one that stays below the target; if even the lowest is above it, only what the
-//! target allows in the time of a group is sent, and the rest of the group is not. What stays below is
-//! a version's mean rate, as there, or the coming group's ([`VersionRate`]).
+//! As MPEG-TFRCP does: the versions differ in their quantiser scale. At the beginning of a group the sender takes the
+//! best one that stays below the target. If even the lowest is above it, only what the target allows in the time of a
+//! group is sent, and the rest of the group is not. The rate that must stay below is a version's mean rate, as there,
+//! or the coming group's ([`VersionRate`]).
 
 use suiro_scenario::VersionRate;
 use suiro_units::{BitRate, Bytes, Duration, Time};

@@ -8,8 +8,8 @@ use suiro_bench::{Figure, Target};
 use suiro_kernel_clock::monotonic_ns;
 use suiro_record::Folder;
 
-/// A scenario, what is chosen of it, and the most CPU time that a second of it is to take: `quick` and `webrtc` on one core
-/// ten and four times as fast as live, 20 repetitions of `tfrcp` on two cores in 15 minutes.
+/// A scenario, what is chosen of it, and the most CPU time that a second of it is to take. On one core, `quick` and
+/// `webrtc` are to run ten and four times as fast as live. On two cores, 20 repetitions of `tfrcp` are to take 15 minutes.
 const SCENARIOS: [(&str, &[&str], Option<f64>); 4] = [
     ("quick", &["quick"], Some(0.1)),
     ("webrtc", &["webrtc", "--quick"], Some(0.25)),

@@ -2,9 +2,9 @@
 //! can be verified without the original, whatever carried it.
 //!
 //! The first 64 samples of a frame are the stamp: each holds four bits v of it, as the value (v + 1) · 2^(depth − 5),
-//! which is a legal video level. Its 32 bytes are: `suiro`, a zero, the part (2 bytes), the frame's number (8), the
-//! checksum ([`crate::checksum`]) of all bytes of the frame after the stamp (8), and the checksum of the preceding
-//! bytes of the stamp (8); numbers are little-endian.
+//! which is a legal video level. Its 32 bytes are: `suiro`, a zero, the part (2 bytes), the frame's number (8), and two
+//! checksums ([`crate::checksum`], 8 each). The first is that of all bytes of the frame after the stamp, the second
+//! that of the preceding bytes of the stamp. Numbers are little-endian.
 
 use crate::checksum;
 use crate::geometry::{Depth, Geometry};

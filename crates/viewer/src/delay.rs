@@ -3,13 +3,13 @@
 //! With a fixed buffer, the delay is what the fastest frame of a window took, plus the buffer. It rises at once, and falls
 //! by no more than 100 ms in a second, the bound of WebRTC's `VCMTiming` (`kDelayMaxChangeMsPerS`).
 //!
-//! With an adaptive one, it is what the fastest frame of the last 200 ms took, plus a buffer for jitter: the percentile of
-//! how much longer the frames of a window took than the fastest of the 200 ms before each. That is the histogram method of
-//! Moon, Kurose and Towsley, "Packet audio playback delay adjustment: performance bounds and algorithms", Multimedia
-//! Systems 6 (1998); WebRTC's NetEQ chooses its level in the same way. A queue that fills and drains makes all frames
-//! slower for a while, which is no jitter: the delay follows it at once, up and down. WebRTC's video does the same, because
-//! its jitter estimator compares successive frames. The buffer rises and falls as a fixed one's
-//! delay does.
+//! With an adaptive one, it is what the fastest frame of the last 200 ms took, plus a buffer for jitter. The buffer is the
+//! percentile of how much longer the frames of a window took than the fastest of the 200 ms before each. That is the
+//! histogram method of Moon, Kurose and Towsley, "Packet audio playback delay adjustment: performance bounds and
+//! algorithms", Multimedia Systems 6 (1998); WebRTC's NetEQ chooses its level in the same way. A queue that fills and
+//! drains makes all frames slower for a while, which is no jitter: the delay follows it at once, up and down. WebRTC's
+//! video does the same, because its jitter estimator compares successive frames. The buffer rises and falls as a fixed
+//! one's delay does.
 
 use std::collections::VecDeque;
 

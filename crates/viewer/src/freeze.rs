@@ -1,10 +1,11 @@
 //! When the video froze.
 //!
-//! W3C "Identifiers for WebRTC's Statistics API", `freezeCount` and `totalFreezesDuration`: a
+//! W3C "Identifiers for WebRTC's Statistics API", `freezeCount` and `totalFreezesDuration`. A
 //! freeze is an interval between two displayed frames that is at least three times the average
-//! interval, and at least 150 ms longer than it; the average is of the last 30 frames. libwebrtc
-//! takes the interval itself into that average and judges from the fifth interval on; here the
-//! average is of the intervals before, so that a freeze does not hide itself, from the first on.
+//! interval, and at least 150 ms longer than it. The average is of the last 30 frames. In libwebrtc
+//! the interval itself is part of that average, and freezes are found from the fifth interval on.
+//! Here the average is of the intervals before, so that a freeze does not hide itself, from the
+//! first on.
 
 use std::collections::VecDeque;
 

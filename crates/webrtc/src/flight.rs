@@ -1,8 +1,9 @@
 //! What is on its way: packets that were sent and that no feedback has covered yet. Pure.
 //!
-//! After a fall of the capacity, congestion control soon sends no more than the link carries, but what waits in the link's
-//! queue by then waits on: GCC sees that the delay does not grow, not that it is long. libwebrtc lowers the encoder's rate
-//! while more is on its way than the estimate explains (its congestion window pushback), and so do we.
+//! After a fall of the capacity, congestion control soon sends no more than the link carries. The packets in the link's
+//! queue by then still wait: GCC sees that the delay does not grow, not that it is long. The encoder's rate is
+//! therefore lowered while more is on its way than the estimate explains. This is also what libwebrtc does (its
+//! congestion window pushback).
 
 use std::collections::VecDeque;
 

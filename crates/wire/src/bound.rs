@@ -16,9 +16,9 @@ const SHARE: u64 = 10;
 /// A full-sized packet.
 const PACKET: Bytes = Bytes::new(1500);
 
-/// The largest 99th percentile of lateness at which a direction of a link is valid: a tenth of the time for which a packet
-/// stays in the link when its queue is full, or the time from one packet to the next at its rate if that is longer;
-/// 1 ms at least and 5 ms at most.
+/// The largest 99th percentile of lateness at which a direction of a link is valid, 1 ms at least and 5 ms at most. It is
+/// a tenth of the time for which a packet stays in the link when its queue is full, or the time from one packet to the
+/// next at its rate if that is longer.
 pub fn lateness_bound(path: &PathConfig) -> Duration {
     let rate = highest_rate(path).filter(|rate| !rate.is_zero());
     let spacing = rate.map_or(Duration::ZERO, |rate| PACKET / rate);

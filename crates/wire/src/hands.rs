@@ -1,9 +1,9 @@
 //! The threads that carry one link: its *hands*, each on a CPU of its own. One of them is on duty; the other takes
 //! the turn when that one is late.
 //!
-//! A thread waits for whatever its CPU does inside the kernel, in the real-time class too, and a hypervisor stops
-//! CPUs one by one. That takes milliseconds, but seldom on two CPUs at the same time: of two threads that slept
-//! until the same moment for 40 s, each woke more than 2 ms late in 0.13 % of times, the first of both in 0.025 %.
+//! A thread waits for whatever its CPU does inside the kernel, in the real-time class too, and a hypervisor stops CPUs
+//! one by one. That takes milliseconds, but seldom on two CPUs at the same time. Of two threads that slept until the
+//! same moments for 40 s, each woke more than 2 ms late in 0.13 % of times, the first of both in 0.025 %.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -9,12 +9,12 @@
 //! and pauses while every score is negative. We measure *Q*, and so *V*, in seconds instead of
 //! segments: γ here is the paper's γ·p.
 //!
-//! **V and γ.** With logarithmic utility and rungs without gaps the score is greatest at
-//! Q = V · (υ + γ − 1). Asking that the lowest rung be best at a level `low` and the highest at a
-//! level `high` gives V = (high − low) ∕ υ_top and γ = 1 + low ∕ V. `high` is the level at which a
-//! full buffer can take one more segment; `low` is 10 s if the buffer is large (at least 10 s and
-//! 2 s for each rung, dash.js's `MINIMUM_BUFFER_S` and `MINIMUM_BUFFER_PER_BITRATE_LEVEL_S`), and
-//! the same share of `high` if it is not: a live buffer of 6 s still uses the whole ladder.
+//! **V and γ.** With logarithmic utility and rungs without gaps the score is greatest at Q =
+//! V · (υ + γ − 1). Asking that the lowest rung be best at a level `low` and the highest at a level
+//! `high` gives V = (high − low) ∕ υ_top and γ = 1 + low ∕ V. `high` is the level at which a full
+//! buffer can take one more segment. `low` is 10 s if the buffer is large: at least 10 s and 2 s
+//! for each rung, dash.js's `MINIMUM_BUFFER_S` and `MINIMUM_BUFFER_PER_BITRATE_LEVEL_S`. If it is
+//! not, `low` is the same share of `high`: a live buffer of 6 s still uses the whole ladder.
 //!
 //! **Placeholder** (BOLA-E, Spiteri, Sitaraman and Sparacio, "From theory to practice", MMSys 2018).
 //! The buffer level says nothing about the network at the start, while a live segment does not

@@ -21,13 +21,12 @@
 //! **Ties.** Of plans of equal worth, the one that begins with the lowest rung is taken. Equal means
 //! equal: times are whole nanoseconds and worths integers, so that no rounding separates two plans.
 //!
-//! **Cost.** Twelve rungs have 12⁵ = 248,832 plans. Of two beginnings of a plan that end at the same
-//! rung, one with no more buffer and a smaller sum cannot become the better one, nor can one with no
-//! more buffer and an equal sum that begins no lower. For each rung only a front remains. A front keeps
-//! [`FRONT_MAX`] beginnings, spread evenly where there would be more, and a ladder of more than
-//! [`RUNGS_MAX`] rungs is looked at in as many, so that a decision takes at most
-//! 4 · 17² · 128 = 147,968 steps whatever a manifest says; with five rungs or fewer nothing is ever left
-//! out and the plan is the best there is.
+//! **Cost.** Twelve rungs have 12⁵ = 248,832 plans. Compare two beginnings of a plan that end at the same rung. One
+//! with no more buffer and a smaller sum cannot become the better one. Nor can one with no more buffer and an equal sum
+//! that begins no lower. For each rung only a front remains. A front keeps [`FRONT_MAX`] beginnings, spread evenly
+//! where there would be more. A ladder of more than [`RUNGS_MAX`] rungs is looked at in as many. A decision therefore
+//! takes at most 4 · 17² · 128 = 147,968 steps whatever a manifest says. With five rungs or fewer nothing is ever left
+//! out, and the plan is the best there is.
 
 use std::collections::VecDeque;
 

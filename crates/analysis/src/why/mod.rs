@@ -2,10 +2,10 @@
 //! from, with the rows that show it.
 //!
 //! A flow's time is cut into slices of [`SLICE_NS`]. Each gets one cause, by rules in the order of T-RAT (Zhang, Breslau,
-//! Paxson, Shenker: On the Characteristics and Origins of Internet Flow Rates, SIGCOMM 2002), which infers from packets
+//! Paxson, Shenker: On the Characteristics and Origins of Internet Flow Rates, SIGCOMM 2002). T-RAT infers from packets
 //! what the kernel of a sender knows: Linux's chronographs (`tcp_chrono_start` in `net/ipv4/tcp_output.c`) account for
-//! the time in which the receive window and the send buffer held it back. The link's record decides the rest: whether
-//! its queue was empty, who filled it, and what it lost.
+//! the time in which the receive window and the send buffer held it back. The link's record decides the rest: whether its
+//! queue was empty, who filled it, and what it lost.
 //!
 //! An effect is followed back through the media, from the frame to what carried it, and inherits the causes of the
 //! flow's slices in the time that it took.

@@ -295,8 +295,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
-    /// The places of the frames that an effect is about: of a freeze, those after the last one on the screen, up to the one that
-    /// ends it; late frames are those on the screen in that time; others were due then.
+    /// The places of the frames that an effect is about. Of a freeze, they are those after the last one on the screen, up to the
+    /// one that ends it. Late frames are those on the screen in that time; others were due then.
     fn concerned(&self, effect: Effect, (from, to): (i64, i64)) -> std::ops::Range<usize> {
         let shown = |frame: &Frame| frame.row.displayed_ns;
         if effect == Effect::Late {

@@ -34,9 +34,9 @@ impl Door {
         Self(Guests::Everybody)
     }
 
-    /// The programs of this machine may; pages that a browser shows may only read. For a listener at loopback, which any
-    /// page can send a POST to (Fetch §3.2: such a request has an `Origin`), also under a name of its own that it lets
-    /// point to loopback (DNS rebinding: such a request has that name as its `Host`).
+    /// The programs of this machine may; pages that a browser shows may only read. For a listener at loopback: any page
+    /// can send a POST to it (Fetch §3.2: such a request has an `Origin`). It can do so also under a name of its own
+    /// that it lets point to loopback (DNS rebinding: such a request has that name as its `Host`).
     pub const fn local() -> Self {
         Self(Guests::Local)
     }

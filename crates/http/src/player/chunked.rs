@@ -8,9 +8,9 @@
 //! `DefaultBandwidthMeter` adds up parallel transfers, too.)
 //!
 //! Counting from the first read is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low:
-//! low-latency live streaming in dash.js with LoL", MMSys 2020), which counts the first bytes too and so estimates too much
-//! for small chunks; and of the chunk filter of ACTE (Bentaleb, Timmerer, Begen and Zimmermann, "Bandwidth prediction in
-//! low-latency chunked streaming", NOSSDAV 2019).
+//! low-latency live streaming in dash.js with LoL", MMSys 2020). That rule counts the first bytes too, and so estimates too
+//! much for small chunks. The idea is also that of the chunk filter of ACTE (Bentaleb, Timmerer, Begen and Zimmermann,
+//! "Bandwidth prediction in low-latency chunked streaming", NOSSDAV 2019).
 
 use std::sync::Arc;
 

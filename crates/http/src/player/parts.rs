@@ -23,8 +23,9 @@ impl Parts {
         all.next_back()
     }
 
-    /// What to fetch at media time `next`, where the list of segments says `whole`: that, with one request, if it begins
-    /// there; else the part that does; else the whole all the same, if its parts are not listed any more.
+    /// The segment or part to fetch at media time `next`, where the list of segments has `whole`. It is `whole`, with
+    /// one request, if it begins there; else the part that does; else `whole` all the same, if its parts are not listed
+    /// any more.
     pub(crate) fn next(&self, next: Duration, whole: Option<Segment>) -> Option<Segment> {
         let near = |segment: &&Segment| {
             // Nearer than its second part, by more than rounding.

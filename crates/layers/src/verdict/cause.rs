@@ -277,8 +277,8 @@ fn delays_before_losses(evidence: &Evidence, hop: &Hop) -> Vec<i64> {
 }
 
 /// The share of time that the application waited for a CPU, out of the time in which it could have run, if that
-/// explains the delay in this part: it waited much of the time, and in total not much less than the longest delay. For
-/// an application that hardly runs, a large share means little.
+/// explains the delay in this part. It does if the application waited much of the time, and in total not much less than
+/// the longest delay. For an application that hardly runs, a large share means little.
 fn starved(recording: Option<&Recording>, hop: &Hop) -> Option<f64> {
     let (mut waiting, mut running) = (0u64, 0u64);
     for second in &recording?.scheduling {

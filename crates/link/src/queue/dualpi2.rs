@@ -5,9 +5,9 @@
 //! wait for less than a millisecond or two. Of appendix A.2 this has the reaction to overload. Decisions are spread evenly
 //! (`recur` there), not drawn: nothing here is random.
 //!
-//! Choices where the RFC leaves one, all as in Linux: the classic queue has a tenth of the rate at least, by weighted turns;
-//! while less than two full packets wait (the largest seen), nothing is dropped or marked but by the ramp; and the ramp leaves
-//! out a packet behind which no other of L4S waits (`Th_len`). Linux draws each decision, and has a step where the RFC has the
+//! Choices where the RFC leaves one, all as in Linux: the classic queue has a tenth of the rate at least, by weighted turns.
+//! While less than two full packets wait (the largest seen), nothing is dropped or marked but by the ramp. The ramp leaves out
+//! a packet behind which no other of L4S waits (`Th_len`). Linux draws each decision, and has a step where the RFC has the
 //! ramp.
 
 use suiro_units::{Duration, Time};

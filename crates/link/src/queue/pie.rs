@@ -1,9 +1,8 @@
 //! PIE, RFC 8033: drops at the tail with a probability that holds the delay at a target.
 //!
-//! Choices where the RFC leaves one: the delay is how long the packet at the head has waited
-//! (timestamps, §4.3), where the RFC's own estimate is the queue's length divided by the departure
-//! rate and Linux takes what the last packet to leave had waited; MEAN_PKTSIZE is the largest packet
-//! seen so far (Linux: the MTU).
+//! Choices where the RFC leaves one: the delay is how long the packet at the head has waited (timestamps, §4.3). The
+//! RFC's own estimate is the queue's length divided by the departure rate, and Linux takes what the last packet to
+//! leave had waited. MEAN_PKTSIZE is the largest packet seen so far (Linux: the MTU).
 
 use suiro_units::{Duration, Random, Seed, Time};
 

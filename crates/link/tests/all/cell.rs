@@ -84,10 +84,11 @@ fn equal_stations_share_what_bianchi_computed() {
     }
 }
 
-/// Heusse, Rousseau, Berger-Sabbatel and Duda, "Performance anomaly of 802.11b", INFOCOM 2003, the part on the anomaly:
-/// Mbit/s of each of `n` hosts, one of which is slow, from the time of each one's frame, the time of contention, and
-/// that of collisions between all pairs. They have 1 and 11 Mbit/s of 802.11b; these are the least and the highest rate
-/// of 802.11n with one stream, 6.5 and 65 Mbit/s, with its intervals and its contention window.
+/// Heusse, Rousseau, Berger-Sabbatel and Duda, "Performance anomaly of 802.11b", INFOCOM 2003, the part on the anomaly.
+/// The result is the Mbit/s of each of `n` hosts, one of which is slow, from the time of each one's frame, the time of
+/// contention, and that of collisions between all pairs. The authors have 1 and 11 Mbit/s of 802.11b; these are the
+/// least and the highest rate of 802.11n with one stream, 6.5 and 65 Mbit/s, with its intervals and its contention
+/// window.
 fn heusse(n: f64) -> f64 {
     let collides = 1.0 - (1.0 - 1.0 / CW_MIN).powf(n - 1.0);
     let contention = SLOT_US * (1.0 + collides) / (2.0 * n) * CW_MIN / 2.0;

@@ -110,9 +110,9 @@ fn who_hears_another_waits_and_who_does_not_collides() {
 }
 
 /// Boggs, Mogul and Kent ("Measured capacity of an Ethernet: myths and reality", SIGCOMM 1988) measured with up to 24
-/// hosts that always had something to send: with long packets almost all of the 10 Mbit/s, and with the shortest far more
-/// than the 1/e that was believed. Less than Metcalfe and Boggs' estimate ("Ethernet: distributed packet switching for
-/// local computer networks", CACM 19, 1976, §6) for slots of 51.2 µs it is at no number of hosts.
+/// hosts that always had something to send. They found with long packets almost all of the 10 Mbit/s, and with the
+/// shortest far more than the 1/e that was believed. Less than Metcalfe and Boggs' estimate ("Ethernet: distributed
+/// packet switching for local computer networks", CACM 19, 1976, §6) for slots of 51.2 µs it is at no number of hosts.
 #[test]
 fn capacity_is_what_was_measured() {
     let until = Time::from_secs(1);

@@ -1,14 +1,15 @@
 //! Real-time video: a camera whose encoder can be steered, and a decoder.
 //!
-//! [`Footage`] is what the camera sees, decoded once; [`LiveSource`] captures it on the clock
-//! ([`Pace`]), stamps each frame with its number and time ([`crate::stamp`]) and encodes it
-//! ([`Encoder`]) at a bit rate, frame rate and size that may change at any frame. It receives the time as an argument;
-//! [`Camera`] runs it in a thread. [`Decoder`] is the other end.
+//! [`Footage`] is what the camera sees, decoded once. [`LiveSource`] captures it on the clock ([`Pace`]), stamps each
+//! frame with its number and time ([`crate::stamp`]) and encodes it ([`Encoder`]). Bit rate, frame rate and size may
+//! change at any frame. The source receives the time as an argument; [`Camera`] runs it in a thread. [`Decoder`] is the
+//! other end.
 //!
 //! One thread encodes and another decodes. With [`Effort::Medium`], on one core of a Xeon at
-//! 2.6 GHz and built with `nasm`, about 290 frames of 720 lines or 110 of 1080 are encoded
-//! in a second, and 880 or 230 decoded, of footage that is hard to encode (`make bench`): 1080p at
-//! 30 frames per second takes less than a third of a core. Without `nasm` it takes nearly all.
+//! 2.6 GHz and built with `nasm`, about 290 frames of 720 lines or 110 of 1080 are encoded in a
+//! second, and 880 or 230 decoded. That is of footage that is hard to encode (`make bench`).
+//! Encoding 1080p at 30 frames per second takes less than a third of a core. Without `nasm` it
+//! takes nearly all.
 //!
 //! ```no_run
 //! use suiro_media::live::{Camera, Effort, EncoderConfig, Footage, FootageSpec, LiveSource};

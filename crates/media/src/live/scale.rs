@@ -142,8 +142,8 @@ impl Axis {
 #[derive(Debug, Clone, Copy)]
 struct Mean {
     whole: u32,
-    /// Its reciprocal in units of 2⁻⁴⁰, rounded up, where that is exact: it is too large by at most one unit, and so is the
-    /// quotient of a sum below 256 × `whole` by less than one `whole`-th if `whole`² × 256 is at most 2⁴⁰.
+    /// Its reciprocal in units of 2⁻⁴⁰, rounded up, where that is exact. It is too large by at most one unit. The quotient
+    /// of a sum below 256 × `whole` is then too large by less than one `whole`-th if `whole`² × 256 is at most 2⁴⁰.
     reciprocal: Option<u64>,
 }
 

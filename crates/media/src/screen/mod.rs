@@ -114,10 +114,10 @@ impl Screen<'_> {
         self.received.rate()
     }
 
-    /// Writes the video (H.264, 4:2:0, in an MP4 whose index comes first, in the size of the
-    /// tallest rung or of the camera) and returns what the frame of each tick says of itself: `None` before the
-    /// first frame, where no stamp can be read and where the package has none. The number is that
-    /// within the loop of a package, of a camera it counts on. `output` appears when it is whole.
+    /// Writes the video (H.264, 4:2:0, in an MP4 whose index comes first, in the size of the tallest rung or of the
+    /// camera). Returns what the frame of each tick says of itself: `None` before the first frame, where no stamp can
+    /// be read and where the package has none. The number is that within the loop of a package, of a camera it counts
+    /// on. `output` appears when it is whole.
     ///
     /// # Errors
     /// [`MediaError`]: nothing was shown, what was received is damaged, ffmpeg failed, or `output` cannot

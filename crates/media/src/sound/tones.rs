@@ -1,11 +1,11 @@
 //! What the microphone hears: tones that say the number of each frame, modulo 256.
 //!
 //! One tone is always there, and gives the level that the others are compared with. The other eight are the bits of the
-//! number's Gray code, each there or not: from a frame to the next one tone begins or ends, which costs the encoder little,
-//! and a reader that is off by a part of a frame is off by one at most. The frequencies are multiples of 50 Hz, so that a
-//! frame has whole periods of each: a tone goes on without a break, and a window of 20 ms separates the tones exactly.
-//! All are below 3 kHz, because Opus codes no more than 4 kHz at its lowest rates. From 24 kbit/s on, nearly all numbers can
-//! be read from what a decoder says; at 16 kbit/s two of three.
+//! number's Gray code, each there or not. From a frame to the next one tone begins or ends, which costs the encoder little.
+//! A reader that is off by a part of a frame is off by one at most. The frequencies are multiples of 50 Hz, so that a frame
+//! has whole periods of each: a tone goes on without a break, and a window of 20 ms separates the tones exactly. All are
+//! below 3 kHz, because Opus codes no more than 4 kHz at its lowest rates. From 24 kbit/s on, nearly all numbers can be read
+//! from what a decoder says; at 16 kbit/s two of three.
 
 use std::f64::consts::TAU;
 

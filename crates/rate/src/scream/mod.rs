@@ -4,11 +4,11 @@
 //! A window of bytes in flight that losses, ECN marks (Classic or L4S) and queueing delay reduce; window and round-trip time give
 //! the rate. It needs reports of each packet (RFC 8888), about one per frame (§5).
 //!
-//! Left out, each optional in the draft: the damping of jitter (`REDUCE_JITTER`), the remedy for clocks that drift (§4.5.1; the
-//! least delay is that of the last ten minutes), losses of link layers (§4.5.2), the undershoot (§4.5.3), and the factors of §4.4
-//! for frames that wait or vary, which `realtime::Share` takes care of. Competing flows are compensated for (§4.5.4). Targets
-//! count whole IP packets, so there is no overhead to take off. The draft wants a least rate without feedback (§8): here the
-//! target is halved at each silence, and what was in flight is forgotten.
+//! Five parts are left out, each optional in the draft. They are the damping of jitter (`REDUCE_JITTER`), losses of link layers
+//! (§4.5.2), the undershoot (§4.5.3), and the remedy for clocks that drift (§4.5.1; the least delay is that of the last ten
+//! minutes). The fifth is the factors of §4.4 for frames that wait or vary, which `realtime::Share` takes care of. Competing
+//! flows are compensated for (§4.5.4). Targets count whole IP packets, so there is no overhead to take off. The draft wants a
+//! least rate without feedback (§8): here the target is halved at each silence, and what was in flight is forgotten.
 
 mod delay;
 mod flight;

@@ -42,8 +42,9 @@ fn three_flows_share_evenly() {
     assert!(jain(&rates) > 0.95, "{rates:?}");
 }
 
-/// RFC 8867 §5.6: next to a TCP, at a queue of 300 ms, it is left its least rate, 0.075 of the link: the target of the
-/// delay rises to 400 ms at most, of which half is congestion (§4.2.1.4), and the TCP keeps the queue longer than that.
+/// RFC 8867 §5.6: next to a TCP, at a queue of 300 ms, it is left its least rate, 0.075 of the link. The reason: the
+/// target of the delay rises to 400 ms at most, of which half is congestion (§4.2.1.4), and the TCP keeps the queue
+/// longer than that.
 #[test]
 fn next_to_a_tcp_it_keeps_its_least_rate() {
     let shares = cases::next_to_a_tcp(&scream);

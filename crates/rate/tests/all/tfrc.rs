@@ -57,8 +57,8 @@ const LOSSES: [(f64, u64); 7] = [
 ];
 
 /// At 10 % the mean of eight short intervals scatters so much that the equation of the mean and the
-/// mean of the equation differ: TFRC stays below (Vojnović and Le Boudec, "On the long-run behavior
-/// of equation-based rate control", SIGCOMM 2002).
+/// mean of the equation differ. TFRC then stays below (Vojnović and Le Boudec, "On the long-run
+/// behavior of equation-based rate control", SIGCOMM 2002).
 #[test]
 fn throughput_is_that_of_the_equation() {
     for (loss, seconds) in LOSSES {
@@ -69,9 +69,10 @@ fn throughput_is_that_of_the_equation() {
     }
 }
 
-/// What a sender that always obeys the equation would get of it, where it knows the loss event rate
-/// from the weighted mean of the intervals before, the open one among them where that makes it more
-/// (RFC 5348 §5.4): packets over the time that they take.
+/// The share of the equation's rate that a sender would get if it always obeyed the equation:
+/// packets over the time that they take. It knows the loss event rate from the weighted mean of the
+/// intervals before. The open interval is among them where that makes the mean larger (RFC 5348
+/// §5.4).
 fn share_of_estimates(intervals: &[f64], weights: &[f64], rtt: Duration) -> f64 {
     let total: f64 = weights.iter().sum();
     let windows = intervals.windows(weights.len() + 1);

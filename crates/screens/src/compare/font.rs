@@ -16,8 +16,8 @@ const PEN: f32 = 0.62;
 const PIECES: u8 = 8;
 
 /// The strokes of each character. Pairs of hexadecimal digits are points (x, y) after a mark of how
-/// they are joined: `/` by straight lines; `~` by a quadratic spline from the first to the last,
-/// the others being its control points; `o` by a closed one.
+/// they are joined. `/` joins them by straight lines; `~` by a quadratic spline from the first to
+/// the last, the others being its control points; `o` by a closed one.
 const GLYPHS: &[(char, &str)] = &[
     ('A', "/0a306a /1757"),
     ('B', "/000a ~003050555505 ~0535656a3a0a"),

@@ -55,8 +55,8 @@ pub enum BenchCommand {
         common: CommonArgs,
     },
     /// Count the frames that are lost when a stream moves to another node, when a node is killed, with a twin on another
-    /// path (ST 2022-7) and without, and when all nodes start together: over network namespaces, in processes of their
-    /// own. A lost frame where none should be is a failure.
+    /// path (ST 2022-7) and without, and when all nodes start together. The nodes are processes of their own in network
+    /// namespaces. A lost frame where none should be is a failure.
     Switching(switching::SwitchingArgs),
     /// A node of `switching`.
     #[command(hide = true)]

@@ -24,8 +24,8 @@ use crate::socket::{Datagrams, Inlet};
 
 /// How long a thread rests when it has taken all packets. The kernel stamps packets, so resting does not make any
 /// measurement later, and one rest replaces as many wake-ups as bursts arrive meanwhile. The packets of that time
-/// should still fit in the CPU's cache: for eight streams on two cores with 2 MB each, 100 µs cost 1.16 cores in
-/// all, 50 µs 1.27, 200 µs 1.30, 400 µs 1.43 (medians of three).
+/// should still fit in the CPU's cache. For eight streams on two cores with 2 MB each, 100 µs cost 1.16 cores in all,
+/// 50 µs 1.27, 200 µs 1.30, 400 µs 1.43 (medians of three).
 const REST: Duration = Duration::from_micros(100);
 /// Longest sleep of a thread without packets: the delay until it notices that it should stop.
 const IDLE_MS: i64 = 100;

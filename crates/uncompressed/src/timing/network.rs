@@ -9,7 +9,7 @@ const DRAIN: (u128, u128) = (11, 10);
 /// A bucket from which a packet drains each T_DRAIN = T_FRAME / (N · β), if there is one.
 ///
 /// As in the EBU's LIST, T_DRAIN counts from the first packet on, and C_INST is how many packets an arriving packet
-/// finds that have not drained: a packet alone has 0, and a burst of *k* packets into an empty bucket ends with
+/// finds that have not drained. A packet alone has 0, and a burst of *k* packets into an empty bucket ends with
 /// *k* − 1.
 #[derive(Debug, Clone)]
 pub struct Network {

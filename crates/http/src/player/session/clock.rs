@@ -47,8 +47,9 @@ impl AuthorsClock {
     }
 }
 
-/// By how many nanoseconds the wall clock whose epoch was at `epoch_unix_ns` is to be set forward, if the author's showed
-/// `author_ns` at some time between `requested` and `finished`; 0 if the two agree as far as that can be known.
+/// By how many nanoseconds to set forward the wall clock whose epoch was at `epoch_unix_ns`. The author's clock showed
+/// `author_ns` at some time between `requested` and `finished`. The result is 0 if the two agree as far as that can be
+/// known.
 fn offset(author_ns: u64, epoch_unix_ns: u64, requested: Time, finished: Time) -> i64 {
     let half = finished.saturating_since(requested) / 2;
     let own_ns = epoch_unix_ns.saturating_add((requested + half).as_nanos());

@@ -1,5 +1,5 @@
-//! What a player does next, pure: it is handed the time, how far requests have come ([`Session::on_progress`]) and what
-//! has arrived, and says what to fetch ([`Session::poll`]), what to give up, where the playhead is, by which bodies may
+//! What a player does next, pure. It is handed the time, how far requests have come ([`Session::on_progress`]) and what
+//! has arrived. It says what to fetch ([`Session::poll`]), what to give up, where the playhead is, by which bodies may
 //! be read, and when to be asked again ([`Session::deadline`]).
 //!
 //! Lane 0 fetches the manifest, and fetches it again as its author asks (DASH: ISO/IEC 23009-1

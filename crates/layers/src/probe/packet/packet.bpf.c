@@ -119,8 +119,8 @@ INLINE u8 *network_of(struct sk_buff *skb)
 	return skb->head + skb->network_header;
 }
 
-// When the system call began that sends the packet, and when UDP took the datagram: when it was called, or when the thread
-// last got a CPU again, because until then it waited for room in the socket's buffer, or for a CPU.
+// When the system call began that sends the packet, and when UDP took the datagram. The second is when UDP was called, or
+// when the thread last got a CPU again, because until then it waited for room in the socket's buffer, or for a CPU.
 INLINE void begins_at(struct passage *passage)
 {
 	struct thread *thread = sending_thread();

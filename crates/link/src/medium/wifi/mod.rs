@@ -6,9 +6,10 @@
 //! collide, and their contention windows double (IEEE 802.11-2012, §9.19 and §9.21). The access point contends as any
 //! station does, with one backoff for all; it has a queue for each station, and they take turns.
 //!
-//! Simplifications: the signal does not change during an exchange; every subcarrier has the same; all stations hear one
-//! another, and whatever collides is lost; a block ACK that is lost counts as if nothing had arrived; no RTS/CTS, beacons,
-//! encryption, broadcast or management frames, and the receiver knows at once which frames were given up.
+//! Simplifications: the signal does not change during an exchange, and every subcarrier has the same. All stations hear
+//! one another, and whatever collides is lost. A block ACK that is lost counts as if nothing had arrived. There are no
+//! RTS/CTS, beacons, encryption, broadcast or management frames, and the receiver knows at once which frames were given
+//! up.
 
 mod channel;
 mod config;

@@ -219,9 +219,9 @@ impl Peer {
     }
 }
 
-/// The fastest scheme that the channel of the latest exchange carries, with a margin upwards
-/// (receiver-based rates: Holland, Vaidya and Bahl, "A rate-adaptive MAC protocol for multi-hop
-/// wireless networks", MobiCom 2001; here the channel is reciprocal, so the answer shows it).
+/// The fastest scheme that the channel of the latest exchange carries, with a margin upwards. These
+/// are receiver-based rates: Holland, Vaidya and Bahl, "A rate-adaptive MAC protocol for multi-hop
+/// wireless networks", MobiCom 2001. Here the channel is reciprocal, so the answer shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct RateControl {
     pub mcs: Mcs,

@@ -1,10 +1,9 @@
 //! The disciplines against their RFCs, event by event.
 //!
 //! Next to this file the pseudocode of RFC 8289 (CoDel), RFC 8033 (PIE), RFC 8290 (FQ-CoDel) and RFC 9332 (DualPI2) is
-//! written down a second time, as straightforwardly as it goes and with nothing of the link: numbers
-//! of nanoseconds and bytes, and a server that asks for the next packet whenever it is free. What
-//! it does with every packet is the golden record that the link must repeat: whether the packet is
-//! sent, dropped or marked, why, and when.
+//! written down a second time, as straightforwardly as it goes. It has nothing of the link: numbers of nanoseconds and
+//! bytes, and a server that asks for the next packet whenever it is free. The golden record that the link must repeat
+//! is what it does with every packet: whether the packet is sent, dropped or marked, why, and when.
 //!
 //! Where the link differs from the RFC or from Linux on purpose (docs/method.md), a comment at the line of the oracle
 //! gives the reason.

@@ -4,7 +4,7 @@
 //! Frames are distinguished by their RTP timestamp, whichever sender and path they come from. Packets of one sender are
 //! the same on all paths and count once: whichever copy is first is used. Another sender (another synchronisation
 //! source) takes over at a frame boundary, as soon as it has sent a frame whole of which the sender before has sent
-//! nothing; if both send a frame, the earlier sender's is used, unless only the other's is whole when its time is over.
+//! nothing. If both send a frame, the earlier sender's is used, unless only the other's is whole when its time is over.
 //!
 //! A frame's time is over when the sender's pace and the lane's delay budget are: one frame time and the budget after
 //! its beginning. What arrives later counts as late for its path. Frames are handed on in order, each once, whole as

@@ -1,9 +1,9 @@
 //! The same captures as the EBU's LIST measures them.
 //!
 //! Each row is what LIST's own classes `compliance_analyzer`, `vrx_calculator` and `calculate_rtp_to_packet_deltas` returned
-//! for a capture of [`captures`], from its repository at beaac28d: compiled unchanged into a program that reads a
-//! pcap and hands them each packet's time, marker and timestamp, with N, frame rate, height, scan and schedule of the case.
-//! What differs by one packet is VRX, before T_VD or where a packet comes just when it is read.
+//! for a capture of [`captures`]. They come from its repository at beaac28d, and were compiled unchanged into a program that
+//! reads a pcap. It hands them each packet's time, marker and timestamp, with N, frame rate, height, scan and schedule of
+//! the case. What differs by one packet is VRX, before T_VD or where a packet comes just when it is read.
 //! `SUIRO_TIMING_CAPTURES=DIR cargo test -p suiro-uncompressed --test all oracle` writes the captures.
 
 use suiro_uncompressed::timing::model::Schedule;
