@@ -1,5 +1,5 @@
-//! The hand-written documents, and those generated from the sources, are plain technical English: sentences of at most 40
-//! words, and none of the words and turns that readers stumbled over. Comments of the code avoid these words, too.
+//! The hand-written documents, those generated from the sources, and the comments of the code are plain technical English:
+//! sentences of at most 40 words, and none of the words and turns that readers stumbled over.
 
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ const ALLOWED: &[&str] = &[
     "sent by quic",
 ];
 
-/// A sentence of a document that does not read well, and why.
+/// A sentence of a document or a comment that does not read well, and why.
 #[derive(Debug, PartialEq)]
 struct Fault {
     line: usize,
@@ -312,11 +312,23 @@ fn listed(text: &str) -> Vec<String> {
     found.map(|(words, instead)| format!("\"{words}\": write {instead}")).collect()
 }
 
-/// The words of the list in the comments of a file of code.
+/// Why a sentence is too long, if it is.
+fn too_long(sentence: &str) -> Option<String> {
+    let words = sentence.split_whitespace().filter(|w| w.contains(char::is_alphanumeric));
+    let count = words.count();
+    (count > WORDS_MAX).then(|| format!("a sentence of {count} words: {sentence}"))
+}
+
+/// What is wrong in a document and in a comment alike: the words of the list, and long sentences.
+fn wrong_in(text: &str) -> Vec<String> {
+    let long = sentences(text).into_iter().filter_map(too_long);
+    listed(text).into_iter().chain(long).collect()
+}
+
 fn faults_of_comments(code: &str, markers: &[&str]) -> Vec<Fault> {
     let blocks = blocks(&comments(code, markers)).into_iter();
     let fault = |Block { line, text, .. }| {
-        listed(&read(&text)).into_iter().map(move |why| Fault { line, why })
+        wrong_in(&read(&text)).into_iter().map(move |why| Fault { line, why })
     };
     blocks.flat_map(fault).collect()
 }
@@ -324,19 +336,14 @@ fn faults_of_comments(code: &str, markers: &[&str]) -> Vec<Fault> {
 fn faults_of(blocks: Vec<Block>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for Block { line, text, prose } in blocks {
-        let mut fault = |why: String| faults.push(Fault { line, why });
         let text = read(&text);
-        listed(&text).into_iter().for_each(&mut fault);
-        for sentence in sentences(&text) {
-            let words = sentence.split_whitespace().filter(|w| w.contains(char::is_alphanumeric));
-            let count = words.count();
-            if count > WORDS_MAX {
-                fault(format!("a sentence of {count} words: {sentence}"));
-            }
-            if prose && sentence.ends_with('.') && CLAUSES.iter().any(|c| sentence.starts_with(c)) {
-                fault(format!("a clause as the subject: {sentence}"));
-            }
+        let mut wrong = wrong_in(&text);
+        if prose {
+            let clause = |s: &&str| s.ends_with('.') && CLAUSES.iter().any(|c| s.starts_with(c));
+            let clauses = sentences(&text).into_iter().filter(clause);
+            wrong.extend(clauses.map(|s| format!("a clause as the subject: {s}")));
         }
+        faults.extend(wrong.into_iter().map(|why| Fault { line, why }));
     }
     faults
 }
@@ -440,7 +447,7 @@ fn long_sentences_and_listed_words_are_found() {
 }
 
 #[test]
-fn listed_words_in_comments_are_found() {
+fn listed_words_and_long_sentences_in_comments_are_found() {
     let lines = |file: &str, code: &str| -> Vec<usize> {
         let faults = faults_of_comments(code, markers(Path::new(file)));
         faults.into_iter().map(|fault| fault.line).collect()
@@ -452,4 +459,8 @@ fn listed_words_in_comments_are_found() {
     assert_eq!(lines("a.ts", "/** It tells. */\n/**\n * It lacks\n */\n# tells\n"), [1, 3]);
     assert_eq!(lines("scripts/a", "#!/bin/sh\n# It tells\n// tells\necho beside\n"), [2]);
     assert_eq!(lines("a.toml", "# It tells\n"), [0; 0], "not code");
+    let half = format!("/// {}\n", ["word"; 21].join(" "));
+    assert_eq!(lines("a.rs", &format!("use a;\n{half}{half}")), [2], "over the end of a line");
+    assert_eq!(lines("a.rs", &format!("{half}///\n{half}")), [0; 0], "paragraphs are apart");
+    assert_eq!(lines("a.rs", &format!("{half}use a;\n{half}")), [0; 0], "comments are apart");
 }
