@@ -9,7 +9,7 @@ use suiro_outside::Beside;
 use crate::ReportError;
 use crate::page::Page;
 
-/// The page of a results folder. Built from `web/`: `make web` writes it, and `make test` fails if it is stale.
+/// The page of a results folder. Built from `web/`: `make generate` writes it, and `make test` fails if it is stale.
 const REPORT: &str = include_str!("../assets/report.html");
 
 /// The page of a comparison of results folders, built likewise.
