@@ -115,7 +115,7 @@ fn all_findings_hold() {
 /// Those runs with one value changed.
 fn with(cell: &str, metric: &str, value: f64) -> Vec<TrialSummary> {
     let mut trials = as_it_should_be();
-    let own = trials.iter_mut().find(|trial| trial.cell["work"] == cell.into()).unwrap();
+    let own = trials.iter_mut().find(|trial| trial.cell["work"] == cell).unwrap();
     let old = own.metrics.insert(metric.to_owned(), Some(value));
     assert!(old.is_some(), "{metric} is not of cell {cell}");
     trials
@@ -126,7 +126,10 @@ fn each_finding_of_control_fails_by_what_it_is_about() {
     let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[9..].to_vec();
     let (yes, no) = (Some(true), Some(false));
     assert_eq!(changed("switched", "stream.lost_frames", 61.0), [no, yes, yes, yes, yes, yes]);
-    assert_eq!(changed("killed", "control.detected_max_frames", 3.1), [yes, no, yes, yes, yes, yes]);
+    assert_eq!(
+        changed("killed", "control.detected_max_frames", 3.1),
+        [yes, no, yes, yes, yes, yes]
+    );
     assert_eq!(changed("killed", "control.others_lost_frames", 1.0), [yes, no, yes, yes, yes, yes]);
     assert_eq!(changed("cut", "control.replaced", 1.0), [yes, yes, no, yes, yes, yes]);
     assert_eq!(changed("flapping", "control.replaced", 2.0), [yes, yes, no, yes, yes, yes]);

@@ -131,10 +131,10 @@ impl Control {
         mut nodes: impl Iterator<Item = &'a String>,
         now: Time,
     ) -> bool {
-        let keeps = |node: &String| self.seen.get(node).is_none_or(|(_, status)| status.plan == self.plan.id);
-        self.plan.id.is_none()
-            || now.saturating_since(self.plan.changed) > WAIT
-            || nodes.all(keeps)
+        let keeps = |node: &String| {
+            self.seen.get(node).is_none_or(|(_, status)| status.plan == self.plan.id)
+        };
+        self.plan.id.is_none() || now.saturating_since(self.plan.changed) > WAIT || nodes.all(keeps)
     }
 
     /// Gives the plan to those of these nodes that answer and do not have it yet.
