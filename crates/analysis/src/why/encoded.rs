@@ -43,6 +43,11 @@ impl<'v> Encoded<'v> {
         Self { rows, versions }
     }
 
+    /// Whether the sender has prepared versions, which are as they are, instead of an encoder.
+    pub fn is_prepared(&self) -> bool {
+        !self.versions.is_empty()
+    }
+
     /// The rows of some frames by number, the last excluded.
     fn within(&self, from: i64, to: i64) -> &[&'v EncoderRow] {
         let at = |number: i64| self.rows.partition_point(|row| row.frame < number);
@@ -141,14 +146,20 @@ impl Stream<'_, '_> {
         if count > 0 { Some(sum / f64::from(count)) } else { before }
     }
 
-    /// What became of a frame that did not come, as far as its sender says. Of prepared versions, one was left out if the rate
-    /// control allowed less than the version has, and none of its packets was dropped.
+    /// What became of a frame that did not come, as far as its sender says. Of prepared versions, one was left out if nothing was
+    /// sent until the next one, or if the rate control allowed less than the version has, and none of its packets was dropped.
     pub fn fate(&self, frame: &Frame) -> Option<Fate> {
         let from = frame.captured_ns;
         let to = from.saturating_add(self.usual.interval_ns);
         let below =
             || self.encoded.below_version(from).is_some() && self.dropped(from, to).is_none();
-        self.encoded.fate(frame.row.frame).or_else(|| below().then_some(Fate::ForRate))
+        let silent = || {
+            let sends = !self.data.is_empty() && self.encoded.is_prepared();
+            sends && self.packets(from, to).next().is_none()
+        };
+        self.encoded
+            .fate(frame.row.frame)
+            .or_else(|| (silent() || below()).then_some(Fate::ForRate))
     }
 
     /// The frames that a sender of prepared versions left out, and why; `None` if it has an encoder.
@@ -177,7 +188,7 @@ impl Stream<'_, '_> {
             return Some((clause, None));
         }
         let all = count(frames.len(), "frame");
-        let who = if self.encoded.versions.is_empty() { "encoder" } else { "sender" };
+        let who = if self.encoded.is_prepared() { "sender" } else { "encoder" };
         let mut clause = format!("the {who} left out {} of {all}", left_out.len());
         let for_rate = |frame: &&i64| self.encoded.fate(**frame) == Some(Fate::ForRate);
         let for_rate: Vec<i64> = left_out.iter().filter(for_rate).copied().collect();

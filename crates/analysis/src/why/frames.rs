@@ -135,11 +135,15 @@ fn is_empty_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
 impl Stream<'_, '_> {
     /// The cause of the delay or absence of the frame at a place; `None` where the records show nothing.
     pub fn cause(&self, at: usize, broken: Option<Broken>) -> Option<Cause> {
+        if self.was_cut(at) {
+            return Some(Cause::EncoderChoice);
+        }
         let frame = &self.frames[at];
         let held = self.held_ns(frame);
+        let late = self.lateness(frame).unwrap_or(0);
         match self.own_cause(frame, broken) {
             // In time itself, it waited for one before it.
-            None if held > self.rules.least_ns => {
+            None if held > self.rules.least_ns && held >= late / 2 => {
                 self.waited_for(at, broken).or(Some(Cause::JitterBuffer))
             }
             own => own,
@@ -356,6 +360,9 @@ impl Stream<'_, '_> {
 
     /// Whether the encoder exceeded its bit rate since the link was idle, or at least in the second before.
     pub fn overshoots(&self, t_ns: i64) -> bool {
+        if self.encoded.is_prepared() {
+            return false;
+        }
         let busy = self.data.iter().map(|way| way.busy_since(t_ns));
         let from = busy.fold(t_ns.saturating_sub(self.rules.encoded_ns), i64::min);
         let made = self.made_bps(from, t_ns).zip(self.encoder_bps(from, t_ns));

@@ -242,7 +242,7 @@ impl<'a, 'v> Stream<'a, 'v> {
     }
 
     /// How much older than usual a frame was when it was shown; `None` of one that was not.
-    fn lateness(&self, frame: &Frame) -> Option<i64> {
+    pub fn lateness(&self, frame: &Frame) -> Option<i64> {
         let age = since(frame.row.displayed_ns?, frame.captured_ns);
         Some(since(age, self.usual.age_ns))
     }
@@ -250,25 +250,8 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// The frames that should have been seen in a stretch of time, by cause.
     fn effect(&self, effect: Effect, (from, to): (i64, i64)) -> Explained {
         let places = self.concerned(effect, (from, to));
-        let first = places.start;
         let concerned = &self.frames[places.clone()];
-        let mut weights: Vec<(Cause, f64)> = Vec::new();
-        let mut broken = self.broken_before(first);
-        for (at, frame) in places.zip(concerned) {
-            match frame.row.decodable {
-                true => broken = None,
-                false if frame.left_out => {}
-                false => {
-                    broken = broken.or_else(|| Some(Broken::of(frame)));
-                }
-            }
-            if !self.suffers(effect, frame) {
-                continue;
-            }
-            let cause = self.cause(at, broken).unwrap_or(Cause::Unknown);
-            weights.push((self.or_quality(cause, Some(frame)), 1.0));
-        }
-        let mut shares = super::shares(weights.into_iter());
+        let mut shares = self.shares(effect, places);
         if shares.is_empty() {
             shares.push((self.absence_of_frames(from, to), 1.0));
         }
@@ -295,6 +278,40 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
+    /// The causes of those of some frames that suffer, each with its share: of the frames, or of the delay of late ones.
+    fn shares(&self, effect: Effect, places: std::ops::Range<usize>) -> Vec<(Cause, f64)> {
+        let mut weights: Vec<(Cause, f64)> = Vec::new();
+        let mut broken = self.broken_before(places.start);
+        for at in places {
+            let frame = &self.frames[at];
+            match frame.row.decodable {
+                true => broken = None,
+                false if frame.left_out => {}
+                false => {
+                    broken = broken.or_else(|| Some(Broken::of(frame)));
+                }
+            }
+            if self.suffers(effect, frame) {
+                let cause = self.cause(at, broken).unwrap_or(Cause::Unknown);
+                let late = self.lateness(frame).filter(|_| effect == Effect::Late);
+                let weight = late.map_or(1.0, |late| late as f64);
+                weights.push((self.or_quality(cause, Some(frame)), weight));
+            }
+        }
+        super::shares(weights.into_iter())
+    }
+
+    /// Whether a sender of prepared versions ended a frame early, because its rate control allowed no more: the viewer noticed
+    /// that only when the next one came.
+    pub fn was_cut(&self, at: usize) -> bool {
+        let mut after = self.frames[at + 1..].iter();
+        let is_last = after.clone().next().is_some_and(|next| next.left_out);
+        let next = after.find(|frame| !frame.left_out);
+        let received = self.frames[at].row.received_ns;
+        let waited = next.zip(received).is_some_and(|(next, at)| at >= next.captured_ns);
+        self.encoded.is_prepared() && is_last && waited
+    }
+
     /// The places of the frames that an effect is about. Of a freeze, they are those after the last one on the screen, up to the
     /// one that ends it. Late frames are those on the screen in that time; others were due then.
     fn concerned(&self, effect: Effect, (from, to): (i64, i64)) -> std::ops::Range<usize> {
@@ -315,11 +332,15 @@ impl<'a, 'v> Stream<'a, 'v> {
         first..last
     }
 
-    /// The frames after the one that was shown when a freeze began, up to the one that ended it; `None` if none did.
+    /// The frames after the one that was shown when a freeze began, up to the one that ended it; `None` if none did. If that one
+    /// was cut, also those that were never made and would have ended it before.
     fn between_shown(&self, from: i64, to: i64) -> Option<std::ops::Range<usize>> {
         let at = |t_ns: i64| self.frames.iter().position(|it| it.row.displayed_ns == Some(t_ns));
         let (before, end) = (at(from)?, at(to)?);
-        (before < end).then(|| before + 1..end + 1)
+        let due = |frame: &Frame| frame.captured_ns.saturating_add(self.usual.age_ns) < to;
+        let never_made = self.frames[end + 1..].iter().take_while(|it| it.left_out && due(it));
+        let more = if self.was_cut(end) { never_made.count() } else { 0 };
+        (before < end).then(|| before + 1..end + 1 + more)
     }
 
     /// The packets that an effect is about on each link, and the time in which they came there: from the capture of its first frame
@@ -333,7 +354,10 @@ impl<'a, 'v> Stream<'a, 'v> {
         let concerns = matches!(effect, Effect::Freeze | Effect::Late);
         let Some(first) = frames.first().filter(|_| concerns) else {
             let all = self.data.iter().map(|way| way.before(to)).collect();
-            return (all, (from.saturating_sub(self.usual.age_ns), to));
+            let usual = from.saturating_sub(self.usual.age_ns);
+            // After a late frame, others are due later than usual.
+            let captured = frames.first().map_or(usual, |first| first.captured_ns);
+            return (all, (captured.min(usual), to));
         };
         let ended = frames.iter().filter_map(|frame| frame.row.received_ns).max();
         let ended = ended.unwrap_or(to).min(to);

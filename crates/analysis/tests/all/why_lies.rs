@@ -199,6 +199,38 @@ fn frames_that_a_rate_control_does_not_allow_are_left_out_by_the_sender() {
     assert_eq!(main_cause(&above, &[Effect::Missing]), (Cause::Unknown, 0.0));
 }
 
+/// The rate control of a sender of prepared versions allows no more in the middle of frame 60: the end of it and the next 29
+/// frames are not sent, and the viewer shows what it has of it when frame 90 comes. By then the rate control allows more.
+#[test]
+fn a_frame_that_a_rate_control_cuts_is_its_choice() {
+    let is_sent = |(.., frame): &Sent| !frame.is_some_and(|number| (61..90).contains(&number));
+    let sent: Vec<Sent> = video(|_| 700_000).into_iter().filter(is_sent).collect();
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent);
+    let mut frames = frames_of(&passed, |_| true);
+    let came = frames.iter().find(|row| row.frame == 90).and_then(|row| row.received_ns);
+    for row in frames.iter_mut().filter(|row| row.frame == 60) {
+        (row.received_ns, row.displayed_ns) = (came, came);
+    }
+    let gone = |frame| FrameRow {
+        frame,
+        captured_ns: None,
+        encoded_bytes: None,
+        sent_ns: None,
+        received_ns: None,
+        displayed_ns: None,
+        decodable: false,
+        ..frames[0].clone()
+    };
+    let frames = frames.iter().cloned().chain((61..90).map(gone)).collect();
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let records = records_of(link, frames, 700_000);
+    let rate = allowed(2_000_000);
+    let why = explain(&trial(SECONDS as f64), &Records { rate, ..records });
+    assert_eq!(main_cause(&why, &[Effect::Freeze]), (Cause::EncoderChoice, 0.0));
+    let sentence = sentences(&why);
+    assert!(sentence.contains("the sender left out 28 of 29 frames"), "{sentence}");
+}
+
 #[test]
 fn frames_that_were_never_encoded_are_not_missing() {
     let (link, frames) = one_of_three_left_out(&[]);
