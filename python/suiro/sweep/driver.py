@@ -29,6 +29,10 @@ LOST_MAX = 3
 BAD = 3
 #: Bytes of disk that must be free, in addition to those of the largest trial so far.
 SPACE_BYTES = 64 << 20
+#: In the sweep's folder: the attempts that were begun, and those that have ended.
+BEGUN, ENDED = "begun.jsonl", "attempts.jsonl"
+#: Trials that a message lists.
+LISTED = 20
 #: Outcomes that say nothing against a machine.
 GOOD = ("valid", "invalid", "late")
 #: Seconds between two lines of progress where standard error is not a terminal.
@@ -109,6 +113,8 @@ class Sweep:
         self.best: dict[int, Attempt] = {}
         self.avoid: dict[int, set[str]] = {}
         self.tries: Counter[tuple[int, str]] = Counter()
+        self.numbers: Counter[int] = Counter()
+        self.unended: set[tuple[int, int]] = set()
         self.stopping = False
         self.told_clocks: set[str] = set()
         self.held: int | None = None
@@ -128,10 +134,35 @@ class Sweep:
             rooms.write(self.folder / "plan.json", json.dumps(self.plan.identity()))
             rooms.settle(self.folder)
             done = self._measured()
+            self._recall(done)
         except BaseException:
             self.release()
             raise
         return [trial for trial in self.plan.trials if trial not in done]
+
+    def _recall(self, done: set[int]) -> None:
+        """Reads which attempts earlier drivers began. Those that ended unrecorded, because the driver was killed, are recorded."""
+        begun, ended = (rooms.attempts(self.folder, name) for name in (BEGUN, ENDED))
+        self.numbers = Counter()
+        for trial, number in begun + ended:
+            self.numbers[trial] = max(self.numbers[trial], number)
+        self.unended = set(begun) - set(ended)
+        self._record({one for one in self.unended if one[0] in done}, "valid", "the sweep was killed before this was recorded")
+
+    def _record(self, attempts: set[tuple[int, int]], outcome: str, because: str) -> None:
+        """Records attempts of earlier drivers, by trial and number."""
+        for trial, number in sorted(attempts):
+            rooms.append(self.folder / ENDED, Attempt(trial, number, "", outcome, because).line())
+        self.unended -= attempts
+
+    def _record_lost(self, running: set[int]) -> None:
+        """Records the attempts that ended with an earlier driver; those of the trials in `running` go on."""
+        lost = {one for one in self.unended if one[0] not in running}
+        self._record(lost, "lost", "the sweep was stopped or killed before this had ended")
+        if lost:
+            trials = [str(trial) for trial, _ in sorted(lost)]
+            more = ", …" if len(trials) > LISTED else ""
+            say(f"{len(trials)} attempts were lost with the sweep before this one, again: trials {', '.join(trials[:LISTED])}{more}")
 
     def release(self) -> None:
         """Gives the folder back."""
@@ -181,6 +212,7 @@ class Sweep:
     def run(self, engine: Engine, trials: list[int]) -> None:
         """Runs these trials to the end, or until it is interrupted."""
         running = engine.adopt(set(trials))
+        self._record_lost(running)
         waiting = deque(trial for trial in trials if trial not in running)
         progress = Progress(self, len(trials), self._seconds())
         try:
@@ -190,7 +222,9 @@ class Sweep:
                     raise Refused("no machine is left that can run trials\nhint: start one, then the same command with --resume")
                 while waiting and len(running) < max(slots, 1):
                     trial = waiting.popleft()
-                    number = 1 + sum(count for (one, _), count in self.tries.items() if one == trial)
+                    self.numbers[trial] += 1
+                    number = self.numbers[trial]
+                    rooms.append(self.folder / BEGUN, json.dumps({"trial": trial, "number": number}))
                     engine.start(trial, number, self.avoid.get(trial, set()) | self._bad())
                     running.add(trial)
                 for attempt in engine.wait(1.0):
@@ -211,7 +245,7 @@ class Sweep:
     def _ended(self, attempt: Attempt) -> bool:
         """Records an attempt. True if the trial is to be run again."""
         self._check_versions(attempt)
-        rooms.append(self.folder / "attempts.jsonl", attempt.line())
+        rooms.append(self.folder / ENDED, attempt.line())
         self._check_space(attempt)
         self._tell_clock(attempt)
         trial, outcome = attempt.trial, attempt.outcome
@@ -227,6 +261,8 @@ class Sweep:
         else:
             self.best[trial] = attempt
             self.counts[outcome] += 1
+        if attempt.starts > 1:
+            say(f"trial {trial}: it was started {attempt.starts} times; the first that ended counts")
         if outcome != "valid":
             where = f" on {attempt.machine}" if attempt.machine else ""
             say(f"trial {trial}: {outcome}{where}{', again' if again else ''}: {attempt.because}")
@@ -285,7 +321,10 @@ class Sweep:
             say(f"the trials are kept in {self.parts}\nhint: the same command with --resume goes on with them")
             return done.returncode
         for part in parts:
-            shutil.rmtree(part)
+            # First out of the way: half a part, of a driver that was killed here, could never be merged.
+            room = rooms.room(self.folder, int(part.name))
+            os.replace(part, room / "part")
+            shutil.rmtree(room)
         return done.returncode
 
 

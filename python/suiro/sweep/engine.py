@@ -72,14 +72,14 @@ class Local:
         return set()
 
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
-        room = rooms.room(self.folder, trial)
+        room, driver = rooms.room(self.folder, trial), os.getpid()
         with (room / "log").open("wb") as file:
             process = subprocess.Popen(
                 job.command(self.binary, self.path, trial, room / "part"),
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 stdin=subprocess.DEVNULL,
-                preexec_fn=_in_background,
+                preexec_fn=lambda: _in_background(driver),
             )
         self.running.append(_Running(process, Attempt(trial, attempt, socket.gethostname(), "failed"), room, time.monotonic()))
 
@@ -117,7 +117,7 @@ class Local:
         self.running.clear()
 
 
-def _in_background() -> None:
+def _in_background(driver: int) -> None:
     """Ctrl-C is for the sweep, which ends its trials."""
     os.setpgid(0, 0)
-    job.die_with_parent()
+    job.die_with(driver)

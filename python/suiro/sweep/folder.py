@@ -9,7 +9,8 @@
 | `jobs/` | the arrays that Slurm was given, a room per attempt in each |
 | `parts/N` | trial N, until it is merged |
 | `logs/N.log` | what the last attempt at trial N printed |
-| `attempts.jsonl` | all attempts |
+| `begun.jsonl` | all attempts, by trial and number, before they are handed over |
+| `attempts.jsonl` | all attempts that ended |
 
 A process or job of a driver that was killed can live on. It writes to its own room, which nobody else takes for theirs.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import socket
@@ -25,11 +27,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from .._files import open_beneath
 from .job import WORDS_MAX, Scenario
 from .words import Refused, say
 
 #: Seconds between two looks at a room whose process still ends.
 LOOK_S = 0.05
+#: Bytes of a line of a list that are read.
+LINE_MAX = 1 << 16
 #: What a file system without locks answers.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 
@@ -88,6 +93,9 @@ def room(folder: Path, trial: int) -> Path:
 
 def settle(folder: Path) -> None:
     """Removes the rooms of a driver that was killed, each when its process has ended: it would disturb the trials that begin now."""
+    for half in [*folder.glob(".scenario-*"), *folder.glob(".plan.json.*")]:
+        # What it was writing.
+        shutil.rmtree(half) if half.is_dir() and not half.is_symlink() else half.unlink()
     told = False
     for room in sorted((folder / "attempts").glob("*")):
         while _is_written(room / "part"):
@@ -144,6 +152,22 @@ def write(path: Path, text: str) -> None:
         file.write(text)
     os.chmod(beside, 0o644)
     os.replace(beside, path)
+
+
+def attempts(folder: Path, name: str) -> list[tuple[int, int]]:
+    """The attempts that a list in the sweep's folder has, by trial and number. A line that was cut short is left out."""
+    found = []
+    try:
+        with os.fdopen(open_beneath(folder, name), "rb") as file:
+            while line := file.readline(LINE_MAX):
+                try:
+                    attempt = json.loads(line)
+                    found.append((int(attempt["trial"]), int(attempt["number"])))
+                except (ValueError, LookupError, TypeError, RecursionError):
+                    continue
+    except FileNotFoundError:
+        pass
+    return found
 
 
 def append(path: Path, line: str) -> None:

@@ -105,6 +105,8 @@ class Attempt:
     because: str | None = None
     seconds: float = 0.0
     """From the hand-out to the return."""
+    starts: int = 1
+    """How often Slurm started it: again if its machine failed."""
     clock_s: float | None = None
     """The machine's clock minus this one's, at least; null if that is not known."""
 
@@ -186,9 +188,12 @@ def command(binary: str, scenario: Path, trial: int, out: Path) -> list[str]:
     return [binary, "run", str(scenario), "--trial", str(trial), "--retries", "0", "--out", str(out)]
 
 
-def die_with_parent() -> None:
-    """In a child before it becomes the program: it ends when the process that started it does."""
+def die_with(parent: int) -> None:
+    """In a child before it becomes the program: it ends when the process that started it, `parent`, does."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if os.getppid() != parent:
+        # It ended before this, and no signal will come.
+        os._exit(1)
 
 
 def version(binary: str) -> str:
@@ -218,12 +223,12 @@ def run_here(scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
 def _run_in(room: Path, scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
     part, working = room / "part", scenario.write_working(room / "working")
     # Not next to the part: a file of the scenario must not pass for a record.
-    path = scenario.write(room / "scenario")
+    path, own = scenario.write(room / "scenario"), os.getpid()
     done = subprocess.run(
         command(os.path.abspath(binary), path, trial, part),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        preexec_fn=die_with_parent,
+        preexec_fn=lambda: die_with(own),
         cwd=working,
         check=False,
     )

@@ -149,6 +149,7 @@ class Slurm:
             else:
                 attempt.because = f"job {task.name} ended without a record: {self._words(task, None)}"
             attempt.seconds = now - task.began
+            attempt.starts = max(1, sum(room.is_dir() for room in task.batch.glob(f"{task.index}.room.*")))
             ended.append(attempt)
             self.running.remove(task)
             self._forget(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from .._files import read_document
 from .._frame import need
 from .driver import Request
 from .folder import hold, write
-from .job import die_with_parent
+from .job import die_with
 from .words import Refused, say
 
 #: Rounds unless `rounds=` says otherwise.
@@ -338,11 +339,11 @@ class Search:
         changes = [*self.request.changes, *(f"--set={text}" for text in one.texts)]
         request = replace(self.request, changes=changes, out=out, resume=True, tune=None)
         words = json.dumps({**vars(request), "out": str(out)})
-        command = [sys.executable, "-m", "suiro.sweep", words]
-        if alone:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        with out.with_name(f"{one.number}.log").open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=die_with_parent)
+        command, own = [sys.executable, "-m", "suiro.sweep", words], os.getpid()
+        with contextlib.nullcontext() if alone else out.with_name(f"{one.number}.log").open("ab") as log:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=lambda: die_with(own)
+            )
 
     def _metrics(self, number: int) -> dict[str, float]:
         """The mean of each metric over the valid trials of a round."""
