@@ -173,7 +173,7 @@ class Results:
         pa = need("pyarrow")
         number = {(tuple(trial.cell.items()), trial.repetition): trial.number for trial in self.trials}
         key = [(tuple((str(k), str(v)) for k, v in self._object(row, "cell").items()), row.get("repetition")) for row in rows]
-        columns: dict[str, Any] = self._axis_columns([self._object(row, "cell") for row in rows])
+        columns: dict[str, Any] = self._axis_columns([self._object(row, "cell") for row in rows], frozenset({*_FIXED, *names}))
         try:
             columns["repetition"] = pa.array([row.get("repetition") for row in rows], pa.int64())
             columns["trial"] = pa.array([number.get(one) for one in key], pa.int64())  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ class Results:
             for axis in self.axes:
                 labels = pa.array(axis.labels, pa.string())
                 codes = pc.index_in(table[column(axis)].combine_chunks(), value_set=labels)
-                columns[axis.name] = pa.DictionaryArray.from_arrays(codes, labels, ordered=True)
+                columns[column(axis)] = pa.DictionaryArray.from_arrays(codes, labels, ordered=True)
             for name in ("repetition", "trial"):
                 columns[name] = table[name].cast(pa.int64())
             for name in ("seed", "valid", "invalid_because"):

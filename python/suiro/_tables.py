@@ -135,7 +135,7 @@ class _Source:
     def _constants(self, trial: Trial, rows: int) -> dict[str, pyarrow.Array]:
         """The columns of a trial: its axes, its repetition, its number."""
         pa = need("pyarrow")
-        one = self.results._axis_columns([trial.cell], frozenset(self.records().names))
+        one = self.results._axis_columns([trial.cell], frozenset({*self.records().names, "repetition", "trial"}))
         columns = {
             name: pa.DictionaryArray.from_arrays(pa.repeat(column.indices[0], rows), column.dictionary, ordered=True)
             for name, column in one.items()
