@@ -23,5 +23,5 @@ pub use folder::{Folder, FolderError};
 pub use metrics::Metrics;
 pub use records::{Source, Table};
 pub use summary::*;
-pub use table::{Reader, RecordError, Row, Text, TextTable, Writer};
+pub use table::{Compact, CompactError, Reader, RecordError, Row, Text, TextTable, Writer};
 pub use tables::Records;

@@ -18,7 +18,7 @@ const FIXED: [&str; 7] =
     ["repetition", "trial", "seed", "valid", "skipped", "invalid_because", "folder"];
 
 /// Before the name of an axis that is called like another column.
-const AXIS: &str = "axis.";
+pub(crate) const AXIS: &str = "axis.";
 
 /// Writes the rows of these trials, which are those of the plan.
 pub(crate) fn write(

@@ -70,6 +70,19 @@ impl Buffer {
         nulls
     }
 
+    /// Appends the values of another one of the same column.
+    pub(super) fn extend(&mut self, more: Self) {
+        match (&mut self.values, more.values) {
+            (Values::Integer(own), Values::Integer(more)) => own.extend(more),
+            (Values::Real(own), Values::Real(more)) => own.extend(more),
+            (Values::Boolean(own), Values::Boolean(more)) => own.extend(more),
+            (Values::Text(own), Values::Text(more)) => own.extend(more),
+            (Values::Word(own), Values::Word(more)) => own.extend(more),
+            _ => unreachable!("both are made for one column's kind"),
+        }
+        self.present.extend(more.present);
+    }
+
     fn append_null(&mut self) {
         match &mut self.values {
             Values::Integer(v) => v.push(0),

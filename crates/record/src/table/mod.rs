@@ -1,5 +1,6 @@
 //! Typed tables in Parquet files: a row is a struct, a column is a field.
 
+mod compact;
 mod field;
 mod read;
 mod text;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use parquet::basic::Type as PhysicalType;
 
+pub use compact::{Bounds, Compact, CompactError, Place, Written};
 pub use field::{Buffer, Field};
 pub use read::Reader;
 pub use text::TextTable;
@@ -109,6 +111,25 @@ pub struct Column {
     pub nullable: bool,
     /// What it means.
     pub doc: &'static str,
+}
+
+impl Column {
+    /// Its unit, which is the last word of its name; `None` if it has none.
+    pub fn unit(&self) -> Option<&'static str> {
+        let (_, last) = self.name.rsplit_once('_')?;
+        let units = [
+            ("ns", "ns"),
+            ("us", "µs"),
+            ("ms", "ms"),
+            ("s", "s"),
+            ("bytes", "B"),
+            ("bps", "bit/s"),
+            ("packets", "packets"),
+            ("frames", "frames"),
+            ("db", "dB"),
+        ];
+        units.into_iter().find(|(word, _)| *word == last).map(|(_, unit)| unit)
+    }
 }
 
 /// A struct that is one row of a table. Implemented by [`table!`](crate::table!).

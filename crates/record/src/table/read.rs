@@ -13,6 +13,7 @@ use suiro_units::UnknownWord;
 
 use super::field::Values;
 use super::{Buffer, Column, Kind, RecordError, Row, Text};
+use crate::records::Table;
 
 /// Reads a whole table.
 pub struct Reader;
@@ -62,47 +63,79 @@ impl Reader {
         file: impl ChunkReader + 'static,
         mut take: impl FnMut(R),
     ) -> Result<(), RecordError> {
-        let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
-        let reader = SerializedFileReader::new(file).map_err(parquet)?;
-        check_schema::<R>(path, &reader)?;
-        let there = reader.metadata().file_metadata().schema_descr().num_columns();
-        let mut before = 0;
+        let reader = open_table(path, file, &Table::of::<R>())?;
         for index in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(index).map_err(parquet)?;
-            let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let mut columns = Vec::new();
-            for (at, column) in R::COLUMNS.iter().enumerate().take(there) {
-                let reader = group.get_column_reader(at).map_err(parquet)?;
-                columns.push(read_column(reader, column, count).map_err(|error| match error {
-                    ColumnError::Parquet(source) => parquet(source),
-                    ColumnError::Value { row, problem } => RecordError::Value {
-                        path: path.into(),
-                        column: column.name,
-                        row: before + row + 1,
-                        problem,
-                    },
-                })?);
-            }
-            if let Some(short) = columns.iter().position(|c| c.present.len() != count) {
-                let name = R::COLUMNS[short].name;
-                let problem = format!("column {name} has fewer rows than the table");
-                return Err(RecordError::Schema { path: path.into(), problem });
-            }
-            let absent = R::COLUMNS.iter().skip(there);
-            columns.extend(absent.map(|column| Buffer::null(column.kind, count)));
-            (0..count).for_each(|row| take(R::at(&columns, row)));
-            before += count;
+            let Group { columns, rows } = read_group(path, &reader, R::COLUMNS, index)?;
+            (0..rows).for_each(|row| take(R::at(&columns, row)));
         }
         Ok(())
     }
 }
 
+/// A row group in memory: a buffer per column of the table.
+pub(super) struct Group {
+    pub columns: Vec<Buffer>,
+    pub rows: usize,
+}
+
+/// Reads the footer of a file, which must be one of this table.
+pub(super) fn open_table<F: ChunkReader + 'static>(
+    path: &Path,
+    file: F,
+    table: &Table,
+) -> Result<SerializedFileReader<F>, RecordError> {
+    let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
+    let reader = SerializedFileReader::new(file).map_err(parquet)?;
+    check_schema(path, &reader, table)?;
+    Ok(reader)
+}
+
+/// Reads a row group of a table with these columns. Those that are absent at the end are null.
+pub(super) fn read_group(
+    path: &Path,
+    reader: &SerializedFileReader<impl ChunkReader + 'static>,
+    table: &[Column],
+    index: usize,
+) -> Result<Group, RecordError> {
+    let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
+    let there = reader.metadata().file_metadata().schema_descr().num_columns();
+    let group = reader.get_row_group(index).map_err(parquet)?;
+    let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+    let mut columns = Vec::new();
+    for (at, column) in table.iter().enumerate().take(there) {
+        let reading = group.get_column_reader(at).map_err(parquet)?;
+        columns.push(read_column(reading, column, rows).map_err(|error| match error {
+            ColumnError::Parquet(source) => parquet(source),
+            ColumnError::Value { row, problem } => RecordError::Value {
+                path: path.into(),
+                column: column.name,
+                row: rows_before(reader, index) + row + 1,
+                problem,
+            },
+        })?);
+    }
+    if let Some(short) = columns.iter().position(|c| c.present.len() != rows) {
+        let name = table[short].name;
+        let problem = format!("column {name} has fewer rows than the table");
+        return Err(RecordError::Schema { path: path.into(), problem });
+    }
+    let absent = table.iter().skip(there);
+    columns.extend(absent.map(|column| Buffer::null(column.kind, rows)));
+    Ok(Group { columns, rows })
+}
+
+/// The rows in the row groups before this one.
+fn rows_before(reader: &SerializedFileReader<impl ChunkReader + 'static>, index: usize) -> usize {
+    let groups = reader.metadata().row_groups().iter().take(index);
+    groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).sum()
+}
+
 /// Reads a file. The Parquet reader panics on some damaged pages ("decoder for dict should have been set"); a file is
 /// input, and input is refused. The caller gets the rows before the error, then the error.
-pub(super) fn unless_it_panics(
+pub(super) fn unless_it_panics<T>(
     path: &Path,
-    read: impl FnOnce() -> Result<(), RecordError>,
-) -> Result<(), RecordError> {
+    read: impl FnOnce() -> Result<T, RecordError>,
+) -> Result<T, RecordError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.into() }))
 }
@@ -132,17 +165,19 @@ pub(super) fn open(path: &Path) -> std::io::Result<File> {
 
 /// Refuses another table. Columns that may be null can be absent at the end: the table is of before they were added; or
 /// have a value in every row by definition: it is of before they could be null.
-fn check_schema<R: Row>(
+fn check_schema(
     path: &Path,
     reader: &SerializedFileReader<impl ChunkReader + 'static>,
+    table: &Table,
 ) -> Result<(), RecordError> {
     let found = reader.metadata().file_metadata().schema_descr();
     let mut problem = None;
-    let absent = R::COLUMNS.get(found.num_columns()..);
+    let absent = table.columns.get(found.num_columns()..);
     if absent.is_none_or(|absent| absent.iter().any(|column| !column.nullable)) {
-        problem = Some(format!("{} columns, expected {}", found.num_columns(), R::COLUMNS.len()));
+        problem =
+            Some(format!("{} columns, expected {}", found.num_columns(), table.columns.len()));
     }
-    for (column, want) in found.columns().iter().zip(R::COLUMNS) {
+    for (column, want) in found.columns().iter().zip(table.columns) {
         let physical = want.kind.physical();
         let nullable = column.max_def_level() == 1;
         if column.name() != want.name
@@ -163,7 +198,7 @@ fn check_schema<R: Row>(
         None => Ok(()),
         Some(problem) => Err(RecordError::Schema {
             path: path.into(),
-            problem: format!("not a table `{}` of this version: {problem}", R::TABLE),
+            problem: format!("not a table `{}` of this version: {problem}", table.name),
         }),
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
@@ -18,22 +19,42 @@ use super::{Buffer, Column, Kind, RecordError, Row, Text};
 /// Rows held in memory before they go to disk as one row group.
 pub(super) const ROWS_PER_GROUP: usize = 65_536;
 
-fn schema<R: Row>() -> Result<Arc<Type>, parquet::errors::ParquetError> {
-    let fields = R::COLUMNS
-        .iter()
-        .map(|column| {
-            let text = matches!(column.kind, Kind::Text | Kind::Word(_));
+/// A column of a file: its name, what it holds, and whether it may be null.
+pub(super) type Leaf<'a> = (&'a str, Kind, bool);
+
+impl Column {
+    /// As it is in a file.
+    pub(super) const fn leaf(&self) -> Leaf<'_> {
+        (self.name, self.kind, self.nullable)
+    }
+}
+
+/// The schema of a file with these columns.
+pub(super) fn schema<'a>(
+    table: &str,
+    columns: impl Iterator<Item = Leaf<'a>>,
+) -> Result<Arc<Type>, ParquetError> {
+    let fields = columns
+        .map(|(name, kind, nullable)| {
+            let text = matches!(kind, Kind::Text | Kind::Word(_));
             let logical = text.then_some(LogicalType::String);
-            let repetition =
-                if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-            Type::primitive_type_builder(column.name, column.kind.physical())
+            let repetition = if nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+            Type::primitive_type_builder(name, kind.physical())
                 .with_repetition(repetition)
                 .with_logical_type(logical)
                 .build()
                 .map(Arc::new)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Type::group_type_builder(R::TABLE).with_fields(fields).build().map(Arc::new)
+    Type::group_type_builder(table).with_fields(fields).build().map(Arc::new)
+}
+
+/// How every table is written.
+pub(super) fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_created_by(format!("suiro {}", env!("CARGO_PKG_VERSION")))
 }
 
 /// Writes one table. Rows go to disk a group at a time; [`Writer::close`] completes the file.
@@ -59,13 +80,8 @@ impl<R: Row> Writer<R> {
 
     fn create_at(path: PathBuf) -> Result<Self, RecordError> {
         let file = create(&path).map_err(|cause| RecordError::Io { path: path.clone(), cause })?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_writer_version(WriterVersion::PARQUET_1_0)
-            .set_created_by(format!("suiro {}", env!("CARGO_PKG_VERSION")))
-            .build();
-        let file = schema::<R>()
-            .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties)))
+        let file = schema(R::TABLE, R::COLUMNS.iter().map(Column::leaf))
+            .and_then(|schema| SerializedFileWriter::new(file, schema, properties().build().into()))
             .map_err(|cause| RecordError::Parquet { path: path.clone(), cause })?;
         Ok(Self { path, file, columns: buffers::<R>(), rows: 0, row: std::marker::PhantomData })
     }
@@ -90,7 +106,7 @@ impl<R: Row> Writer<R> {
         }
         self.rows = 0;
         let columns = std::mem::replace(&mut self.columns, buffers::<R>());
-        write_group(&mut self.file, R::COLUMNS, &columns)
+        write_group(&mut self.file, R::COLUMNS.iter().map(|column| column.kind), &columns)
             .map_err(|cause| RecordError::Parquet { path: self.path.clone(), cause })
     }
 }
@@ -99,13 +115,14 @@ fn buffers<R: Row>() -> Vec<Buffer> {
     R::COLUMNS.iter().map(|column| Buffer::new(column.kind)).collect()
 }
 
-fn write_group(
+/// Writes a row group: a buffer per column, each of its kind.
+pub(super) fn write_group(
     file: &mut SerializedFileWriter<File>,
-    columns: &[Column],
+    kinds: impl Iterator<Item = Kind>,
     buffers: &[Buffer],
-) -> Result<(), parquet::errors::ParquetError> {
+) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
-    for (Column { kind, .. }, buffer) in columns.iter().zip(buffers) {
+    for (kind, buffer) in kinds.zip(buffers) {
         let mut column = group.next_column()?.expect("the schema has this column");
         let levels: Vec<i16> = buffer.present.iter().map(|&p| i16::from(p)).collect();
         let levels = Some(levels.as_slice());
@@ -124,7 +141,7 @@ fn write_group(
                 column.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
             }
             Values::Word(v) => {
-                let texts = word_bytes(*kind, &dense(v, buffer));
+                let texts = word_bytes(kind, &dense(v, buffer));
                 column.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
             }
         }
