@@ -1,4 +1,6 @@
-//! `suiro export`: a results folder for programs that read no Parquet.
+//! `suiro export`: a results folder for other programs, as CSV or as few large Parquet files.
+
+mod parquet;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -7,7 +9,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use suiro_record::tables::TABLES;
-use suiro_record::{Cell, Folder, Manifest, PlannedTrial, TextTable, TrialSummary, label_text};
+use suiro_record::{
+    Axis, Cell, Folder, Manifest, PlannedTrial, Summary, Table, TextTable, TrialSummary, label_text,
+};
 use suiro_screens::compare::fitting;
 
 use crate::outputs::{self, Existing, Output};
@@ -15,7 +19,8 @@ use crate::{Outcome, Usage, report, say};
 
 pub const EXAMPLES: &str = "Examples:
   suiro export csv results/quick > quick.csv             a row per trial, a column per metric
-  suiro export csv results/quick --table tcp --cell reno --out tcp.csv";
+  suiro export csv results/quick --table tcp --cell reno --out tcp.csv
+  suiro export parquet results/quick --out dataset       dataset/tcp/AXIS=VALUE/…/part-0.parquet, and so on";
 
 /// The table of the summary: a row per trial.
 const SUMMARY: &str = "summary";
@@ -26,6 +31,9 @@ pub enum ExportCommand {
     /// CSV (RFC 4180) with a header: the values of the axes, the repetition, then the columns.
     #[command(after_help = EXAMPLES)]
     Csv(CsvArgs),
+    /// Each table of all trials in few Parquet files, in folders `AXIS=VALUE` (Hive's partitions)
+    #[command(after_help = parquet::EXAMPLES)]
+    Parquet(parquet::ParquetArgs),
 }
 
 /// Arguments of `export csv`.
@@ -49,18 +57,21 @@ pub struct CsvArgs {
 
 /// `suiro export`.
 pub fn run(command: &ExportCommand) -> Result<Outcome> {
-    let ExportCommand::Csv(args) = command;
+    match command {
+        ExportCommand::Csv(args) => csv(args),
+        ExportCommand::Parquet(args) => parquet::run(args),
+    }
+}
+
+fn csv(args: &CsvArgs) -> Result<Outcome> {
     outputs::check(args.out.as_slice(), &[], Existing::of(args.replace))?;
-    is_known(&args.table)?;
+    if args.table != SUMMARY {
+        table(&args.table, Some(SUMMARY))?;
+    }
     let folder = report::results(&args.dir)?;
     let manifest = folder.manifest().context("reading the results folder")?;
-    let mut chosen = BTreeSet::new();
-    for cell in &args.cell {
-        chosen.extend(fitting(&manifest.plan, cell)?.iter().map(|planned| &*planned.folder));
-    }
-    let plan = manifest.plan.iter();
-    let trials = plan.filter(|trial| args.cell.is_empty() || chosen.contains(&*trial.folder));
-    let export = Export { folder: &folder, manifest: &manifest, trials: trials.collect() };
+    let trials = chosen(&manifest.plan, &args.cell)?;
+    let export = Export { folder: &folder, manifest: &manifest, trials };
     match &args.out {
         None => export.write(&args.table, &mut say::results())?,
         Some(path) => {
@@ -72,16 +83,46 @@ pub fn run(command: &ExportCommand) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn is_known(table: &str) -> Result<()> {
-    if table == SUMMARY || TABLES.iter().any(|known| known.name == table) {
-        return Ok(());
+/// The table of this name. `other` is what may be named instead.
+fn table(name: &str, other: Option<&str>) -> Result<Table> {
+    if let Some(known) = TABLES.iter().find(|known| known.name == name) {
+        return Ok(*known);
     }
     let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let other = other.map(|other| format!("`{other}` or ")).unwrap_or_default();
     let told = format!(
-        "--table {table}: there is no such table\nhint: it is `{SUMMARY}` or one of {}",
+        "--table {name}: there is no such table\nhint: it is {other}one of {}",
         names.join(", ")
     );
     Err(Usage(told).into())
+}
+
+/// The trials of these cells in the order of the plan; all if none is named.
+fn chosen<'p>(plan: &'p [PlannedTrial], cells: &[String]) -> Result<Vec<&'p PlannedTrial>> {
+    let mut folders = BTreeSet::new();
+    for cell in cells {
+        folders.extend(fitting(plan, cell)?.iter().map(|planned| &*planned.folder));
+    }
+    Ok(plan.iter().filter(|trial| cells.is_empty() || folders.contains(&*trial.folder)).collect())
+}
+
+/// The values of these axes in a cell, as text: in the summary of very many trials they are nothing else.
+fn labels(axes: &[Axis], cell: &Cell) -> Vec<Option<String>> {
+    axes.iter().map(|axis| cell.get(&axis.name).map(label_text)).collect()
+}
+
+/// Reads the summary.
+fn summary(folder: &Folder) -> Result<Summary> {
+    folder.summary().context("reading the summary, which suiro report writes")
+}
+
+/// The rows of a summary by [`labels`] and repetition.
+fn rows<'s>(
+    axes: &[Axis],
+    summary: &'s Summary,
+) -> BTreeMap<(Vec<Option<String>>, u32), &'s TrialSummary> {
+    let rows = summary.trials.iter();
+    rows.map(|row| ((labels(axes, &row.cell), row.repetition), row)).collect()
 }
 
 struct Export<'a> {
@@ -108,20 +149,14 @@ impl Export<'_> {
 
     /// The values of [`Export::header`].
     fn place(&self, trial: &PlannedTrial) -> Vec<String> {
-        let axes = self.manifest.axes.iter();
-        let values =
-            axes.map(|axis| trial.cell.get(&axis.name).map(label_text).unwrap_or_default());
-        values.chain([trial.repetition.to_string()]).collect()
+        let values = labels(&self.manifest.axes, &trial.cell).into_iter();
+        values.map(Option::unwrap_or_default).chain([trial.repetition.to_string()]).collect()
     }
 
     fn summary(&self, csv: &mut csv::Writer<impl Write>) -> Result<()> {
-        let summary =
-            self.folder.summary().context("reading the summary, which suiro report writes")?;
-        let key = |cell: &Cell, repetition| {
-            (serde_json::Value::from(cell.clone()).to_string(), repetition)
-        };
-        let rows: BTreeMap<_, &TrialSummary> =
-            summary.trials.iter().map(|row| (key(&row.cell, row.repetition), row)).collect();
+        let axes = &self.manifest.axes;
+        let summary = summary(self.folder)?;
+        let rows = rows(axes, &summary);
         let metrics: BTreeSet<&String> =
             summary.trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
         let fixed = ["seed", "valid", "invalid_because"];
@@ -129,7 +164,9 @@ impl Export<'_> {
         csv.write_record(self.header().chain(fixed).chain(names))?;
         for trial in &self.trials {
             // A trial that has not run yet has no row.
-            let Some(row) = rows.get(&key(&trial.cell, trial.repetition)) else { continue };
+            let Some(row) = rows.get(&(labels(axes, &trial.cell), trial.repetition)) else {
+                continue;
+            };
             let mut record = self.place(trial);
             record.push(row.seed.to_string());
             record.push(row.valid.to_string());

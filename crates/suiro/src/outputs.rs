@@ -1,6 +1,7 @@
 //! Files that a command is asked to write: an existing file is not overwritten unless that is asked
 //! for, and an input never is.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
@@ -107,6 +108,61 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     let mut output = Output::begin(path)?;
     let written = output.write_all(text.as_bytes()).and_then(|()| output.keep());
     written.with_context(|| format!("writing {}", path.display()))
+}
+
+/// A new folder that appears when it is whole.
+pub struct NewFolder {
+    part: PathBuf,
+    place: PathBuf,
+}
+
+impl NewFolder {
+    /// Begins to write `place` next to it. The folder may be there already if it is empty.
+    pub fn begin(place: &Path) -> Result<Self> {
+        let name = place.display();
+        match std::fs::read_dir(place).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(false) => bail!(Usage(format!("{name} is not empty\nhint: name a new folder"))),
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                bail!(Usage(format!("{name} is there already\nhint: name a new folder")));
+            }
+            Err(error) => return Err(error).with_context(|| format!("examining {name}")),
+        }
+        // What a link leads to gets the content, not the link.
+        let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        let Some(own) = place.file_name().and_then(OsStr::to_str) else {
+            bail!(Usage(format!("{name} does not name a folder\nhint: name a new folder")));
+        };
+        let part = place.with_file_name(format!(".{own}.{}.part", std::process::id()));
+        let doing = || format!("making {}", part.display());
+        // What a process of this number left when it was killed.
+        match std::fs::remove_dir_all(&part) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(doing);
+            }
+            _ => std::fs::create_dir_all(&part).with_context(doing)?,
+        }
+        Ok(Self { part, place })
+    }
+
+    /// Where it is until it is kept.
+    pub fn path(&self) -> &Path {
+        &self.part
+    }
+
+    /// Puts it in its place.
+    pub fn keep(self) -> Result<()> {
+        let renamed = std::fs::rename(&self.part, &self.place);
+        renamed.with_context(|| format!("writing {}", self.place.display()))
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        // It is not there any more if it was kept. A second failure would hide the first.
+        let _ = std::fs::remove_dir_all(&self.part);
+    }
 }
 
 /// Several files that are written in a folder next to their places, and renamed together.

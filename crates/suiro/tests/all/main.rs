@@ -10,6 +10,7 @@ mod control;
 mod diff;
 mod doctor;
 mod ends;
+mod export;
 mod foreign;
 mod guide;
 mod hostile_files;
