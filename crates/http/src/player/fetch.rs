@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::chunked::{Chunk, Read, Splitter};
 use super::request::{Fetch, Fetched, Head, Progress};
+use super::retry;
 use super::session::Told;
 use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
@@ -23,9 +24,9 @@ use crate::url::{Url, UrlError};
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for the response, and then for each further piece of it: hls.js's
 /// `maxTimeToFirstByteMs`.
-const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a whole response may take: hls.js's `maxLoadTimeMs` for segments.
-const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest body of an error that is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Redirects that are followed for one request.
@@ -121,7 +122,7 @@ impl Client {
         if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
             self.give_up().await;
         }
-        let Progress { first_byte, held, handshake, server, status, bytes, .. } =
+        let Progress { first_byte, held, handshake, server, retry_after, status, bytes, .. } =
             *self.progress.borrow();
         let body = body.map_err(|error| error.to_string());
         let finished = self.clock.now();
@@ -132,6 +133,7 @@ impl Client {
             held,
             handshake,
             server,
+            retry_after,
             status,
             bytes,
             url,
@@ -144,9 +146,11 @@ impl Client {
             let response = self.respond(fetch, url).await?;
             let status = response.status();
             let server = Cmsd::read(response.headers());
+            let retry_after = retry::asked(response.headers());
             self.progress.send_modify(|progress| {
                 progress.status = Some(status.as_u16());
                 progress.server = server;
+                progress.retry_after = retry_after;
             });
             if status.is_redirection() {
                 let location = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());

@@ -90,14 +90,19 @@ impl Reloads {
         self.again = now + LEAST;
     }
 
-    pub fn done(&mut self) {
+    /// A playlist came that was asked for then. Where the server answers at once and has nothing new, it is asked again after
+    /// half a part, as §6.3.4 has it for playlists that did not change.
+    pub fn came(&mut self, requested: Time, before: Option<Duration>, parts: Option<&Parts>) {
         self.failed = 0;
+        if let Some(parts) = parts.filter(|parts| before.is_some() && parts.edge() <= before) {
+            self.again = self.again.max(requested + parts.target / 2);
+        }
     }
 
-    /// A request failed; true if that goes on for too long.
-    pub fn fail(&mut self, now: Time) -> bool {
+    /// A request failed, and the server may have asked for a wait; true if that goes on for too long.
+    pub fn fail(&mut self, now: Time, asked: Option<Duration>) -> bool {
         self.failed += 1;
-        self.again = now + retry::delay(self.failed);
+        self.again = now + retry::delay(self.failed, asked);
         self.failed >= retry::MANIFEST_TRIES
     }
 }

@@ -62,6 +62,8 @@ pub struct Progress {
     pub handshake: Duration,
     /// What the server says with its response.
     pub(crate) server: Cmsd,
+    /// How long it asks to wait before another try.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// A request that is under way.
@@ -90,6 +92,8 @@ pub(crate) struct Fetched {
     pub handshake: Duration,
     /// What the server said with its response.
     pub server: Cmsd,
+    /// How long it asked to wait before another try.
+    pub retry_after: Option<Duration>,
     pub status: Option<u16>,
     pub bytes: u64,
     /// Where the body came from, redirects followed.

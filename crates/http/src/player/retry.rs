@@ -3,6 +3,7 @@
 //! The delays double from one second to eight, as hls.js's do (`errorRetry` of its
 //! `fragLoadPolicy`: `retryDelayMs` 1000, `maxRetryDelayMs` 8000, exponential).
 
+use hyper::header::{HeaderMap, RETRY_AFTER};
 use suiro_units::Duration;
 
 /// Tries at one segment before it is skipped.
@@ -12,10 +13,25 @@ pub(crate) const MANIFEST_TRIES: u32 = 6;
 /// Segments skipped in a row before playback is given up.
 pub(crate) const SKIPS: u32 = 5;
 
-/// How long to wait after try number `tried` (from 1) has failed.
-pub(crate) fn delay(tried: u32) -> Duration {
+/// The longest wait, in seconds.
+const LONGEST_S: u64 = 8;
+/// The same.
+const LONGEST: Duration = Duration::from_secs(LONGEST_S);
+
+/// How long to wait after try number `tried` (from 1) has failed; as long as the server asks for, if that is longer, within
+/// the same bound.
+pub(crate) fn delay(tried: u32, asked: Option<Duration>) -> Duration {
     let seconds = 1u64 << tried.saturating_sub(1).min(3);
-    Duration::from_secs(seconds)
+    let own = Duration::from_secs(seconds).min(LONGEST);
+    own.max(asked.unwrap_or_default().min(LONGEST))
+}
+
+/// How long the server asks to wait (RFC 9110 §10.2.3); a date is not read.
+pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // What is too large for 64 bits is long.
+    digits.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX).min(LONGEST_S)))
 }
 
 #[cfg(test)]
@@ -24,8 +40,25 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_eight_seconds() {
-        let delays: Vec<u64> = (1..=6).map(|n| delay(n).as_nanos() / 1_000_000_000).collect();
+        let delays: Vec<u64> = (1..=6).map(|n| delay(n, None).as_nanos() / 1_000_000_000).collect();
         assert_eq!(delays, [1, 2, 4, 8, 8, 8]);
-        assert_eq!(delay(u32::MAX), Duration::from_secs(8));
+        assert_eq!(delay(u32::MAX, None), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn a_server_may_ask_for_longer_within_the_same_bound() {
+        let after = |text: &'static str| {
+            let text = hyper::header::HeaderValue::from_static(text);
+            asked(&HeaderMap::from_iter([(RETRY_AFTER, text)]))
+        };
+        let seconds = |text| after(text).map(|wait| wait.as_nanos() / 1_000_000_000);
+        assert_eq!([seconds("3"), seconds("99999999999999999999")], [Some(3), Some(8)]);
+        for none in ["", "-1", "soon", "Sun, 06 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(seconds(none), None, "{none}");
+        }
+        assert_eq!(delay(1, after("3")), Duration::from_secs(3));
+        assert_eq!(delay(3, after("3")), Duration::from_secs(4));
+        assert_eq!(delay(1, Some(Duration::from_secs(3600))), Duration::from_secs(8));
+        assert_eq!(asked(&HeaderMap::new()), None);
     }
 }

@@ -39,7 +39,8 @@ impl Session {
         match (&fetched.body, &fetch.what) {
             (Ok(body), What::Playlist { rung }) => self.on_playlist(index, *rung, body, fetched),
             (Err(error), _) => {
-                let tried = stream.tracks[index].on_reload_failure(self.now, error);
+                let tried =
+                    stream.tracks[index].on_reload_failure(self.now, error, fetched.retry_after);
                 self.failure = self.failure.take().or(tried);
             }
             (Ok(_), _) => unreachable!("this lane fetches playlists alone"),

@@ -301,7 +301,8 @@ impl Session {
         stream.tracks[index].end_request();
         match fetched.body {
             Err(error) => {
-                let tried = stream.tracks[index].on_failure(now, &fetch.what, &error);
+                let asked = fetched.retry_after;
+                let tried = stream.tracks[index].on_failure(now, &fetch.what, &error, asked);
                 self.failure = self.failure.take().or(tried);
                 None
             }
@@ -418,7 +419,8 @@ impl Session {
                 if self.manifest.failed >= retry::MANIFEST_TRIES {
                     self.failure = Some(format!("the manifest: {reason}"));
                 } else {
-                    self.manifest.due = Some(self.now + retry::delay(self.manifest.failed));
+                    let wait = retry::delay(self.manifest.failed, fetched.retry_after);
+                    self.manifest.due = Some(self.now + wait);
                 }
             }
         }
@@ -497,7 +499,7 @@ impl Session {
         match parsed {
             Err(reason) => {
                 let what = What::Playlist { rung };
-                let tried = stream.tracks[index].on_failure(self.now, &what, &reason);
+                let tried = stream.tracks[index].on_failure(self.now, &what, &reason, None);
                 self.failure = self.failure.take().or(tried);
             }
             Ok(mut playlist) => {

@@ -91,9 +91,14 @@ impl TrackState {
     }
 
     /// The request for the next version of the playlist has failed; says why if that goes on.
-    pub(crate) fn on_reload_failure(&mut self, now: Time, reason: &str) -> Option<String> {
+    pub(crate) fn on_reload_failure(
+        &mut self,
+        now: Time,
+        reason: &str,
+        asked: Option<Duration>,
+    ) -> Option<String> {
         let kind = self.kind.name();
-        self.reloads.fail(now).then(|| format!("a {kind} playlist: {reason}"))
+        self.reloads.fail(now, asked).then(|| format!("a {kind} playlist: {reason}"))
     }
 
     /// After a start or a seek at low latency: goes back to where decoding can begin.

@@ -309,13 +309,19 @@ impl TrackState {
         current
     }
 
-    /// A request failed: tries again later, at the lowest rung; skips a segment that is not to be
+    /// A request failed: tries again later, when the server asks for it if it does, at the lowest rung; skips a segment that is not to be
     /// had; says why if that goes on.
-    pub(crate) fn on_failure(&mut self, now: Time, what: &What, reason: &str) -> Option<String> {
+    pub(crate) fn on_failure(
+        &mut self,
+        now: Time,
+        what: &What,
+        reason: &str,
+        asked: Option<Duration>,
+    ) -> Option<String> {
         let failed = self.failed.at(what);
         *failed += 1;
         let tried = *failed;
-        self.not_before = now + retry::delay(tried);
+        self.not_before = now + retry::delay(tried, asked);
         let kind = self.kind.name();
         // Within a segment another rung cannot follow.
         let in_parts = self.rungs[self.current].parts.is_some();
@@ -374,8 +380,9 @@ impl TrackState {
         };
         let segments = playlist.segments_from(start_ns.unwrap_or(0));
         let parts = playlist.parts.as_ref().map(|parts| parts.placed_at(start_ns.unwrap_or(0)));
-        self.reloads.done();
         let state = &mut self.rungs[rung];
+        let before = state.parts.as_ref().and_then(Parts::edge);
+        self.reloads.came(requested, before, parts.as_ref());
         let numbers = |s: &Segments| s.last().map(|last| last.number);
         let changed = state.segments.as_ref().is_none_or(|old| numbers(old) != numbers(&segments));
         let target = parts.as_ref().map_or(playlist.target, |parts| parts.target);

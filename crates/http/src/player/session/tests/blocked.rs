@@ -18,7 +18,20 @@ fn manifests(target: &str, _: Time) -> Option<&'static str> {
     }
 }
 
+/// The same, by a server, or a cache before it, that answers at once what it should hold.
+fn stale(target: &str, at: Time) -> Option<&'static str> {
+    manifests(target.split('?').next().unwrap_or_default(), at)
+}
+
 fn play(silent: &'static str, seconds: u64) -> Run {
+    play_from(manifests, silent, seconds)
+}
+
+fn play_from(
+    manifests: fn(&str, Time) -> Option<&'static str>,
+    silent: &'static str,
+    seconds: u64,
+) -> Run {
     let mut world = world(live(), &[(0, 8000)]);
     world.instead = Some(manifests);
     world.silent = silent;
@@ -57,4 +70,15 @@ fn a_part_that_never_comes_is_tried_again_within_bounds() {
     let last = run.last();
     assert!(last.stalls >= 1 && last.state == State::Stalled, "{last:?}");
     assert!(run.rounds < 5000, "{} rounds", run.rounds);
+}
+
+#[test]
+fn a_playlist_that_is_not_held_and_has_nothing_new_is_asked_for_at_intervals() {
+    let run = play_from(stale, "never", 30);
+    let held = run.fetches.iter().filter(|(_, f, _)| f.resource.url.target().contains("_HLS_msn"));
+    let times: Vec<Time> = held.map(|(at, ..)| *at).collect();
+    assert!(times.len() > 10, "{times:?}");
+    // Half of a part; the first is held to nothing that was known before.
+    let gaps = times.windows(2).map(|pair| pair[1].saturating_since(pair[0]));
+    assert!(gaps.skip(1).all(|gap| gap >= Duration::from_millis(250)), "{times:?}");
 }

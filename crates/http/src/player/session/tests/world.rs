@@ -211,6 +211,7 @@ impl World {
             first_byte: None,
             handshake: Duration::ZERO,
             server: Default::default(),
+            retry_after: None,
             finished: now,
             held: Duration::ZERO,
             status: Some(answer.as_ref().err().copied().unwrap_or(200)),
