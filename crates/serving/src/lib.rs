@@ -7,6 +7,7 @@ pub mod tls;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -135,7 +136,8 @@ impl Witness for () {
 }
 
 /// Has `respond` answer every request until `stop` is ready; who is still being served then is cut off.
-/// `witness` hears of its connections until `stop` is ready.
+/// `witness` hears of its connections until `stop` is ready. A body that ends with an error is cut off: HTTP/1.1 closes
+/// the connection (RFC 9112 §8), HTTP/2 resets the stream.
 ///
 /// # Errors
 /// What the witness says at the end.
@@ -150,7 +152,8 @@ where
     W: Witness,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let plain = |stream| async { Ok((stream, Speaks::Http1)) };
     run_over(listener, limits, witness, plain, respond, stop).await
@@ -176,7 +179,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);

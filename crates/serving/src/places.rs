@@ -2,7 +2,6 @@
 //! an answer of success go first, such as strangers who are silent or have no token; then the one that was idle longest.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -145,14 +144,14 @@ pub(crate) struct Answer<B> {
     _request: Request,
 }
 
-impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Answer<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use h3::error::Code;
 use h3::server::RequestStream;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
@@ -60,10 +61,7 @@ impl Server {
     where
         R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
-        B: hyper::body::Body<Data = Bytes, Error = std::convert::Infallible>
-            + Unpin
-            + Send
-            + 'static,
+        B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin + Send + 'static,
     {
         let open = Arc::new(AtomicUsize::new(0));
         let (tell, mut events) = mpsc::unbounded_channel();
@@ -151,7 +149,7 @@ impl<R, F, B> One<R>
 where
     R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
-    B: hyper::body::Body<Data = Bytes, Error = std::convert::Infallible> + Unpin + Send + 'static,
+    B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin + Send + 'static,
 {
     async fn serve(self, incoming: moq_noq::Incoming) {
         let peer = incoming.remote_address();
@@ -198,14 +196,15 @@ where
     }
 }
 
-/// Sends a response, each piece of its body in a DATA frame as soon as it is there.
+/// Sends a response, each piece of its body in a DATA frame as soon as it is there. If the body is cut off, the stream is
+/// reset.
 async fn send<B>(
     mut stream: RequestStream<Both, Bytes>,
     response: Response<B>,
     head: bool,
 ) -> Result<(), h3::error::StreamError>
 where
-    B: hyper::body::Body<Data = Bytes, Error = std::convert::Infallible> + Unpin,
+    B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin,
 {
     let (mut parts, mut body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
@@ -213,7 +212,12 @@ where
     }
     stream.send_response(Response::from_parts(parts, ())).await?;
     if !head {
-        while let Some(Ok(frame)) = body.frame().await {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                // The client must not take what came for the whole.
+                stream.stop_stream(Code::H3_INTERNAL_ERROR);
+                return Ok(());
+            };
             if let Ok(data) = frame.into_data()
                 && !data.is_empty()
             {
