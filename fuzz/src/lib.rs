@@ -42,7 +42,7 @@ use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
-pub use network::{common_media, frame, range, sound, webrtc_peer, webtransport};
+pub use network::{caching, common_media, frame, range, sound, webrtc_peer, webtransport};
 pub use rates::{congestion, rtp_header};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
@@ -52,6 +52,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("agent", agent),
     ("browser_report", browser_report),
+    ("caching", caching),
     ("capture", capture),
     ("common_media", common_media),
     ("conference", conference),

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use suiro_http::origin::range::{Part, part};
-use suiro_http::{cmcd, fields};
+use suiro_http::forwarded::Asked;
+use suiro_http::server::range::{Part, part};
+use suiro_http::{caching, cmcd, fields};
 use suiro_media::sound::{Decoder, Ear, SAMPLES};
 use suiro_moq::container;
 use suiro_moq::webtransport::{belongs, kind_of_uni};
@@ -49,6 +50,20 @@ pub fn common_media(data: &[u8]) {
             assert!(read.said.session.is_none_or(|session| session.len() <= 64));
         }
         assert!(cmcd::without(&format!("/a?{query}")).len() <= query.len() + 3);
+    }
+}
+
+/// What a cache reads of an origin's response: `Cache-Control` and dates; and what an origin reads of a cache's request.
+pub fn caching(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let directives = caching::Directives::parse(text);
+    let longest = Some(Duration::from_secs(1 << 31));
+    assert!(directives.max_age <= longest && directives.shared_max_age <= longest);
+    assert!(text.len() <= 4096 || directives.not_shared, "what is too long is not shared");
+    let _ = caching::http_date_s(text);
+    if let Some(asked) = Asked::parse(text) {
+        let written = asked.written().and_then(|value| value.to_str().ok().and_then(Asked::parse));
+        assert!(written.is_none_or(|written| written == asked));
     }
 }
 

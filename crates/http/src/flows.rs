@@ -148,6 +148,11 @@ impl Accepting {
         }
         Ok(Self { flows, carries, port, clients: Arc::new(clients) })
     }
+
+    /// The table, for a server that is a client too.
+    pub fn flows(&self) -> Flows {
+        self.flows.clone()
+    }
 }
 
 impl Accepting {

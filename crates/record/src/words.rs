@@ -486,6 +486,38 @@ words! {
 }
 
 words! {
+    /// Where a cache had its answer from.
+    pub enum CacheOutcome {
+        /// It had the object, and that was fresh.
+        Hit = "hit",
+        /// It had the object, which had expired: a fault of the scenario.
+        Stale = "stale",
+        /// The object was on its way for another request, and what had come of it was sent at once.
+        Joined = "joined",
+        /// It asked the origin.
+        Miss = "miss",
+        /// It answered by itself, such as with an error.
+        Own = "own",
+    }
+}
+
+words! {
+    /// What a cache does wrong on purpose.
+    pub enum CacheFault {
+        /// It waits before it answers, or sends bodies slowly.
+        Slow = "slow",
+        /// It serves what has expired, and the last version of a playlist whatever version was asked for.
+        Stale = "stale",
+        /// It answers with status 503.
+        Unavailable = "503",
+        /// It cuts bodies off in the middle of a piece.
+        Reset = "reset",
+        /// It gives a wrong age.
+        Age = "age",
+    }
+}
+
+words! {
     /// What a trial without a cause showed: `suiro why --prove`.
     pub enum Proof {
         /// Without the cause, at least half of the time that it was blamed for is gone.

@@ -16,10 +16,11 @@ use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
 use suiro_scenario::{
-    Conference, Download, HlsRungs, HttpVersion, Job, Mode, MoqPublisher, MoqRelay, MoqViewer,
-    MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol, QuicCongestion,
-    RtpReceiver, RtpSender, Spray, UncompressedController, UncompressedNode, UncompressedReceiver,
-    UncompressedRegistry, UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
+    Conference, Download, Edge, HlsRungs, HttpVersion, Job, Mode, MoqPublisher, MoqRelay,
+    MoqViewer, MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol,
+    QuicCongestion, RtpReceiver, RtpSender, Spray, UncompressedController, UncompressedNode,
+    UncompressedReceiver, UncompressedRegistry, UncompressedSender, WebClients, WebServer,
+    WebrtcPublisher, WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
 
@@ -166,6 +167,7 @@ type Runner = fn(&Job, suiro_endpoint::Context) -> Result<suiro_endpoint::Summar
 /// What runs each kind of endpoint. The kind `command` is missing: the lab starts the program itself.
 const RUNNERS: &[(&str, Runner)] = &[
     (Origin::NAME, suiro_http::origin::run_job),
+    (Edge::NAME, suiro_http::edge::run_job),
     (Player::NAME, suiro_players::run_job),
     (RtpSender::NAME, suiro_rtp::send::run_job),
     (RtpReceiver::NAME, suiro_rtp::receive::run_job),

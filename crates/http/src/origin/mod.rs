@@ -19,12 +19,8 @@
 //! parts: RFC 8216bis (draft-pantos-hls-rfc8216bis) and the low-latency modes of DASH-IF. A request for what will begin
 //! within a segment's length waits.
 
-mod access;
-mod body;
-mod cache;
 pub mod catalogue;
 pub mod chunks;
-mod deliver;
 mod hls;
 #[cfg(test)]
 pub(crate) mod manifest;
@@ -35,11 +31,9 @@ mod package;
 mod parts;
 #[cfg(test)]
 mod parts_tests;
-pub mod range;
 #[cfg(test)]
 mod rules_tests;
 mod rungs;
-mod secure;
 mod serve;
 mod tell;
 pub mod timeline;
@@ -59,12 +53,9 @@ use tokio::net::TcpListener;
 
 use crate::Clock;
 use crate::flows::{Accepting, Records};
-use crate::net::ListenError;
-use access::AccessLog;
+use crate::server::{AccessLog, Door, Listening};
+pub use crate::server::{Counts, DoorError, Secure};
 use catalogue::Catalogue;
-use secure::Door;
-pub use secure::Secure;
-pub use serve::Counts;
 use serve::Service;
 use suiro_serving as serving;
 use timeline::Schedule;
@@ -98,13 +89,7 @@ pub enum OriginError {
     Record(#[from] RecordError),
     /// It cannot listen.
     #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// There is no socket for QUIC.
-    #[error(transparent)]
-    Quic(#[from] suiro_quic::net::NetError),
-    /// There is no certificate.
-    #[error(transparent)]
-    Certificate(#[from] suiro_quic::tls::TlsError),
+    Door(#[from] DoorError),
     /// The package cannot be read.
     #[error(transparent)]
     Media(#[from] suiro_media::MediaError),
@@ -240,7 +225,13 @@ pub async fn run(
     if let Some(top) = job.top {
         catalogue.leave_out_above(top);
     }
-    let (door, address) = Door::open(job, clock)?;
+    let listening = Listening {
+        address: job.listen,
+        congestion: job.congestion.as_deref(),
+        secure: job.secure.as_ref(),
+        records: job.records.as_ref(),
+    };
+    let (door, address) = Door::open(&listening, clock)?;
     let (mut log, mut flows) = (None, None);
     if let Some(records) = &job.records {
         log = Some(AccessLog::create(&records.dir, &records.endpoint)?);
@@ -277,7 +268,11 @@ async fn serve_with(
     stop: impl Future<Output = ()>,
 ) -> Result<Counts, RecordError> {
     let service = Arc::new(service);
-    let written = door.serve(per_address, flows, &service, stop).await;
+    let limits = serving::Limits::per_address(per_address);
+    let limits = if service.cmsd.is_some() { limits.with_sockets() } else { limits };
+    let answering = Arc::clone(&service);
+    let respond = move |peer, request| Arc::clone(&answering).respond(peer, request);
+    let written = door.serve(limits, flows, respond, stop).await;
     let counts = service.counts();
     let service = Arc::into_inner(service).expect("every connection has ended");
     service.close()?;

@@ -114,7 +114,7 @@ impl<'a> LiveRung<'a> {
     }
 
     /// §4.4.3.1: no segment, rounded to whole seconds, is longer; and Apple's authoring rule 8.2: the same for all rungs.
-    fn target_s(&self) -> u64 {
+    pub fn target_s(&self) -> u64 {
         ((self.catalogue.longest_segment().as_nanos() + 500_000_000) / 1_000_000_000).max(1)
     }
 

@@ -1,11 +1,11 @@
 //! Requests to responses.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::RecordError;
@@ -13,29 +13,59 @@ use suiro_record::tables::AccessRow;
 use suiro_scenario::Protocol;
 use suiro_units::{Time, fnv1a, to_i64};
 
-use super::access::AccessLog;
-use super::body::Body;
-use super::cache::Cache;
 use super::catalogue::{Catalogue, Container};
 use super::chunks::Part;
-use super::deliver::{Content, NOTHING, Refusal, Source, caching, deliver, preflight};
 use super::parts::{Directives, Held, LiveRung};
 use super::timeline::{Availability, Loop, Schedule};
 use super::{MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
 use crate::Clock;
-use crate::cmcd;
+use crate::forwarded::Asked;
 use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
+use crate::recent::Recent;
+use crate::server::{
+    AccessLog, Body, Counts, Live, Refusal, Source, Tally, deliver, preflight, share,
+};
 
-/// What an origin has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Requests answered.
-    pub requests: u64,
-    /// Of them, with a status of 400 or more.
-    pub refused: u64,
-    /// Bytes of bodies in those answers.
-    pub body_bytes: u64,
+/// How long caches may keep what (RFC 9111 §5.2.2, RFC 8246).
+mod caching {
+    /// What never changes.
+    pub const FOR_EVER: &str = "public, max-age=31536000, immutable";
+    /// Manifests of what is on demand.
+    pub const SHORT: &str = "public, max-age=60";
+    /// Live manifests: half a second would do, but the unit is a second.
+    pub const LEAST: &str = "public, max-age=1";
+    /// The clock, and what is not there yet.
+    pub const NONE: &str = "no-store";
+
+    /// A playlist that was waited for, of segments of at most this length.
+    pub fn blocked(target_s: u64) -> String {
+        format!("public, max-age={}", target_s * 6)
+    }
+}
+
+const NOTHING: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing at this path");
+
+/// A response before the request's conditions and ranges are applied.
+struct Content {
+    body: Source,
+    kind: &'static str,
+    caching: Cow<'static, str>,
+    /// Quoted; `None` for what changes all the time.
+    tag: Option<String>,
+}
+
+impl Content {
+    fn deliver(self, request: &HeaderMap) -> Response<Body> {
+        let mut headers = HeaderMap::new();
+        let caching = HeaderValue::try_from(&*self.caching).expect("directives are ASCII");
+        headers.insert(header::CACHE_CONTROL, caching);
+        if let Some(tag) = self.tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
+            headers.insert(header::ETAG, tag);
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        deliver(headers, self.body, request)
+    }
 }
 
 /// Names one body: track, rung, number; the initialisation segment has none.
@@ -46,10 +76,8 @@ pub(super) struct Service {
     pub(super) catalogue: Catalogue,
     media: Arc<dyn Media>,
     pub(super) clock: Clock,
-    cache: Mutex<Cache<Key>>,
-    requests: AtomicU64,
-    refused: AtomicU64,
-    body_bytes: AtomicU64,
+    cache: Mutex<Recent<Key, Bytes>>,
+    tally: Tally,
     log: Option<AccessLog>,
     /// What the server is called in CMSD; `None`: it says nothing.
     pub(super) cmsd: Option<String>,
@@ -68,10 +96,8 @@ impl Service {
             catalogue,
             media,
             clock,
-            cache: Mutex::new(Cache::new(cache_bytes)),
-            requests: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            body_bytes: AtomicU64::new(0),
+            cache: Mutex::new(Recent::new(cache_bytes)),
+            tally: Tally::default(),
             log,
             cmsd,
         }
@@ -83,24 +109,20 @@ impl Service {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        Counts {
-            requests: self.requests.load(Relaxed),
-            refused: self.refused.load(Relaxed),
-            body_bytes: self.body_bytes.load(Relaxed),
-        }
+        self.tally.counts()
     }
 
     /// Answers one request.
-    pub(super) async fn respond<B>(
+    pub(super) async fn respond(
         self: Arc<Self>,
         peer: SocketAddr,
-        request: Request<B>,
+        request: Request<()>,
     ) -> Response<Body> {
         let asked = self.clock.now();
-        let (head, _) = request.into_parts();
+        let (head, ()) = request.into_parts();
         let mut response = match head.method {
             Method::GET | Method::HEAD => match self.content(&head).await {
-                Ok(content) => deliver(content, &head.headers, self.clock),
+                Ok(content) => content.deliver(&head.headers),
                 Err(refusal) => refusal.response(),
             },
             Method::OPTIONS => preflight(),
@@ -108,13 +130,7 @@ impl Service {
         };
         let status = response.status();
         let headers = response.headers_mut();
-        let any = HeaderValue::from_static("*");
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any.clone());
-        headers.insert("timing-allow-origin", any);
-        let exposed = HeaderValue::from_static(
-            "content-length, content-range, date, etag, cmsd-static, cmsd-dynamic",
-        );
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        share(headers);
         self.tell(asked, &head, status, headers);
         self.record(asked, peer, &head, &mut response);
         response
@@ -128,37 +144,20 @@ impl Service {
         head: &Parts,
         response: &mut Response<Body>,
     ) {
-        let length = hyper::body::Body::size_hint(response.body()).exact().unwrap_or(0);
-        let length = if head.method == Method::HEAD { 0 } else { length };
         let status = response.status().as_u16();
         let row = self.log.as_ref().map(|log| AccessRow {
-            t_ns: asked.as_nanos_i64(),
-            endpoint: log.endpoint(),
-            peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
-            method: head.method.as_str().into(),
-            path: cmcd::without(head.uri.path_and_query().map_or("/", |path| path.as_str())).into(),
             status: i64::from(status),
-            body_bytes: to_i64(length),
             answered_ns: self.clock.now().as_nanos_i64(),
-            ..AccessRow::default()
+            ..log.row(asked, peer, head)
         });
-        let row = row.map(|row| cmcd::recorded(cmcd::read(head.uri.query(), &head.headers), row));
-        match response.body_mut() {
-            Body::Whole(_) => self.count(status, length, row),
-            Body::Live(live) => live.when_over(move |sent| {
-                let row = row.map(|row| AccessRow { body_bytes: to_i64(sent), ..row });
-                self.count(status, sent, row);
-            }),
-        }
-    }
-
-    fn count(&self, status: u16, body_bytes: u64, row: Option<AccessRow>) {
-        self.requests.fetch_add(1, Relaxed);
-        self.body_bytes.fetch_add(body_bytes, Relaxed);
-        self.refused.fetch_add(u64::from(status >= 400), Relaxed);
-        if let (Some(log), Some(row)) = (&self.log, row) {
-            log.push(row);
-        }
+        let without_body = head.method == Method::HEAD;
+        response.body_mut().when_over(move |sent| {
+            let body_bytes = if without_body { 0 } else { sent };
+            self.tally.count(status, body_bytes);
+            if let (Some(log), Some(row)) = (&self.log, row) {
+                log.push(AccessRow { body_bytes: to_i64(body_bytes), ..row });
+            }
+        });
     }
 
     /// The time of the endpoint's clock at a time of the wall clock; zero for one before the epoch.
@@ -177,7 +176,7 @@ impl Service {
             TIME_PATH => Ok(Content {
                 body: Source::Whole(format_date_time(unix_ns).into()),
                 kind: "text/plain; charset=utf-8",
-                caching: caching::NONE,
+                caching: caching::NONE.into(),
                 tag: None,
             }),
             _ => match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
@@ -188,17 +187,15 @@ impl Service {
     }
 
     fn manifest(&self, head: &Parts, unix_ns: u64) -> Result<Content, Refusal> {
-        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        // HTTP/2 and HTTP/3 have it in the URI (RFC 9113 §8.3.1).
-        let host = head.uri.authority().map(|authority| authority.as_str()).or(host);
-        let scheme = head.uri.scheme_str().unwrap_or("http");
-        let host = host.map(|host| format!("{scheme}://{host}"));
+        // Through a cache, players call the cache.
+        let host = Asked::read(&head.headers).or_else(|| Asked::of(head));
+        let host = host.map(|Asked { scheme, host }| format!("{scheme}://{host}"));
         let text = mpd::write(&self.catalogue, unix_ns, host.as_deref()).ok_or(Refusal(
             StatusCode::NOT_FOUND,
             "this package is MPEG-TS only, which DASH does not carry: play /master.m3u8",
         ))?;
         let (kind, caching) = ("application/dash+xml", self.manifest_caching());
-        Ok(Content { body: Source::Whole(text.into()), kind, caching, tag: None })
+        Ok(Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag: None })
     }
 
     fn manifest_caching(&self) -> &'static str {
@@ -208,11 +205,11 @@ impl Service {
         }
     }
 
-    fn playlist(&self, text: String, caching: &'static str) -> Content {
+    fn playlist(&self, text: String, caching: impl Into<Cow<'static, str>>) -> Content {
         // RFC 8216 §4.
         let kind = "application/vnd.apple.mpegurl";
         let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
-        Content { body: Source::Whole(text.into()), kind, caching, tag }
+        Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag }
     }
 
     async fn rung_playlist(
@@ -239,8 +236,13 @@ impl Service {
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, reason));
         }
         let live = LiveRung { unix_ns: unix_ns.max(until), ..live };
-        // §6.2.5.2 of RFC 8216bis: what directives ask for is one version of the playlist, so caches may keep it.
-        Ok(self.playlist(live.playlist(directives.skip), self.manifest_caching()))
+        let text = live.playlist(directives.skip);
+        // RFC 8216bis §6.2.5.2: what directives ask for is one version of the playlist, so caches may keep it; appendix B: for
+        // six target durations.
+        match directives.segment {
+            Some(_) => Ok(self.playlist(text, caching::blocked(live.target_s()))),
+            None => Ok(self.playlist(text, self.manifest_caching())),
+        }
     }
 
     async fn file(&self, id: &str, file: &str, unix_ns: u64) -> Result<Content, Refusal> {
@@ -278,7 +280,7 @@ impl Service {
         };
         let version = &self.catalogue.version;
         let tag = Some(format!("\"{version}-{id}-{name}-{}\"", container.extension()));
-        Ok(Content { body, kind, caching: caching::FOR_EVER, tag })
+        Ok(Content { body, kind, caching: caching::FOR_EVER.into(), tag })
     }
 
     /// Refuses what is not there. In chunks, what begins within a segment's length from now can be waited for.
@@ -343,14 +345,14 @@ impl Service {
             }
         };
         if at(last) > self.clock.now() {
-            return Ok(Source::Live(pieces));
+            return Ok(Source::Coming(Body::Live(Live::new(self.clock, pieces))));
         }
         slice(part.map_or(all.start, |part| part.chunks.start), last).map(Source::Whole)
     }
 
     async fn body(&self, key: Key) -> Result<Bytes, Refusal> {
         let lock = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(body) = lock().get(key) {
+        if let Some(body) = lock().get(&key) {
             return Ok(body);
         }
         let (media, (track, rung, number)) = (self.media.clone(), key);

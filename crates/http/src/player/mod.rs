@@ -35,12 +35,13 @@ use crate::flows::Flows;
 use crate::url::Url;
 use chunked::Chunk;
 use fetch::Client;
+pub(crate) use fetch::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch as channel;
 use watch::Abandoned;
-use wire::{Recorded, Transport};
+pub(crate) use wire::{Connection, Incoming, Recorded, Transport};
 
 /// The shortest wait: whatever a manifest says, the player never spins.
 const LEAST_WAIT: Duration = Duration::from_millis(1);

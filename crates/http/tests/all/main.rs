@@ -1,6 +1,8 @@
 //! The tests of origin and players, of one program.
 
 mod common;
+mod edge;
+mod edge_live;
 mod faults;
 mod loopback;
 mod origin;

@@ -29,12 +29,12 @@ const FPS: u64 = 30;
 /// A short segment, so that little time holds many.
 const HALF: Duration = Duration::from_millis(500);
 
-fn ffmpeg() -> Option<Ffmpeg> {
+pub fn ffmpeg() -> Option<Ffmpeg> {
     Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
 }
 
 /// Two seconds of synthetic video in two rungs, with sound; made once and kept.
-fn package(format: Format, segment: Duration) -> Package {
+pub fn package(format: Format, segment: Duration) -> Package {
     let rung = |kbps, height| Rung {
         name: None,
         bitrate: BitRate::from_kbps(kbps),
@@ -55,7 +55,12 @@ fn package(format: Format, segment: Duration) -> Package {
 }
 
 /// An origin on loopback; on demand with this many seconds.
-fn origin_job(package: &Package, mode: Mode, seconds: u64, chunks: Option<ChunkSpec>) -> OriginJob {
+pub fn origin_job(
+    package: &Package,
+    mode: Mode,
+    seconds: u64,
+    chunks: Option<ChunkSpec>,
+) -> OriginJob {
     OriginJob {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         congestion: None,
@@ -74,8 +79,8 @@ fn origin_job(package: &Package, mode: Mode, seconds: u64, chunks: Option<ChunkS
 }
 
 /// An origin of a package.
-struct Served {
-    address: SocketAddr,
+pub struct Served {
+    pub address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<origin::Counts, origin::OriginError>>,
 }
@@ -95,7 +100,7 @@ impl Served {
         Self::start_job(origin_job(package, mode, seconds, chunks), clock).await
     }
 
-    async fn start_job(job: OriginJob, clock: Clock) -> Self {
+    pub async fn start_job(job: OriginJob, clock: Clock) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (told, ready) = oneshot::channel();
         let task = tokio::spawn(async move {
@@ -107,9 +112,14 @@ impl Served {
     }
 
     async fn stop(self) {
-        drop(self.stop);
-        let counts = self.task.await.expect("no panic").expect("it served");
+        let counts = self.end().await;
         assert_eq!(counts.refused, 0, "{counts:?}");
+    }
+
+    /// Stops it, whatever it has refused.
+    pub async fn end(self) -> origin::Counts {
+        drop(self.stop);
+        self.task.await.expect("no panic").expect("it served")
     }
 }
 
@@ -295,8 +305,7 @@ async fn another_client_plays_it_live_in_chunks() {
     let served = Served::start_with(&package, Mode::Live, 0, Clock::from_now(), Some(spec)).await;
     let url = format!("http://{}{}", served.address, origin::MPD_PATH);
     assert_eq!(decode(&ffmpeg, &["-t", "3"], &url).await, 3 * FPS, "{url}");
-    drop(served.stop);
-    served.task.await.expect("no panic").expect("it served");
+    served.end().await;
 }
 
 /// Our own player follows a segment in progress, or its parts, and keeps its target.
@@ -357,8 +366,7 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     let unit_ms = if protocol == Protocol::Dash { 100 } else { 200 };
     let late = ages.iter().filter(|age| **age > unit_ms + 100).count();
     assert!(ages.len() > 30 && late * 10 <= ages.len(), "{ages:?}");
-    drop(served.stop);
-    served.task.await.expect("no panic").expect("it served");
+    served.end().await;
     check_connections(http, dir.path(), &folder);
     check_told(http, protocol, dir.path(), &folder);
 }

@@ -4,9 +4,9 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 
 use super::{Kind, Text};
 use crate::words::{
-    AudioFate, Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource,
-    Layer, Limitation, LinkCause, PlayerState, Point, Proof, RequestKind, Segmentation, SessionEnd,
-    Shown, Signalling, TcpSource, TcpState, Track, Transport, Verdict,
+    AudioFate, CacheFault, CacheOutcome, Carries, Cause, Container, Effect, FlowRole, Heading,
+    KeyKind, LatenessSource, Layer, Limitation, LinkCause, PlayerState, Point, Proof, RequestKind,
+    Segmentation, SessionEnd, Shown, Signalling, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -155,6 +155,8 @@ words!(
     KeyKind,
     Layer,
     RequestKind,
+    CacheFault,
+    CacheOutcome,
     Track,
     PlayerState,
     Segmentation,

@@ -4,7 +4,7 @@ use suiro_units::BitRate;
 
 use crate::table;
 use crate::table::Text;
-use crate::words::{Container, PlayerState, RequestKind, Track};
+use crate::words::{CacheFault, CacheOutcome, Container, PlayerState, RequestKind, Track};
 
 table! {
     /// One HTTP request of a player.
@@ -149,13 +149,13 @@ table! {
 }
 
 table! {
-    /// One HTTP request that an origin answered.
+    /// One HTTP request that an origin or a cache answered.
     AccessRow = "access" {
         /// When its head had been read.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
-        /// Address and port of the client.
+        /// Address and port of the client; in rows of an origin behind a cache, of the cache.
         peer: Text,
         /// Method, such as `GET`.
         method: Text,
@@ -211,6 +211,13 @@ table! {
         cmcd_next_range: Option<Text>,
         /// What of it could not be read first; null if all could.
         cmcd_error: Option<Text>,
+        /// Where a cache had its answer from; null in rows of an origin.
+        cache: Option<CacheOutcome>,
+        /// Age of a cache's answer when its head was sent (RFC 9111 §4.2.3); null in rows of an origin, and if it answered by
+        /// itself.
+        cache_age_ms: Option<i64>,
+        /// What the cache did wrong on purpose with this answer; null if nothing.
+        cache_fault: Option<CacheFault>,
     }
 }
 
@@ -278,6 +285,9 @@ impl Default for AccessRow {
             cmcd_next: None,
             cmcd_next_range: None,
             cmcd_error: None,
+            cache: None,
+            cache_age_ms: None,
+            cache_fault: None,
         }
     }
 }

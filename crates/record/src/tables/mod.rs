@@ -55,7 +55,7 @@ tables! {
     MoqDataRow: moq_data "Objects of data tracks of Media over QUIC Transport.";
     ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
-    AccessRow: access "Requests that origins answered.";
+    AccessRow: access "Requests that origins and caches answered.";
     PageRow: pages "Pages that web clients loaded.";
     UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";

@@ -6,6 +6,7 @@
 mod command;
 mod conference;
 mod control;
+mod edge;
 mod kind;
 mod moq;
 mod multicast;
@@ -25,6 +26,7 @@ use suiro_units::Duration;
 
 pub use command::{Exit, Ready, StopSignal};
 pub use control::{NodeStorage, OperatorAction, UncompressedPicture};
+pub use edge::EdgeFault;
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
 pub use moq::{BrowserCongestion, MoqAdaptation, MoqData, MoqProgram, MoqStreams};
 pub use origin::{CHUNK, HlsRungs, HttpVersion, Mode, PART};
@@ -119,6 +121,8 @@ macro_rules! kinds {
 kinds! {
     /// Serves media over HTTP as DASH and HLS.
     "origin" => origin::Origin,
+    /// Keeps what an origin serves, and passes it on.
+    "cache" => edge::Edge,
     /// Plays media from an origin, without a screen.
     "player" => player::Player,
     /// Sends video over RTP.

@@ -114,12 +114,12 @@ impl HttpVersion {
         !matches!(self, Self::Http1)
     }
 
-    fn is_default(&self) -> bool {
+    pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-fn is_cubic(congestion: &QuicCongestion) -> bool {
+pub(super) fn is_cubic(congestion: &QuicCongestion) -> bool {
     *congestion == QuicCongestion::default()
 }
 
@@ -147,10 +147,7 @@ pub enum Mode {
 
 impl Kind for Origin {
     fn listens(&self) -> Vec<Listens> {
-        vec![match self.http {
-            HttpVersion::Http1 | HttpVersion::Http2 => Listens::tcp(self.port, "port"),
-            HttpVersion::Http3 => Listens::udp(self.port, "port"),
-        }]
+        listens(self.http, self.port)
     }
 
     fn renumber(&mut self, n: u16) -> Option<()> {
@@ -213,7 +210,15 @@ impl Origin {
     }
 }
 
-const fn http() -> u16 {
+/// Where a server of that version of HTTP listens, whose key `port` has the port.
+pub(super) fn listens(http: HttpVersion, port: u16) -> Vec<Listens> {
+    vec![match http {
+        HttpVersion::Http1 | HttpVersion::Http2 => Listens::tcp(port, "port"),
+        HttpVersion::Http3 => Listens::udp(port, "port"),
+    }]
+}
+
+pub(super) const fn http() -> u16 {
     80
 }
 

@@ -7,7 +7,7 @@ use suiro_media::spec::Format;
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 
-use super::{Delivery, Exit, Flow, Kind, Mode, Need, Origin, Reference, Viewer};
+use super::{Delivery, Edge, Exit, Flow, Kind, Mode, Need, Origin, Reference, Viewer};
 use crate::check::Check;
 
 bounds! {
@@ -19,7 +19,7 @@ bounds! {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Player>)]
 pub struct Player {
-    /// The endpoint that it plays from.
+    /// The endpoint that it plays from: an `origin`, or a `cache` of one.
     pub origin: String,
     /// The protocol that it plays. Default: `hls` for the players `hlsjs` and `gstreamer`
     /// (GStreamer 1.22 misses the live edge of DASH), `dash` for the others.
@@ -155,7 +155,7 @@ impl Program {
 
 impl Kind for Player {
     fn references(&mut self) -> Vec<Reference<&mut String>> {
-        let (key, kinds, media) = ("origin", &[Origin::NAME], Flow::Comes);
+        let (key, kinds, media) = ("origin", &[Origin::NAME, Edge::NAME], Flow::Comes);
         vec![Reference { key, name: &mut self.origin, kinds, media }]
     }
 
@@ -177,15 +177,19 @@ impl Kind for Player {
 
     fn check(&self, check: &mut Check<'_>) {
         self.check_program(check);
-        let Some(origin) = check.peer::<Origin>(&self.origin) else { return };
+        let edge = check.peer::<Edge>(&self.origin);
+        let name = edge.map_or(&self.origin, |edge| &edge.origin);
+        let Some(origin) = check.peer::<Origin>(name) else { return };
         if let Some(latency) = self.target_latency {
             check_latency(check, latency, origin);
         }
-        if origin.http.is_secure() && self.program != Program::Suiro {
-            let (name, version) = (self.program.name(), origin.http.name());
+        let (http, server) =
+            edge.map_or((origin.http, Origin::NAME), |edge| (edge.http, Edge::NAME));
+        if http.is_secure() && self.program != Program::Suiro {
+            let (name, version) = (self.program.name(), http.name());
             let message =
                 format!("the player `{name}` does not trust the certificate of HTTP/{version}");
-            let hint = "remove player, or give the origin http = \"1.1\"";
+            let hint = format!("remove player, or give the {server} http = \"1.1\"");
             check.push(check.refusal("player", message).hint(hint));
         }
         let Some(medium) = check.medium(&origin.media) else { return };

@@ -279,13 +279,15 @@ fn other_congestion(setup: &mut Setup) -> Edit {
         };
         congestion.name().to_owned()
     };
+    let tcp = |congestion: &mut Option<String>| {
+        let other = if congestion.as_deref() == Some("bbr") { "cubic" } else { "bbr" };
+        *congestion = Some(other.to_owned());
+        other.to_owned()
+    };
     for endpoint in &mut setup.endpoints {
         names.extend(match &mut endpoint.spec {
-            EndpointSpec::Origin(origin) => {
-                let other = if origin.tcp.as_deref() == Some("bbr") { "cubic" } else { "bbr" };
-                origin.tcp = Some(other.to_owned());
-                Some(other.to_owned())
-            }
+            EndpointSpec::Origin(origin) => Some(tcp(&mut origin.tcp)),
+            EndpointSpec::Edge(edge) => Some(tcp(&mut edge.tcp)),
             EndpointSpec::MoqPublisher(publisher) => Some(quic(&mut publisher.congestion)),
             EndpointSpec::MoqRelay(relay) => Some(quic(&mut relay.congestion)),
             _ => None,

@@ -3,46 +3,21 @@
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
-use suiro_units::Time;
 
-use super::body::{Body, Live};
+use super::body::Body;
 use super::range::{Part, part};
-use crate::Clock;
 
 /// What a response brings.
-pub(super) enum Source {
+pub(crate) enum Source {
     /// All of it is there.
     Whole(Bytes),
-    /// It is still being captured: pieces and when each may be sent.
-    Live(Vec<(Time, Bytes)>),
-}
-
-/// A response before the request's conditions and ranges are applied.
-pub(super) struct Content {
-    pub body: Source,
-    pub kind: &'static str,
-    pub caching: &'static str,
-    /// Quoted; `None` for what changes all the time.
-    pub tag: Option<String>,
-}
-
-/// How long caches may keep what (RFC 9111 §5.2.2, RFC 8246).
-pub(super) mod caching {
-    /// What never changes.
-    pub const FOR_EVER: &str = "public, max-age=31536000, immutable";
-    /// Manifests of what is on demand.
-    pub const SHORT: &str = "public, max-age=60";
-    /// Live manifests: half a second would do, but the unit is a second.
-    pub const LEAST: &str = "public, max-age=1";
-    /// The clock, and what is not there yet.
-    pub const NONE: &str = "no-store";
+    /// The rest is still to come.
+    Coming(Body),
 }
 
 /// A request that gets no content, and why.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Refusal(pub StatusCode, pub &'static str);
-
-pub(super) const NOTHING: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing at this path");
+pub(crate) struct Refusal(pub StatusCode, pub &'static str);
 
 impl Refusal {
     pub fn response(self) -> Response<Body> {
@@ -52,7 +27,7 @@ impl Refusal {
         let headers = response.headers_mut();
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, text);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching::NONE));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
         }
@@ -61,7 +36,7 @@ impl Refusal {
 }
 
 /// The answer to a browser that asks whether it may (Fetch standard, CORS preflight).
-pub(super) fn preflight() -> Response<Body> {
+pub(crate) fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::EMPTY);
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -78,26 +53,34 @@ pub(super) fn preflight() -> Response<Body> {
     response
 }
 
-/// Applies conditions and ranges in the order of RFC 9110 §13.2.2.
-pub(super) fn deliver(content: Content, request: &HeaderMap, clock: Clock) -> Response<Body> {
+/// Lets pages of any site read a response (Fetch standard, CORS; Resource Timing).
+pub(crate) fn share(headers: &mut HeaderMap) {
+    let any = HeaderValue::from_static("*");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any.clone());
+    headers.insert("timing-allow-origin", any);
+    let exposed = HeaderValue::from_static(
+        "content-length, content-range, date, etag, age, cache-status, cmsd-static, cmsd-dynamic",
+    );
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+}
+
+/// The response with these headers, after conditions and ranges in the order of RFC 9110 §13.2.2.
+pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &HeaderMap) -> Response<Body> {
     let text = |name| request.get(name).and_then(|value| value.to_str().ok());
-    let tag = content.tag.as_deref();
+    let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let tag = tag.as_deref();
     let mut response = Response::new(Body::EMPTY);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(content.caching));
-    if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(tag).ok()) {
-        headers.insert(header::ETAG, tag);
-    }
+    *response.headers_mut() = headers;
     if text(header::IF_NONE_MATCH).is_some_and(|wanted| matches_tag(wanted, tag)) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(header::CONTENT_TYPE);
         return response;
     }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content.kind));
-    let whole = match content.body {
+    let whole = match source {
         Source::Whole(whole) => whole,
         // Its length is not known: a range of it may be ignored (§14.2).
-        Source::Live(pieces) => {
-            *response.body_mut() = Body::Live(Live::new(clock, pieces));
+        Source::Coming(body) => {
+            *response.body_mut() = body;
             return response;
         }
     };

@@ -1,4 +1,4 @@
-//! Where an origin's requests come from: a TCP port, in clear text or over TLS, or a UDP port with QUIC.
+//! Where a server's requests come from: a TCP port, in clear text or over TLS, or a UDP port with QUIC.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,21 +7,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Request;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
 use moq_noq::Endpoint;
 use suiro_quic::net::Behaviour;
 use suiro_quic::{Samples, tls};
 use suiro_record::RecordError;
 use suiro_scenario::{HttpVersion, QuicCongestion};
-use suiro_serving::{self as serving, Speaks};
+use suiro_serving::{self as serving, Limits, Speaks};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::serve::Service;
-use super::{OriginError, OriginJob};
+use super::body::Body;
 use crate::Clock;
-use crate::flows::Accepting;
+use crate::flows::{Accepting, Records};
 use crate::http3;
+use crate::net::ListenError;
 
 /// How long a handshake of TLS may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +33,7 @@ const OVER_TCP: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// way to a later response, and is sent all the same if its request is given up.
 const UNSENT_BYTES: u32 = 16 << 10;
 
-/// TLS of an origin, and what is spoken in it.
+/// TLS of a server, and what is spoken in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secure {
     /// HTTP/2, with HTTP/1.1 for clients that do not speak it; or HTTP/3.
@@ -45,19 +46,48 @@ pub struct Secure {
     pub congestion: QuicCongestion,
 }
 
-/// What an origin listens at.
-pub(super) enum Door {
+/// Where a server is to listen, and how.
+pub(crate) struct Listening<'a> {
+    /// [`crate::net::any_address`] for every address.
+    pub address: SocketAddr,
+    /// TCP congestion control of its connections; `None`: the kernel's default.
+    pub congestion: Option<&'a str>,
+    /// TLS, and what is spoken in it; `None`: HTTP/1.1 in clear text.
+    pub secure: Option<&'a Secure>,
+    /// Where its connections of QUIC are recorded; `None` to keep no record.
+    pub records: Option<&'a Records>,
+}
+
+/// Why a server does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// There is no socket for QUIC.
+    #[error(transparent)]
+    Quic(#[from] suiro_quic::net::NetError),
+    /// There is no certificate.
+    #[error(transparent)]
+    Certificate(#[from] suiro_quic::tls::TlsError),
+}
+
+/// What a server listens at.
+pub(crate) enum Door {
     Plain(TcpListener),
     Tls(TcpListener, Arc<rustls::ServerConfig>),
     Quic { endpoint: Endpoint, samples: Option<Box<Samples>>, clock: Clock },
 }
 
 impl Door {
-    /// Listens as the job says. Returns the address too.
-    pub(super) fn open(job: &OriginJob, clock: Clock) -> Result<(Self, SocketAddr), OriginError> {
-        let Some(secure) = &job.secure else {
-            let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
-            let address = listener.local_addr().unwrap_or(job.listen);
+    /// Listens. Returns the address too.
+    pub fn open(job: &Listening<'_>, clock: Clock) -> Result<(Self, SocketAddr), DoorError> {
+        let Some(secure) = job.secure else {
+            let listener = crate::net::listen(job.address, job.congestion)?;
+            let address = listener.local_addr().unwrap_or(job.address);
             return Ok((Self::Plain(listener), address));
         };
         let (names, unix_ns) = (secure.names.clone(), clock.unix_ns(clock.now()));
@@ -67,42 +97,42 @@ impl Door {
         };
         if secure.http != HttpVersion::Http3 {
             let config = config(&OVER_TCP)?;
-            let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
+            let listener = crate::net::listen(job.address, job.congestion)?;
             // Without it (Linux before 3.12), sound waits behind more video.
             drop(suiro_tcp::limit_unsent(listener.as_fd(), UNSENT_BYTES));
-            let address = listener.local_addr().unwrap_or(job.listen);
+            let address = listener.local_addr().unwrap_or(job.address);
             return Ok((Self::Tls(listener, Arc::new(config)), address));
         }
         let congestion = secure.congestion;
         let behaviour = Behaviour { congestion, ..http3::behaviour() };
-        let (ip, port) = (Some(job.listen.ip()), job.listen.port());
+        let (ip, port) = (Some(job.address.ip()), job.address.port());
         let endpoint = suiro_quic::net::serve(ip, port, config(&[http3::ALPN])?, &behaviour)?;
-        let address = endpoint.local_addr().unwrap_or(job.listen);
-        let create = |records: &crate::flows::Records| {
-            Samples::create(&records.dir, &records.endpoint, congestion.name())
-        };
-        let samples = job.records.as_ref().map(create).transpose()?.map(Box::new);
+        let address = endpoint.local_addr().unwrap_or(job.address);
+        let create =
+            |records: &Records| Samples::create(&records.dir, &records.endpoint, congestion.name());
+        let samples = job.records.map(create).transpose()?.map(Box::new);
         Ok((Self::Quic { endpoint, samples, clock }, address))
     }
 
-    /// Has the service answer what comes, until `stop` is ready.
-    pub(super) async fn serve(
+    /// Has `respond` answer what comes, until `stop` is ready. Bodies of requests are not read.
+    pub async fn serve<R, F>(
         self,
-        per_address: usize,
+        limits: Limits,
         flows: Option<Accepting>,
-        service: &Arc<Service>,
+        respond: R,
         stop: impl Future<Output = ()>,
-    ) -> Result<(), RecordError> {
-        let limits = serving::Limits::per_address(per_address);
-        let limits = if service.cmsd.is_some() { limits.with_sockets() } else { limits };
-        let service = Arc::clone(service);
+    ) -> Result<(), RecordError>
+    where
+        R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let over_tcp = {
+            let respond = respond.clone();
+            move |peer, request: Request<Incoming>| respond(peer, request.map(drop))
+        };
         match self {
-            Self::Plain(listener) => {
-                let respond = move |peer, request| Arc::clone(&service).respond(peer, request);
-                serving::run(listener, limits, flows, respond, stop).await
-            }
+            Self::Plain(listener) => serving::run(listener, limits, flows, over_tcp, stop).await,
             Self::Tls(listener, config) => {
-                let respond = move |peer, request| Arc::clone(&service).respond(peer, request);
                 let acceptor = TlsAcceptor::from(config);
                 let secure = move |stream: TcpStream| {
                     let acceptor = acceptor.clone();
@@ -115,11 +145,9 @@ impl Door {
                         ))
                     }
                 };
-                serving::run_over(listener, limits, flows, secure, respond, stop).await
+                serving::run_over(listener, limits, flows, secure, over_tcp, stop).await
             }
             Self::Quic { endpoint, samples, clock } => {
-                let respond =
-                    move |peer, request: Request<()>| Arc::clone(&service).respond(peer, request);
                 let connections = serving::CONNECTIONS_MAX;
                 let (witness, samples) = (flows, samples.map(|samples| *samples));
                 http3::server::Server { endpoint, clock, connections, witness, samples }

@@ -1,0 +1,297 @@
+//! How long a response may be kept, and how old it is (RFC 9111); pure, and bounded: headers come from anybody.
+
+use hyper::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName, VARY};
+use suiro_units::{Duration, Time};
+
+use crate::iso8601;
+
+/// The longest text of directives that is read, in bytes.
+const TEXT_MAX: usize = 4096;
+/// The most directives that are read.
+const DIRECTIVES_MAX: usize = 64;
+/// RFC 9111 §1.2.2: longer times are this long, in seconds.
+const DELTA_MAX_S: u64 = 1 << 31;
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The directives of a response that concern a cache that many clients share (RFC 9111 §5.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Directives {
+    /// `max-age`.
+    pub max_age: Option<Duration>,
+    /// `s-maxage`, which precedes `max-age` in such a cache.
+    pub shared_max_age: Option<Duration>,
+    /// True if it must not be used for another request without asking the origin: `no-store`, `private` and `no-cache`,
+    /// with fields or without, and what cannot be read.
+    pub not_shared: bool,
+}
+
+impl Directives {
+    /// Reads a `Cache-Control` header. Of a directive that comes twice, the first counts (§4.2.1).
+    pub fn parse(text: &str) -> Self {
+        let unread = Self { not_shared: true, ..Self::default() };
+        let Some(pairs) = pairs(text, b',') else { return unread };
+        let mut directives = Self::default();
+        for (name, value) in pairs {
+            match name.to_ascii_lowercase().as_str() {
+                "max-age" => {
+                    directives.max_age.get_or_insert(delta(value.as_deref()));
+                }
+                "s-maxage" => {
+                    directives.shared_max_age.get_or_insert(delta(value.as_deref()));
+                }
+                "no-store" | "no-cache" | "private" => directives.not_shared = true,
+                _ => {}
+            }
+        }
+        directives
+    }
+}
+
+/// Seconds; what is no number is no time at all: such a response is stale (§4.2.1).
+fn delta(value: Option<&str>) -> Duration {
+    let digits =
+        value.filter(|value| !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()));
+    // A number that is too large for 64 bits is large.
+    let seconds = digits.map_or(0, |digits| digits.parse().unwrap_or(u64::MAX));
+    Duration::from_secs(seconds.min(DELTA_MAX_S))
+}
+
+/// Names with values that are tokens or quoted strings, between separators: `a, b=1, c="x, y"`. `None` if that is not what
+/// it is, or too much of it.
+pub(crate) fn pairs(text: &str, separator: u8) -> Option<Vec<(&str, Option<String>)>> {
+    if text.len() > TEXT_MAX {
+        return None;
+    }
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t']);
+        let end = rest.bytes().position(|byte| !is_token(byte)).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        let (value, after) = match after.strip_prefix('=') {
+            None => (None, after),
+            Some(after) => {
+                let (value, after) = value(after)?;
+                (Some(value), after)
+            }
+        };
+        if !name.is_empty() {
+            if pairs.len() == DIRECTIVES_MAX {
+                return None;
+            }
+            pairs.push((name, value));
+        } else if value.is_some() {
+            return None;
+        }
+        let after = after.trim_start_matches([' ', '\t']);
+        match after.as_bytes().first() {
+            None => return Some(pairs),
+            // An empty member is none (RFC 9110 §5.6.1.2).
+            Some(byte) if *byte == separator => rest = &after[1..],
+            Some(_) => return None,
+        }
+    }
+}
+
+/// A token or a quoted string (RFC 9110 §5.6.4), and what follows it.
+fn value(text: &str) -> Option<(String, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.bytes().position(|byte| !is_token(byte)).unwrap_or(text.len());
+        return (end > 0).then(|| (text[..end].to_owned(), &text[end..]));
+    };
+    let mut value = String::new();
+    let mut chars = quoted.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return Some((value, &quoted[at + 1..])),
+            '\\' => value.push(chars.next()?.1),
+            _ => value.push(char),
+        }
+    }
+    None
+}
+
+const fn is_token(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+    ) || byte.is_ascii_alphanumeric()
+}
+
+/// How long a response is fresh, and how old it was when it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freshness {
+    /// True if it may answer other requests.
+    pub is_shared: bool,
+    lifetime: Duration,
+    age: Duration,
+    received: Time,
+}
+
+impl Freshness {
+    /// That of a response to a request of `requested`, whose head came at `received`.
+    pub fn of(headers: &HeaderMap, requested: Time, received: Time) -> Self {
+        let directives = Directives::parse(&joined(headers, &CACHE_CONTROL));
+        let lifetime = lifetime(headers, &directives);
+        // §4.1: without a comparison of the fields that it names, a response with `Vary` fits one request alone.
+        let is_shared =
+            !directives.not_shared && !lifetime.is_zero() && !headers.contains_key(VARY);
+        let age = headers.get(AGE).map(|age| age.to_str().unwrap_or_default().trim());
+        let age = age.map_or(Duration::ZERO, |age| delta(Some(age)));
+        // §4.2.3, `corrected_age_value`: the answer may be as old as the time that it took.
+        let age = age + received.saturating_since(requested);
+        Self { is_shared, lifetime, age, received }
+    }
+
+    /// When its head came.
+    pub fn received(&self) -> Time {
+        self.received
+    }
+
+    /// How old the response is (§4.2.3, `current_age`).
+    pub fn age(&self, now: Time) -> Duration {
+        self.age + now.saturating_since(self.received)
+    }
+
+    /// True if it may still be served without asking the origin.
+    pub fn is_fresh(&self, now: Time) -> bool {
+        self.is_shared && self.age(now) < self.lifetime
+    }
+
+    /// Seconds until it expires, rounded down; negative if it has.
+    pub fn ttl_s(&self, now: Time) -> i64 {
+        let left = self.lifetime.as_nanos_i64().saturating_sub(self.age(now).as_nanos_i64());
+        left.div_euclid(1_000_000_000)
+    }
+}
+
+/// §4.2.1, for a shared cache. What says nothing is not kept: heuristics (§4.2.2) are for pages, not for live streams.
+fn lifetime(headers: &HeaderMap, directives: &Directives) -> Duration {
+    let said = directives.shared_max_age.or(directives.max_age);
+    said.unwrap_or_else(|| {
+        let date = |name| headers.get(name).and_then(|value| http_date_s(value.to_str().ok()?));
+        // §5.3: what is no date has passed.
+        let both = date(EXPIRES).zip(date(DATE));
+        both.map_or(Duration::ZERO, |(expires, date)| {
+            Duration::from_secs(expires.saturating_sub(date).min(DELTA_MAX_S))
+        })
+    })
+}
+
+/// The lines of one header as one (RFC 9110 §5.3). What is not ASCII cannot be read as directives either.
+fn joined(headers: &HeaderMap, name: &HeaderName) -> String {
+    let lines = headers.get_all(name).iter();
+    let lines: Vec<&str> = lines.map(|line| line.to_str().unwrap_or("=")).collect();
+    lines.join(",")
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970 (RFC 9110 §5.6.7). Its two obsolete forms are not read.
+pub fn http_date_s(text: &str) -> Option<u64> {
+    let (_, text) = text.trim().split_once(", ")?;
+    let mut parts = text.split(' ');
+    let mut next = || parts.next();
+    let (day, month, year, time, zone) = (next()?, next()?, next()?, next()?, next()?);
+    if zone != "GMT" || next().is_some() {
+        return None;
+    }
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    let ns = iso8601::parse_date_time(&format!("{year}-{month:02}-{day}T{time}Z"))?;
+    Some(ns / 1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn seconds(pairs: &[(&'static str, &'static str)]) -> Option<u64> {
+        let freshness = Freshness::of(&headers(pairs), Time::ZERO, Time::ZERO);
+        freshness.is_shared.then(|| freshness.lifetime.as_nanos() / 1_000_000_000)
+    }
+
+    #[test]
+    fn lifetimes_by_hand() {
+        assert_eq!(seconds(&[("cache-control", "public, max-age=60")]), Some(60));
+        assert_eq!(seconds(&[("cache-control", "max-age=60, s-maxage=\"5\"")]), Some(5));
+        assert_eq!(
+            seconds(&[("cache-control", "max-age=1"), ("cache-control", "public")]),
+            Some(1)
+        );
+        assert_eq!(seconds(&[("cache-control", "MAX-AGE=7,max-age=9")]), Some(7));
+        assert_eq!(seconds(&[("cache-control", "max-age=99999999999999999999")]), Some(1 << 31));
+        assert_eq!(seconds(&[("cache-control", "x=\"a, max-age=9\", max-age=3")]), Some(3));
+        let (date, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:07 GMT");
+        assert_eq!(seconds(&[("date", date), ("expires", later)]), Some(30));
+        assert_eq!(
+            seconds(&[("cache-control", "max-age=2"), ("date", date), ("expires", later)]),
+            Some(2),
+            "max-age precedes Expires"
+        );
+        for none in [
+            "",
+            "public",
+            "no-store",
+            "max-age=60, no-store",
+            "private, max-age=60",
+            "max-age=60, no-cache=\"etag\"",
+            "max-age=-1",
+            "max-age=a",
+            "max-age",
+            "max-age=60 x",
+            "max-age=60, \"",
+            "=60",
+            "s-maxage=0, max-age=60",
+        ] {
+            assert_eq!(seconds(&[("cache-control", none)]), None, "{none}");
+        }
+        assert_eq!(seconds(&[("cache-control", "max-age=60"), ("vary", "origin")]), None);
+        for expires in ["0", "", "06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"] {
+            assert_eq!(seconds(&[("date", date), ("expires", expires)]), None, "{expires}");
+        }
+        assert_eq!(seconds(&[("date", later), ("expires", date)]), None);
+    }
+
+    #[test]
+    fn ages_count_what_other_caches_and_the_request_took() {
+        let told = headers(&[("cache-control", "max-age=10"), ("age", "4")]);
+        let at = Time::from_millis;
+        let freshness = Freshness::of(&told, at(1000), at(1500));
+        assert_eq!(freshness.age(at(1500)), Duration::from_millis(4500));
+        assert_eq!(freshness.age(at(3000)), Duration::from_secs(6));
+        assert!(freshness.is_fresh(at(6999)) && !freshness.is_fresh(at(7000)));
+        assert_eq!([at(1500), at(7000), at(7500)].map(|at| freshness.ttl_s(at)), [5, 0, -1]);
+        let odd = headers(&[("cache-control", "max-age=10"), ("age", "soon")]);
+        assert_eq!(Freshness::of(&odd, at(0), at(0)).age(at(0)), Duration::ZERO);
+    }
+
+    #[test]
+    fn dates_by_hand() {
+        assert_eq!(http_date_s("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(http_date_s("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        for bad in ["", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, "] {
+            assert_eq!(http_date_s(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "[ -~]{0,60}") {
+            Directives::parse(&text);
+            http_date_s(&text);
+            if let Some(pairs) = pairs(&text, b';') {
+                prop_assert!(pairs.len() <= DIRECTIVES_MAX);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What a cache does to headers; pure. Headers of an origin come from anybody, and are bounded.
+
+use hyper::Version;
+use hyper::header::{
+    AGE, CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use suiro_record::words::CacheOutcome;
+use suiro_units::Duration;
+
+use crate::cmsd;
+
+/// RFC 9211.
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+/// The most headers of a response that are passed on, and the most bytes of them.
+const HEADERS_MAX: usize = 64;
+const BYTES_MAX: usize = 16 << 10;
+
+/// What of an origin's headers is passed on: not what concerns the connection alone (RFC 9110 §7.6.1), nor what a cache says
+/// by itself, nor what a server reports of its connection. `None` if it is too much.
+pub(super) fn kept(headers: &HeaderMap) -> Option<HeaderMap> {
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<String> = named
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    let is_kept = |name: &HeaderName| {
+        let own = [
+            CONNECTION,
+            TE,
+            TRAILER,
+            TRANSFER_ENCODING,
+            UPGRADE,
+            CONTENT_LENGTH,
+            AGE,
+            cmsd::DYNAMIC,
+        ];
+        !own.contains(name)
+            && !["keep-alive", "proxy-connection", "proxy-authenticate"].contains(&name.as_str())
+            && !named.iter().any(|other| other == name.as_str())
+    };
+    let mut kept = HeaderMap::new();
+    for (name, value) in headers.iter().filter(|(name, _)| is_kept(name)) {
+        kept.append(name.clone(), value.clone());
+    }
+    (kept.len() <= HEADERS_MAX && weight(&kept) <= BYTES_MAX).then_some(kept)
+}
+
+/// The bytes of names and values.
+pub(super) fn weight(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// `Via` of what was received in that version (RFC 9110 §7.6.3).
+pub(super) fn via(received: Version, name: &str) -> Option<HeaderValue> {
+    let version = match received {
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        Version::HTTP_10 => "1.0",
+        _ => "1.1",
+    };
+    HeaderValue::try_from(format!("{version} {name}")).ok()
+}
+
+/// What a cache says of an answer.
+pub(super) struct Said<'a> {
+    /// Its name.
+    pub name: &'a str,
+    pub outcome: CacheOutcome,
+    /// True if it had the object, but not fresh.
+    pub expired: bool,
+    /// True if it keeps the answer.
+    pub stored: bool,
+    pub status: u16,
+    pub ttl_s: i64,
+    pub age: Duration,
+    pub received: Version,
+}
+
+impl Said<'_> {
+    /// Adds it to the headers of the answer.
+    pub fn add(&self, headers: &mut HeaderMap) {
+        let age_s = self.age.as_nanos() / 1_000_000_000;
+        headers.insert(AGE, HeaderValue::from(age_s));
+        if let Some(via) = via(self.received, self.name) {
+            headers.append(VIA, via);
+        }
+        if let Ok(status) = HeaderValue::try_from(self.cache_status()) {
+            headers.append(CACHE_STATUS, status);
+        }
+    }
+
+    /// RFC 9211 §2: this cache's member of the list.
+    fn cache_status(&self) -> String {
+        let Self { ttl_s, status, .. } = self;
+        let name = as_item(self.name);
+        let forwarded = if self.expired { "stale" } else { "uri-miss" };
+        let stored = if self.stored { "; stored" } else { "" };
+        match self.outcome {
+            CacheOutcome::Hit | CacheOutcome::Stale => format!("{name}; hit; ttl={ttl_s}"),
+            CacheOutcome::Joined => format!(
+                "{name}; fwd={forwarded}; fwd-status={status}; ttl={ttl_s}{stored}; collapsed"
+            ),
+            CacheOutcome::Miss => {
+                format!("{name}; fwd={forwarded}; fwd-status={status}; ttl={ttl_s}{stored}")
+            }
+            CacheOutcome::Own => name,
+        }
+    }
+}
+
+/// A name as a token, or else as a string (RFC 8941 §3.3.4, §3.3.3).
+fn as_item(name: &str) -> String {
+    let is_first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'*';
+    let is_next = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
+    let mut bytes = name.bytes();
+    match bytes.next().is_some_and(is_first) && bytes.all(is_next) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_concerns_a_connection_ends_with_it() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "7"),
+            ("age", "3"),
+            ("cmsd-dynamic", "\"origin\";etp=5"),
+            ("content-type", "video/mp4"),
+            ("x-end", "2"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let kept = kept(&headers).unwrap();
+        let mut names: Vec<&str> = kept.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["content-type", "x-end"]);
+    }
+
+    #[test]
+    fn headers_without_end_are_refused() {
+        let mut many = HeaderMap::new();
+        for number in 0..=HEADERS_MAX {
+            let name = HeaderName::try_from(format!("x-{number}")).unwrap();
+            many.append(name, HeaderValue::from_static("1"));
+        }
+        assert_eq!(kept(&many), None);
+        let mut long = HeaderMap::new();
+        long.append("x", HeaderValue::try_from("a".repeat(BYTES_MAX)).unwrap());
+        assert_eq!(kept(&long), None);
+    }
+
+    #[test]
+    fn what_the_cache_did_is_in_the_answer() {
+        let said = |outcome, expired| Said {
+            name: "edge",
+            outcome,
+            expired,
+            stored: true,
+            status: 200,
+            ttl_s: 5,
+            age: Duration::from_millis(2700),
+            received: Version::HTTP_11,
+        };
+        let of = |outcome, expired| said(outcome, expired).cache_status();
+        assert_eq!(of(CacheOutcome::Hit, false), "edge; hit; ttl=5");
+        assert_eq!(of(CacheOutcome::Miss, true), "edge; fwd=stale; fwd-status=200; ttl=5; stored");
+        assert_eq!(
+            of(CacheOutcome::Joined, false),
+            "edge; fwd=uri-miss; fwd-status=200; ttl=5; stored; collapsed"
+        );
+        let mut headers = HeaderMap::new();
+        headers.append(VIA, HeaderValue::from_static("2 core"));
+        said(CacheOutcome::Hit, false).add(&mut headers);
+        let via: Vec<_> = headers.get_all(VIA).iter().collect();
+        assert_eq!(via, ["2 core", "1.1 edge"]);
+        assert_eq!(headers[AGE], "2");
+        assert_eq!([as_item("edge-1"), as_item("1 \"edge")], ["edge-1", "\"1 \\\"edge\""]);
+    }
+}

@@ -1,0 +1,274 @@
+//! The objects of a cache: those that it has, and those that are on their way; pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use hyper::header::HeaderMap;
+use hyper::{StatusCode, Version};
+use suiro_record::words::CacheOutcome;
+use suiro_units::Time;
+use tokio::sync::watch;
+
+use super::headers::weight;
+use crate::caching::Freshness;
+use crate::recent::{Recent, Weighs};
+
+/// The most pieces of an object: one that comes byte by byte must not take many times its size.
+const PIECES_MAX: usize = 1 << 16;
+/// What an entry takes apart from its body and its headers, in bytes; about.
+const ENTRY_BYTES: usize = 512;
+
+/// What an origin says before the body.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub status: StatusCode,
+    /// What of its headers is passed on.
+    pub headers: HeaderMap,
+    /// What it was received in.
+    pub version: Version,
+    /// The body's length, if it is known.
+    pub length: Option<u64>,
+    pub freshness: Freshness,
+}
+
+impl Head {
+    /// True if it may answer other requests too. RFC 9111 §3 allows more than 200; of media, nothing else is worth keeping.
+    pub fn is_shared(&self) -> bool {
+        self.status == StatusCode::OK && self.freshness.is_shared
+    }
+}
+
+/// An object that the cache has.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub head: Arc<Head>,
+    pub body: Bytes,
+}
+
+impl Weighs for Arc<Stored> {
+    fn weight(&self) -> usize {
+        self.body.len() + weight(&self.head.headers) + ENTRY_BYTES
+    }
+}
+
+/// Why an origin's answer did not come, or not all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// What a client gets for it, if nothing was sent yet.
+    pub status: StatusCode,
+    pub reason: String,
+}
+
+/// What has come of an object that is on its way.
+#[derive(Debug, Default)]
+pub(super) struct Coming {
+    pub head: Option<Arc<Head>>,
+    pub pieces: Vec<Bytes>,
+    /// Bytes of all pieces.
+    pub bytes: u64,
+    /// True and the whole, or why it failed; `None` while more is to come.
+    pub end: Option<Result<Bytes, Failure>>,
+}
+
+/// Who follows an object on its way.
+pub(super) type Following = watch::Receiver<Coming>;
+
+impl Coming {
+    /// A piece has come. Objects are at most so large.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn push(&mut self, piece: Bytes, bytes_max: u64) -> Result<(), String> {
+        self.bytes += piece.len() as u64;
+        if self.bytes > bytes_max {
+            return Err(format!("the body is larger than {bytes_max} bytes"));
+        }
+        if self.pieces.len() == PIECES_MAX {
+            return Err(format!("the body comes in more than {PIECES_MAX} pieces"));
+        }
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// The body has ended; returns the whole.
+    ///
+    /// # Errors
+    /// It is not as long as its head said.
+    pub fn finish(&self) -> Result<Bytes, String> {
+        let length = self.head.as_ref().and_then(|head| head.length);
+        if let Some(length) = length.filter(|length| *length != self.bytes) {
+            return Err(format!("{} bytes came of {length}", self.bytes));
+        }
+        let mut whole = BytesMut::with_capacity(usize::try_from(self.bytes).unwrap_or(0));
+        self.pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+        Ok(whole.freeze())
+    }
+}
+
+/// What a client calls the server, path and query: what distinguishes objects (RFC 9111 §2).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub host: String,
+    pub target: String,
+}
+
+impl Key {
+    fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+}
+
+/// Everything that a cache has and fetches.
+#[derive(Debug)]
+pub(super) struct Objects {
+    stored: Recent<Key, Arc<Stored>>,
+    coming: BTreeMap<Key, Following>,
+}
+
+/// Where an answer is.
+#[derive(Debug)]
+pub(super) enum Found {
+    Stored(Arc<Stored>, CacheOutcome),
+    Coming(Following),
+    /// Nowhere. True if there is one that has expired.
+    Nowhere(bool),
+}
+
+impl Objects {
+    pub fn new(bytes_max: usize) -> Self {
+        Self { stored: Recent::new(bytes_max), coming: BTreeMap::new() }
+    }
+
+    /// Looks for an object; with `stale`, for one that has expired too, and for the last version of a playlist.
+    pub fn find(&mut self, key: &Key, now: Time, stale: bool) -> Found {
+        let stored = self.stored.get(key);
+        let is_fresh = |stored: &Arc<Stored>| stored.head.freshness.is_fresh(now);
+        if let Some(fresh) = stored.as_ref().filter(|stored| is_fresh(stored)) {
+            return Found::Stored(fresh.clone(), CacheOutcome::Hit);
+        }
+        if let Some(old) = stored.clone().or_else(|| self.last_version(key)).filter(|_| stale) {
+            return Found::Stored(old, CacheOutcome::Stale);
+        }
+        match self.coming.get(key) {
+            Some(following) => Found::Coming(following.clone()),
+            None => Found::Nowhere(stored.is_some()),
+        }
+    }
+
+    /// The last that came of this path with another query.
+    fn last_version(&self, key: &Key) -> Option<Arc<Stored>> {
+        let path = Key { host: key.host.clone(), target: key.path().to_owned() };
+        let same = |(other, _): &(&Key, &Arc<Stored>)| {
+            other.host == key.host && other.target.starts_with(&path.target)
+        };
+        let versions = self.stored.from(&path).take_while(same);
+        let versions = versions.filter(|(other, _)| other.path() == path.target);
+        let last = versions.max_by_key(|(_, stored)| stored.head.freshness.received());
+        last.map(|(_, stored)| stored.clone())
+    }
+
+    /// An object is on its way now.
+    pub fn begin(&mut self, key: Key, following: Following) {
+        self.coming.insert(key, following);
+    }
+
+    /// An object is not on its way any more, or not for others.
+    pub fn end(&mut self, key: &Key) {
+        self.coming.remove(key);
+    }
+
+    /// An object has come.
+    pub fn keep(&mut self, key: Key, stored: Stored) {
+        self.coming.remove(&key);
+        self.stored.insert(key, Arc::new(stored));
+    }
+
+    /// How many objects have made room for others so far.
+    pub fn evicted(&self) -> u64 {
+        self.stored.evicted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{CACHE_CONTROL, HeaderValue};
+
+    use super::*;
+
+    fn head(caching: &'static str, at: Time, length: Option<u64>) -> Arc<Head> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+        let freshness = Freshness::of(&headers, at, at);
+        let (status, version) = (StatusCode::OK, Version::HTTP_11);
+        Arc::new(Head { status, headers, version, length, freshness })
+    }
+
+    fn key(target: &str) -> Key {
+        Key { host: "edge".into(), target: target.into() }
+    }
+
+    fn found(objects: &mut Objects, target: &str, at_s: u64, stale: bool) -> String {
+        match objects.find(&key(target), Time::from_secs(at_s), stale) {
+            Found::Stored(stored, outcome) => {
+                format!("{outcome} {}", String::from_utf8_lossy(&stored.body))
+            }
+            Found::Coming(_) => "coming".into(),
+            Found::Nowhere(expired) => format!("nowhere, expired: {expired}"),
+        }
+    }
+
+    #[test]
+    fn what_is_fresh_is_served_and_what_is_not_only_by_a_fault() {
+        let mut objects = Objects::new(100_000);
+        let keep = |objects: &mut Objects, target, at_s, body: &'static str| {
+            let head = head("max-age=6", Time::from_secs(at_s), None);
+            objects.keep(key(target), Stored { head, body: Bytes::from_static(body.as_bytes()) });
+        };
+        keep(&mut objects, "/v0.m3u8?_HLS_msn=1", 0, "one");
+        keep(&mut objects, "/v0.m3u8?_HLS_msn=2", 1, "two");
+        keep(&mut objects, "/v0.m3u8x", 2, "other");
+        let of = |objects: &mut Objects, target: &str, at, stale| found(objects, target, at, stale);
+        assert_eq!(of(&mut objects, "/v0.m3u8?_HLS_msn=1", 5, false), "hit one");
+        assert_eq!(of(&mut objects, "/v0.m3u8?_HLS_msn=1", 6, false), "nowhere, expired: true");
+        assert_eq!(of(&mut objects, "/v0.m3u8?_HLS_msn=1", 6, true), "stale one");
+        assert_eq!(of(&mut objects, "/v0.m3u8?_HLS_msn=3", 2, false), "nowhere, expired: false");
+        assert_eq!(of(&mut objects, "/v0.m3u8?_HLS_msn=3", 2, true), "stale two");
+        assert_eq!(of(&mut objects, "/v1.m3u8", 2, true), "nowhere, expired: false");
+        let (_sender, following) = watch::channel(Coming::default());
+        objects.begin(key("/v1.m3u8"), following);
+        assert_eq!(of(&mut objects, "/v1.m3u8", 2, false), "coming");
+        objects.end(&key("/v1.m3u8"));
+        assert_eq!(of(&mut objects, "/v1.m3u8", 2, false), "nowhere, expired: false");
+    }
+
+    #[test]
+    fn what_was_not_asked_for_longest_makes_room() {
+        let mut objects = Objects::new(2 * (ENTRY_BYTES + 20) + 20);
+        for target in ["/a", "/b", "/c"] {
+            let body = Bytes::from_static(b"x");
+            let head = head("max-age=6", Time::ZERO, None);
+            objects.keep(key(target), Stored { head, body });
+        }
+        assert_eq!(found(&mut objects, "/a", 0, true), "nowhere, expired: false");
+        assert_eq!(found(&mut objects, "/c", 0, false), "hit x");
+        assert!(objects.evicted() > 0);
+    }
+
+    #[test]
+    fn a_length_that_lies_and_a_body_without_end_are_refused() {
+        let piece = || Bytes::from_static(b"1234");
+        let mut coming =
+            Coming { head: Some(head("max-age=6", Time::ZERO, Some(9))), ..Coming::default() };
+        coming.push(piece(), 100).unwrap();
+        coming.push(piece(), 100).unwrap();
+        assert_eq!(coming.finish(), Err("8 bytes came of 9".into()));
+        assert_eq!(coming.push(piece(), 11), Err("the body is larger than 11 bytes".into()));
+        let mut whole = Coming::default();
+        whole.push(piece(), 4).unwrap();
+        assert_eq!(whole.finish(), Ok(piece()));
+        let mut tiny = Coming::default();
+        let pushed = (0..=PIECES_MAX).map(|_| tiny.push(Bytes::from_static(b"1"), u64::MAX));
+        assert!(pushed.last().unwrap().is_err());
+    }
+}

@@ -1,0 +1,407 @@
+//! Requests of viewers to answers: from what the cache has, from what is on its way, or from the origin.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hyper::header::{HeaderName, HeaderValue, RANGE, RETRY_AFTER, VIA};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use suiro_record::RecordError;
+use suiro_record::tables::AccessRow;
+use suiro_record::words::CacheOutcome;
+use suiro_units::{Duration, Time, to_i64};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::fault::{Faults, Met};
+use super::fetch::Fetch;
+use super::headers::{Said, via};
+use super::object::{Coming, Following, Found, Head, Key, Objects};
+use super::pass::{Pass, Piecewise};
+use super::upstream::Upstream;
+use crate::Clock;
+use crate::cmcd;
+use crate::forwarded::{Asked, FORWARDED};
+use crate::server::{
+    AccessLog, Body, Counts, Passed, Refusal, Source, Tally, deliver, preflight, share,
+};
+
+/// How long a client is to wait that the cache has no place for.
+const FULL: Duration = Duration::from_secs(1);
+/// The longest path and query, in bytes.
+const TARGET_MAX: usize = 8192;
+
+/// A cache at work.
+pub(super) struct Service {
+    pub name: String,
+    pub clock: Clock,
+    /// `http` or `https`.
+    pub scheme: &'static str,
+    pub faults: Faults,
+    pub upstream: Upstream,
+    pub objects: Mutex<Objects>,
+    /// Places for objects that are on their way.
+    pub places: Arc<Semaphore>,
+    /// The largest object, in bytes.
+    pub object_max: u64,
+    pub log: Option<AccessLog>,
+    pub tally: Tally,
+    /// Requests so far, by which faults meet them.
+    pub numbers: AtomicU64,
+    pub done: Done,
+    /// What brings objects, and what sends them on.
+    pub tasks: Mutex<JoinSet<()>>,
+}
+
+/// What a cache has done apart from answering.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    outcomes: [AtomicU64; CacheOutcome::ALL.len()],
+    failed: AtomicU64,
+    full: AtomicU64,
+}
+
+/// An answer, and where it was had from.
+struct Answer {
+    response: Response<Body>,
+    outcome: CacheOutcome,
+    age: Option<Duration>,
+}
+
+impl Answer {
+    fn own(response: Response<Body>) -> Self {
+        Self { response, outcome: CacheOutcome::Own, age: None }
+    }
+
+    fn refused(refused: Refused) -> Self {
+        let mut response = refused.refusal.response();
+        if let Some(wait) = refused.retry_after {
+            let seconds = HeaderValue::from(wait.as_nanos().div_ceil(1_000_000_000));
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        Self::own(response)
+    }
+}
+
+/// Why there is no object in the answer, and when to come again.
+#[derive(Clone, Copy)]
+struct Refused {
+    refusal: Refusal,
+    retry_after: Option<Duration>,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, retry_after: None }
+    }
+}
+
+/// How an object on its way is followed.
+struct Way {
+    following: Following,
+    outcome: CacheOutcome,
+    expired: bool,
+}
+
+const BAD: Refusal = Refusal(StatusCode::BAD_REQUEST, "this is no path of an origin");
+
+impl Service {
+    /// Answers one request.
+    pub async fn respond(
+        self: Arc<Self>,
+        peer: SocketAddr,
+        request: Request<()>,
+    ) -> Response<Body> {
+        let asked = self.clock.now();
+        let (head, ()) = request.into_parts();
+        let mut fault = None;
+        let mut answer = match head.method {
+            Method::GET | Method::HEAD => {
+                fault = self.faults.of(self.numbers.fetch_add(1, Relaxed), asked);
+                self.answer(&head, fault).await
+            }
+            Method::OPTIONS => Answer::own(preflight()),
+            _ => {
+                let reason = "only GET, HEAD and OPTIONS";
+                Answer::own(Refusal(StatusCode::METHOD_NOT_ALLOWED, reason).response())
+            }
+        };
+        share(answer.response.headers_mut());
+        self.done.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
+        self.record(asked, peer, &head, fault, &mut answer);
+        answer.response
+    }
+
+    /// Counts and records an answer when all of it has been sent.
+    fn record(
+        self: Arc<Self>,
+        asked: Time,
+        peer: SocketAddr,
+        head: &Parts,
+        fault: Option<Met>,
+        answer: &mut Answer,
+    ) {
+        let status = answer.response.status().as_u16();
+        // What had not expired is as it should be.
+        let outcome = answer.outcome;
+        let met = |fault: &Met| *fault != Met::Stale || outcome == CacheOutcome::Stale;
+        let row = self.log.as_ref().map(|log| AccessRow {
+            status: i64::from(status),
+            answered_ns: self.clock.now().as_nanos_i64(),
+            cache: Some(outcome),
+            cache_age_ms: answer.age.map(|age| to_i64(age.as_nanos() / 1_000_000)),
+            cache_fault: fault.filter(met).map(Met::word),
+            ..log.row(asked, peer, head)
+        });
+        let without_body = head.method == Method::HEAD;
+        answer.response.body_mut().when_over(move |sent| {
+            let body_bytes = if without_body { 0 } else { sent };
+            self.tally.count(status, body_bytes);
+            if let (Some(log), Some(row)) = (&self.log, row) {
+                log.push(AccessRow { body_bytes: to_i64(body_bytes), ..row });
+            }
+        });
+    }
+
+    async fn answer(self: &Arc<Self>, head: &Parts, fault: Option<Met>) -> Answer {
+        match fault {
+            Some(Met::Unavailable { retry_after }) => {
+                let reason = "a fault of the scenario";
+                let refusal = Refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
+                return Answer::refused(Refused { refusal, retry_after });
+            }
+            Some(Met::Slow { delay: Some(delay), .. }) => {
+                self.clock.sleep_until(self.clock.now() + delay).await;
+            }
+            _ => {}
+        }
+        let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+        if target.len() > TARGET_MAX {
+            let reason = "the path is too long";
+            return Answer::own(Refusal(StatusCode::URI_TOO_LONG, reason).response());
+        }
+        let host = Asked::of(head).map(|asked| asked.host).unwrap_or_default();
+        // What the player says of itself differs from request to request.
+        let key = Key { host, target: cmcd::without(target) };
+        let found = self.objects().find(&key, self.clock.now(), fault == Some(Met::Stale));
+        match found {
+            Found::Stored(stored, outcome) => {
+                let source = Source::Whole(stored.body.clone());
+                self.deliver((head, fault), &stored.head, source, (outcome, false))
+            }
+            Found::Coming(following) => {
+                let way = Way { following, outcome: CacheOutcome::Joined, expired: false };
+                self.follow(head, fault, key, way).await
+            }
+            Found::Nowhere(expired) => match self.begin(head, &key, true) {
+                Ok(following) => {
+                    let way = Way { following, outcome: CacheOutcome::Miss, expired };
+                    self.follow(head, fault, key, way).await
+                }
+                Err(refused) => Answer::refused(refused),
+            },
+        }
+    }
+
+    /// Asks the origin; others may follow what comes if it is `open`.
+    fn begin(self: &Arc<Self>, head: &Parts, key: &Key, open: bool) -> Result<Following, Refused> {
+        let url = self.upstream.url(&key.target).ok_or(BAD)?;
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.done.full.fetch_add(1, Relaxed);
+            let reason = "too many objects are on their way";
+            let refusal = Refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
+            return Err(Refused { refusal, retry_after: Some(FULL) });
+        };
+        let (coming, following) = watch::channel(Coming::default());
+        if open {
+            self.objects().begin(key.clone(), following.clone());
+        }
+        let headers = self.said(head, &key.host);
+        let fetch = Fetch { key: key.clone(), url, headers, is_open: open, coming, place };
+        self.spawn(fetch.run(Arc::clone(self)));
+        Ok(following)
+    }
+
+    /// What the origin is to know of the request: whom it came by, and what the client calls this cache.
+    fn said(&self, head: &Parts, host: &str) -> Vec<(HeaderName, HeaderValue)> {
+        let asked = Asked { scheme: self.scheme, host: host.to_owned() };
+        let before = head.headers.get_all(VIA).iter().cloned();
+        let vias = before.chain(via(head.version, &self.name)).map(|via| (VIA, via));
+        vias.chain(asked.written().map(|asked| (FORWARDED, asked))).collect()
+    }
+
+    /// Answers with what is on its way.
+    async fn follow(
+        self: &Arc<Self>,
+        head: &Parts,
+        fault: Option<Met>,
+        key: Key,
+        mut way: Way,
+    ) -> Answer {
+        let found = loop {
+            let found = match settled(&mut way.following).await {
+                Ok(found) => found,
+                Err(refused) => return Answer::refused(refused),
+            };
+            if way.outcome == CacheOutcome::Miss || found.is_shared() {
+                break found;
+            }
+            // It was for one request alone (RFC 9111 §4).
+            match self.begin(head, &key, false) {
+                Ok(following) => {
+                    way = Way { following, outcome: CacheOutcome::Miss, expired: false };
+                }
+                Err(refused) => return Answer::refused(refused),
+            }
+        };
+        let how = (way.outcome, way.expired);
+        // A range is cut from the whole.
+        if head.headers.contains_key(RANGE) && found.is_shared() {
+            return match whole(&mut way.following).await {
+                Ok(body) => self.deliver((head, fault), &found, Source::Whole(body), how),
+                Err(refused) => Answer::refused(refused),
+            };
+        }
+        let passed = self.pass(Piecewise::Coming(way.following), fault, found.length);
+        self.deliver((head, fault), &found, Source::Coming(passed), how)
+    }
+
+    /// The answer to a request with an object, or with what the origin said instead.
+    fn deliver(
+        self: &Arc<Self>,
+        (head, fault): (&Parts, Option<Met>),
+        found: &Head,
+        source: Source,
+        (outcome, expired): (CacheOutcome, bool),
+    ) -> Answer {
+        let now = self.clock.now();
+        let age = match fault {
+            Some(Met::Age(age)) => age,
+            _ => found.freshness.age(now),
+        };
+        let mut headers = found.headers.clone();
+        let said = Said {
+            name: &self.name,
+            outcome,
+            expired,
+            stored: found.is_shared(),
+            status: found.status.as_u16(),
+            ttl_s: found.freshness.ttl_s(now),
+            age,
+            received: found.version,
+        };
+        said.add(&mut headers);
+        let mut response = match found.status {
+            StatusCode::OK => deliver(headers, source, &head.headers),
+            status => {
+                let body = match source {
+                    Source::Whole(whole) => Body::whole(whole),
+                    Source::Coming(body) => body,
+                };
+                let mut response = Response::new(body);
+                *response.headers_mut() = headers;
+                *response.status_mut() = status;
+                response
+            }
+        };
+        if let (Body::Whole(whole), Some(Met::Slow { rate: Some(_), .. } | Met::Reset)) =
+            (response.body_mut(), fault)
+            && let Some(whole) = whole.take()
+        {
+            let length = whole.len() as u64;
+            *response.body_mut() = self.pass(Piecewise::Whole(whole), fault, Some(length));
+        }
+        Answer { response, outcome, age: Some(age) }
+    }
+
+    /// A body that is sent on as it comes, or as the fault allows.
+    fn pass(&self, from: Piecewise, fault: Option<Met>, length: Option<u64>) -> Body {
+        let (to, pieces) = mpsc::channel(1);
+        self.spawn(Pass::new(self.clock, fault, to).run(from));
+        Body::Passed(Passed::new(pieces, length))
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    pub fn objects(&self) -> MutexGuard<'_, Objects> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An object did not come, or not all of it.
+    pub fn failed(&self) {
+        self.done.failed.fetch_add(1, Relaxed);
+    }
+
+    /// Cuts off what is still on its way.
+    pub async fn stop(&self) {
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        tasks.shutdown().await;
+    }
+
+    /// Makes its record whole.
+    pub fn close(self) -> Result<(), RecordError> {
+        self.log.map_or(Ok(()), AccessLog::close)
+    }
+
+    pub fn counts(&self) -> super::Counted {
+        let of = |outcome: CacheOutcome| self.done.outcomes[outcome as usize].load(Relaxed);
+        let Counts { requests, body_bytes, .. } = self.tally.counts();
+        super::Counted {
+            requests,
+            body_bytes,
+            hits: of(CacheOutcome::Hit) + of(CacheOutcome::Stale),
+            joined: of(CacheOutcome::Joined),
+            misses: of(CacheOutcome::Miss),
+            failed: self.done.failed.load(Relaxed),
+            full: self.done.full.load(Relaxed),
+            evicted: self.objects().evicted(),
+        }
+    }
+}
+
+/// The head of what is on its way, once it is there.
+async fn settled(following: &mut Following) -> Result<Arc<Head>, Refused> {
+    let there = |coming: &Coming| coming.head.is_some() || coming.end.is_some();
+    let (head, end) = match following.wait_for(there).await {
+        Ok(coming) => (coming.head.clone(), coming.end.clone()),
+        Err(_) => return Err(gone()),
+    };
+    match (head, end) {
+        (Some(head), _) => Ok(head),
+        (None, Some(Err(failure))) => Err(failed(failure.status)),
+        (None, _) => Err(gone()),
+    }
+}
+
+/// All of what is on its way.
+async fn whole(following: &mut Following) -> Result<Bytes, Refused> {
+    let end = match following.wait_for(|coming| coming.end.is_some()).await {
+        Ok(coming) => coming.end.clone(),
+        Err(_) => return Err(gone()),
+    };
+    match end {
+        Some(Ok(whole)) => Ok(whole),
+        Some(Err(failure)) => Err(failed(failure.status)),
+        None => Err(gone()),
+    }
+}
+
+/// The cache stops.
+fn gone() -> Refused {
+    failed(StatusCode::BAD_GATEWAY)
+}
+
+fn failed(status: StatusCode) -> Refused {
+    let reason = match status {
+        StatusCode::GATEWAY_TIMEOUT => "the origin has not answered in time",
+        _ => "the origin has not answered",
+    };
+    Refusal(status, reason).into()
+}
