@@ -21,6 +21,7 @@ mod analyse;
 mod audio;
 mod bins;
 mod browser;
+mod cache;
 mod catalogue;
 mod compare;
 mod conference;

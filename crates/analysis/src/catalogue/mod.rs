@@ -44,6 +44,7 @@ macro_rules! series {
 
 mod audio;
 mod browser;
+mod cache;
 mod capture;
 mod conference;
 mod control;
@@ -93,6 +94,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &browser::FAMILY,
     &quic::SENDING,
     &quic::VIEWING,
+    &cache::FAMILY,
     &web::FAMILY,
     &conference::FAMILY,
     &link::EACH,

@@ -6,6 +6,7 @@ use suiro_record::flows;
 use suiro_record::tables::{AccessRow, RequestRow};
 use suiro_record::words::{FlowRole, RequestKind, Transport};
 
+use super::caches::Caches;
 use super::sockets::Sender;
 use crate::player::Player;
 use crate::view::View;
@@ -26,7 +27,8 @@ pub(super) struct Request<'v> {
 impl<'v> Asked<'v> {
     pub fn of(view: &'v View<'_>) -> Self {
         let mut by_path: BTreeMap<&str, Vec<&AccessRow>> = BTreeMap::new();
-        for row in &view.records.access {
+        let caches = Caches::of(view.records);
+        for row in view.records.access.iter().filter(|row| !caches.asked(row)) {
             by_path.entry(&row.path).or_default().push(row);
         }
         for rows in by_path.values_mut() {

@@ -13,6 +13,7 @@
 mod asked;
 mod between;
 mod brief;
+mod caches;
 mod encoded;
 mod endpoints;
 mod evidence;

@@ -5,6 +5,7 @@ use suiro_record::tables::{LinkRow, RequestRow, RungRow};
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
 use suiro_units::BitRate;
 
+use super::caches;
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
 use super::rules::Rules;
@@ -123,6 +124,8 @@ impl<'a, 'v> Story<'a, 'v> {
         if let Some(awaited) = &awaited {
             sentence.push_str(&self.told_segment(awaited, from));
         }
+        let faults = caches::told(self.records, self.player.name, (since, to));
+        sentence.extend(faults.map(|faults| format!("; {faults}")));
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let subject = self.player.name.to_owned();
         Explained {

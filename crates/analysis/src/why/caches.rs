@@ -1,0 +1,111 @@
+//! Caches between origins and players: which requests are theirs, and what they did wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suiro_record::tables::{AccessRow, FlowRow};
+use suiro_record::words::CacheFault;
+
+use super::wording::count;
+use crate::Records;
+
+/// A player tries again a second after a failure, and then less often: so far before an effect its fault may lie.
+const TRIED_NS: i64 = 2_000_000_000;
+
+/// The connections of caches to their origins. What came by them was asked by no player.
+pub(super) struct Caches<'v>(BTreeSet<&'v str>);
+
+impl<'v> Caches<'v> {
+    pub fn of(records: &'v Records) -> Self {
+        let rows = records.access.iter().filter(|row| row.cache.is_some());
+        let names: BTreeSet<&str> = rows.map(|row| &*row.endpoint).collect();
+        Self(ends(&records.flows, |name| names.contains(name)))
+    }
+
+    pub fn asked(&self, row: &AccessRow) -> bool {
+        row.cache.is_none() && self.0.contains(&*row.peer)
+    }
+}
+
+/// The own ends of the flows of some endpoints.
+fn ends(flows: &[FlowRow], own: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+    flows.iter().filter(|flow| own(&flow.endpoint)).map(|flow| &*flow.local).collect()
+}
+
+/// What caches did wrong with the requests of a player from `from` to `to`, or shortly before; `None` if nothing.
+pub(super) fn told(records: &Records, player: &str, (from, to): (i64, i64)) -> Option<String> {
+    let own = ends(&records.flows, |name| name == player);
+    let during = from.saturating_sub(TRIED_NS)..to;
+    let mut met: BTreeMap<(&str, CacheFault), usize> = BTreeMap::new();
+    for row in records.access.iter().filter(|row| during.contains(&row.t_ns)) {
+        if let Some(fault) = row.cache_fault.filter(|_| own.contains(&*row.peer)) {
+            *met.entry((&row.endpoint, fault)).or_default() += 1;
+        }
+    }
+    let ((name, fault), requests) = met.into_iter().max_by_key(|(_, requests)| *requests)?;
+    let did = match fault {
+        CacheFault::Slow => "was slow",
+        CacheFault::Stale => "served what had expired",
+        CacheFault::Unavailable => "answered with status 503",
+        CacheFault::Reset => "cut the answer off",
+        CacheFault::Age => "gave a wrong age",
+    };
+    Some(format!("the cache {name} {did} for {}", count(requests, "request")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_that_of_the_players_own_requests() {
+        let flow = |endpoint: &str, local: &str| FlowRow {
+            endpoint: endpoint.into(),
+            local: local.into(),
+            ..flow_row()
+        };
+        let row = |t_s: i64, peer: &str, cache_fault| AccessRow {
+            t_ns: t_s * 1_000_000_000,
+            endpoint: "edge".into(),
+            peer: peer.into(),
+            cache: Some(suiro_record::words::CacheOutcome::Miss),
+            cache_fault,
+            ..AccessRow::default()
+        };
+        let slow = Some(CacheFault::Slow);
+        let records = Records {
+            flows: vec![flow("one", "10.0.0.3:1"), flow("edge", "10.0.0.2:9")],
+            access: vec![
+                row(5, "10.0.0.3:1", slow),
+                row(9, "10.0.0.3:1", slow),
+                row(9, "10.0.0.3:2", slow),
+                row(10, "10.0.0.3:1", None),
+                AccessRow { cache: None, ..row(9, "10.0.0.2:9", None) },
+            ],
+            ..Records::default()
+        };
+        let told = |from_s: i64| {
+            told(&records, "one", (from_s * 1_000_000_000, 12_000_000_000)).unwrap_or_default()
+        };
+        assert_eq!(told(8), "the cache edge was slow for 1 request");
+        assert_eq!(told(7), "the cache edge was slow for 2 requests");
+        assert_eq!(told(12), "");
+        let caches = Caches::of(&records);
+        let asked: Vec<bool> = records.access.iter().map(|row| caches.asked(row)).collect();
+        assert_eq!(asked, [false, false, false, false, true]);
+    }
+
+    fn flow_row() -> FlowRow {
+        FlowRow {
+            t_ns: suiro_units::Time::ZERO,
+            endpoint: "".into(),
+            role: suiro_record::words::FlowRole::Client,
+            protocol: suiro_record::words::Transport::Tcp,
+            local: "".into(),
+            remote: "".into(),
+            carries: suiro_record::words::Carries::HttpMedia,
+            flows: 1,
+            closed_ns: None,
+            peer: None,
+        }
+    }
+}
