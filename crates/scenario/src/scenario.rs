@@ -27,6 +27,7 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
             ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
             ("low-latency", include_str!("../../../scenarios/low-latency.toml")),
+            ("low-latency-cache", include_str!("../../../scenarios/low-latency-cache.toml")),
         ],
     ),
     (
