@@ -1,23 +1,17 @@
 //! The encoders of a publisher, one for each quality. A camera starts when its quality has a subscriber, and stops when it
 //! has none any more; the camera of an only quality does not stop.
 
-use std::future::Future;
-use std::task::Poll;
-
 use suiro_clock::Clock;
-use suiro_media::live::{FootageSpec, RATES};
+use suiro_media::live::RATES;
 use suiro_realtime::ladder::{Hysteresis, Ladder, Rung};
-use suiro_realtime::{Camera, Demand, EncoderLog, Feed, Frame, KEYS_WITHIN, split};
-use suiro_units::{BitRate, Duration, Time};
-use tokio::task::JoinHandle;
+use suiro_realtime::{Begin, Camera, Demand, EncoderLog, Feed, Feeds, Frame, KEYS_WITHIN, split};
+use suiro_units::{BitRate, Time};
 
 use crate::EndpointError;
 use crate::catalog::Quality;
 use crate::follow::{Follow, Sample};
 use crate::publish::PublisherJob;
 
-/// A camera stops when its quality has had no subscriber for so long.
-const UNUSED: Duration = Duration::from_secs(2);
 /// A camera that starts shortly before a key frame is due waits for it: so many frames at most.
 const WAIT_MAX: u64 = 15;
 
@@ -29,14 +23,11 @@ const START: BitRate = BitRate::from_kbps(300);
 
 /// All encoders of a publisher, from the highest quality to the lowest.
 pub(crate) struct Encoders {
-    clock: Clock,
-    spec: FootageSpec,
+    feeds: Feeds,
     encoders: Vec<Encoder>,
     follow: Option<Follow>,
     /// What the sound takes of what is allowed, before all video.
     sound: BitRate,
-    /// When the first frame of all of them was captured, so that their frames have the same numbers.
-    start: Option<Time>,
     /// Frames from one key frame to the next.
     period: u64,
     log: EncoderLog,
@@ -45,10 +36,8 @@ pub(crate) struct Encoders {
 /// One encoder, whose camera may not run.
 struct Encoder {
     rate: BitRate,
-    size: (u32, u32),
-    camera: Option<Camera>,
-    starting: Option<JoinHandle<Result<Feed, EndpointError>>>,
-    feed: Option<Feed>,
+    /// What it begins with if it does not follow.
+    whole: Rung,
     /// What it is set to: nothing but the bit rate follows if there is none.
     ladder: Option<Ladder>,
     set: BitRate,
@@ -57,54 +46,40 @@ struct Encoder {
     asked: Option<u64>,
     /// Frames before this number are left out.
     from: Option<u64>,
-    unused_since: Option<Time>,
 }
 
 impl Encoders {
     /// `camera` is that of the highest quality.
     pub fn new(clock: Clock, job: &PublisherJob, camera: Camera, log: EncoderLog) -> Self {
-        let spec = job.camera.clone();
         let sound = job.audio.unwrap_or(BitRate::from_bps(0));
         let videos: u64 = job.rates.iter().map(|rate| rate.as_bps()).sum();
         let most = BitRate::from_bps(videos + sound.as_bps());
         let start = |rate: BitRate| if job.follows { rate.min(START) } else { rate };
         let follow = job.follows.then(|| Follow::new(start(job.rates[0]), most));
-        let mut camera = Some(camera);
         let encoders = job.qualities().into_iter().map(|Quality { size, fps, rate, .. }| {
             let set = start(rate);
             let ladder = || Ladder::new(size, fps, set, Hysteresis::default());
             Encoder {
                 rate,
-                size,
-                camera: camera.take(),
-                starting: None,
-                feed: None,
+                whole: Rung { size, fps },
                 ladder: job.follows.then(ladder),
                 set,
                 key: None,
                 asked: None,
                 from: None,
-                unused_since: None,
             }
         });
-        let encoders = encoders.collect();
+        let encoders: Vec<Encoder> = encoders.collect();
+        let spec = job.camera.clone();
         let period = (job.key_every.as_secs_f64() * f64::from(spec.fps)).round().max(1.0) as u64;
-        Self { clock, spec, encoders, follow, sound, start: None, period, log }
+        let feeds = Feeds::new(clock, spec, (vec![camera], encoders.len()), log.clone());
+        Self { feeds, encoders, follow, sound, period, log }
     }
 
     /// The next frame of any encoder, and its quality; no frame if its camera has ended. A call that is dropped loses no
     /// frame.
     pub async fn next(&mut self) -> (usize, Option<Frame>) {
-        std::future::poll_fn(|context| {
-            for (quality, encoder) in self.encoders.iter_mut().enumerate() {
-                let Some(feed) = &mut encoder.feed else { continue };
-                if let Poll::Ready(frame) = std::pin::pin!(feed.next()).poll(context) {
-                    return Poll::Ready((quality, frame));
-                }
-            }
-            Poll::Pending
-        })
-        .await
+        self.feeds.next().await
     }
 
     /// Starts and stops cameras.
@@ -113,31 +88,11 @@ impl Encoders {
         now: Time,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Result<(), EndpointError> {
-        let several = self.encoders.len() > 1;
-        for (quality, encoder) in self.encoders.iter_mut().enumerate() {
-            if let Some(starting) = encoder.starting.take_if(|starting| starting.is_finished()) {
-                let feed = starting.await;
-                let feed =
-                    feed.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
-                encoder.feed = Some(feed);
-            }
-            if is_wanted(quality) {
-                encoder.unused_since = None;
-                if encoder.feed.is_none() && encoder.starting.is_none() {
-                    let start = *self.start.get_or_insert(now);
-                    encoder.start(self.clock, self.spec.clone(), start, self.log.of(quality));
-                }
-            } else if several && encoder.feed.is_some() {
-                let since = *encoder.unused_since.get_or_insert(now);
-                if now.saturating_since(since) >= UNUSED {
-                    // It ends in a thread of its own, after the frame at hand.
-                    drop(tokio::task::spawn_blocking({
-                        let feed = encoder.feed.take();
-                        move || drop(feed)
-                    }));
-                    (encoder.key, encoder.asked, encoder.from) = (None, None, None);
-                }
-            }
+        let encoders = &self.encoders;
+        let begin = |quality: usize| encoders[quality].begin();
+        for quality in self.feeds.look(now, is_wanted, begin).await? {
+            let encoder = &mut self.encoders[quality];
+            (encoder.key, encoder.asked, encoder.from) = (None, None, None);
         }
         Ok(())
     }
@@ -159,7 +114,7 @@ impl Encoders {
         let asked = encoder.asked.is_some_and(|asked| frame.number < asked + ASK_AGAIN);
         if in_period != Some((frame.number + 1) / period)
             && !asked
-            && let Some(feed) = &encoder.feed
+            && let Some(feed) = self.feeds.get(quality)
         {
             encoder.asked = Some(frame.number);
             feed.request_key_frame();
@@ -177,7 +132,7 @@ impl Encoders {
         let allowed = BitRate::from_bps(allowed.saturating_sub(self.sound.as_bps()));
         // The lowest is the most important.
         let running: Vec<usize> =
-            (0..self.encoders.len()).rev().filter(|&n| self.encoders[n].feed.is_some()).collect();
+            (0..self.encoders.len()).rev().filter(|&n| self.feeds.runs(n)).collect();
         let demand = |&n: &usize| {
             let rate = self.encoders[n].rate;
             let weight = u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
@@ -185,48 +140,36 @@ impl Encoders {
         };
         let demands: Vec<Demand> = running.iter().map(demand).collect();
         for (n, rate) in running.into_iter().zip(split(allowed, &demands)) {
-            self.encoders[n].set_rate(now, rate.max(*RATES.least()))?;
+            let Some(feed) = self.feeds.get(n) else { continue };
+            self.encoders[n].set_rate(now, feed, rate.max(*RATES.least()))?;
         }
         Ok(())
     }
 
     /// What the running encoders are set to, together; `None` if none runs.
     pub fn rate(&self) -> Option<BitRate> {
-        let running = self.encoders.iter().filter(|encoder| encoder.feed.is_some());
-        let bps = running.map(|encoder| encoder.set.as_bps()).reduce(|sum, bps| sum + bps);
+        let running = (0..self.encoders.len()).filter(|&n| self.feeds.runs(n));
+        let bps = running.map(|n| self.encoders[n].set.as_bps()).reduce(|sum, bps| sum + bps);
         bps.map(BitRate::from_bps)
     }
 
     /// Stops all cameras, and completes the record of what they made.
     pub fn stop(self) -> Result<(), EndpointError> {
-        let mut feeds = self.encoders.into_iter().filter_map(|encoder| encoder.feed);
-        feeds.try_for_each(Feed::stop)?;
+        self.feeds.stop()?;
         Ok(self.log.close()?)
     }
 }
 
 impl Encoder {
-    /// Starts the camera, on another thread: it takes a while, and the session must run meanwhile.
-    fn start(&mut self, clock: Clock, spec: FootageSpec, start: Time, log: EncoderLog) {
-        let (camera, rate) = (self.camera.take(), self.set);
-        let whole = Rung { size: self.size, fps: spec.fps };
-        let first = self.ladder.as_ref().map_or(whole, Ladder::rung);
-        let follows = self.ladder.is_some();
-        self.starting = Some(tokio::task::spawn_blocking(move || {
-            let camera = match camera {
-                Some(camera) => camera,
-                None => Camera::prepare(&spec)?,
-            };
-            let mut camera = camera.beginning_at(first).with_log(log);
-            if follows {
-                camera = camera.with_keys_within(KEYS_WITHIN);
-            }
-            Ok(camera.start(start, rate, clock.epoch_unix_ns(), move || clock.now())?)
-        }));
+    /// What it begins with.
+    fn begin(&self) -> Begin {
+        let rung = self.ladder.as_ref().map_or(self.whole, Ladder::rung);
+        let keys_within = self.ladder.is_some().then_some(KEYS_WITHIN);
+        Begin { rung, rate: self.set, keys_within }
     }
 
-    fn set_rate(&mut self, now: Time, rate: BitRate) -> Result<(), EndpointError> {
-        let (Some(feed), Some(ladder)) = (&mut self.feed, &mut self.ladder) else { return Ok(()) };
+    fn set_rate(&mut self, now: Time, feed: &mut Feed, rate: BitRate) -> Result<(), EndpointError> {
+        let Some(ladder) = &mut self.ladder else { return Ok(()) };
         self.set = rate;
         feed.set_rate(rate);
         if let Some(rung) = ladder.on_rate(now, rate) {

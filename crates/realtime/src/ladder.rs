@@ -53,11 +53,11 @@ impl Rung {
     }
 }
 
-/// The rung, over time.
+/// Steps from the best to the least, each for bit rates from its need on, over time.
 #[derive(Debug, Clone)]
-pub struct Ladder {
-    /// From the best to the least.
-    rungs: Vec<Rung>,
+pub struct Steps {
+    /// What each needs, falling.
+    needs: Vec<BitRate>,
     at: usize,
     hysteresis: Hysteresis,
     /// Since when the rate has been too low, or enough for more.
@@ -65,23 +65,26 @@ pub struct Ladder {
     high_since: Option<Time>,
 }
 
-impl Ladder {
-    /// Of a camera with frames of that size and so many of them per second, at a bit rate of the
-    /// start.
-    pub fn new(camera: (u32, u32), fps: u32, start: BitRate, hysteresis: Hysteresis) -> Self {
-        let rungs = rungs(camera, fps);
-        let mut ladder = Self { rungs, at: 0, hysteresis, low_since: None, high_since: None };
-        ladder.at = ladder.best(start, 1.0);
-        ladder
+impl Steps {
+    /// One step at least, with what each needs, falling; at a bit rate of the start.
+    pub fn new(needs: Vec<BitRate>, start: BitRate, hysteresis: Hysteresis) -> Self {
+        let mut steps = Self { needs, at: 0, hysteresis, low_since: None, high_since: None };
+        steps.at = steps.best(start, 1.0);
+        steps
     }
 
-    /// What the encoder is to make now.
-    pub fn rung(&self) -> Rung {
-        self.rungs[self.at]
+    /// The bit rate from which on a step may be taken.
+    pub fn needs(&self, step: usize) -> BitRate {
+        self.needs[step]
     }
 
-    /// The rate that is allowed now; the new rung, if it is another.
-    pub fn on_rate(&mut self, now: Time, rate: BitRate) -> Option<Rung> {
+    /// The step that is taken now, from 0, the best.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The rate that is allowed now; the new step, if it is another.
+    pub fn on_rate(&mut self, now: Time, rate: BitRate) -> Option<usize> {
         let fits = self.best(rate, 1.0);
         let fits_well = self.best(rate, self.hysteresis.up_margin);
         let lasted = |since: Option<Time>| since.map(|since| now.saturating_since(since));
@@ -96,13 +99,41 @@ impl Ladder {
             return None;
         };
         (self.at, self.low_since, self.high_since) = (to, None, None);
-        Some(self.rung())
+        Some(to)
     }
 
-    /// The best rung for which the rate is so many times what it needs; the least, if it is for none.
+    /// The best step for which the rate is so many times what it needs; the least, if it is for none.
     fn best(&self, rate: BitRate, margin: f64) -> usize {
-        let enough = |rung: &Rung| rate >= rung.needs().mul_f64(margin);
-        self.rungs.iter().position(enough).unwrap_or(self.rungs.len() - 1)
+        let enough = |needs: &BitRate| rate >= needs.mul_f64(margin);
+        self.needs.iter().position(enough).unwrap_or(self.needs.len().saturating_sub(1))
+    }
+}
+
+/// The rung, over time.
+#[derive(Debug, Clone)]
+pub struct Ladder {
+    /// From the best to the least.
+    rungs: Vec<Rung>,
+    steps: Steps,
+}
+
+impl Ladder {
+    /// Of a camera with frames of that size and so many of them per second, at a bit rate of the
+    /// start.
+    pub fn new(camera: (u32, u32), fps: u32, start: BitRate, hysteresis: Hysteresis) -> Self {
+        let rungs = rungs(camera, fps);
+        let needs = rungs.iter().map(|rung| rung.needs()).collect();
+        Self { rungs, steps: Steps::new(needs, start, hysteresis) }
+    }
+
+    /// What the encoder is to make now.
+    pub fn rung(&self) -> Rung {
+        self.rungs[self.steps.at()]
+    }
+
+    /// The rate that is allowed now; the new rung, if it is another.
+    pub fn on_rate(&mut self, now: Time, rate: BitRate) -> Option<Rung> {
+        self.steps.on_rate(now, rate).map(|at| self.rungs[at])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Real-time video without a transport: what every protocol that carries it needs at both ends.
 //!
 //! A sender has a [`Feed`]: a camera and its encoder, which takes a new bit rate, frame rate, size or a
-//! request for a key frame between two frames. [`Share`] makes the encoder's bit rate of what the
+//! request for a key frame between two frames; one for each quality ([`Feeds`]). [`Share`] makes the encoder's bit rate of what the
 //! transport's rate control allows, [`ladder`] the size and frame rate that fit it, and [`split`] divides an allowance among
 //! several media.
 //!
@@ -25,6 +25,7 @@
 mod encoded;
 mod error;
 mod feed;
+mod feeds;
 mod incoming;
 pub mod ladder;
 mod listening;
@@ -38,6 +39,7 @@ mod viewer;
 pub use encoded::EncoderLog;
 pub use error::LogError;
 pub use feed::{Camera, Feed, FeedError, Frame, KEYS_WITHIN};
+pub use feeds::{Begin, Feeds};
 pub use incoming::Incoming;
 pub use listening::Listening;
 pub use log::{FrameLog, Log};
