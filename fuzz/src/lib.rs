@@ -445,9 +445,16 @@ pub fn whip(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (head, body) = text.split_once('\n').unwrap_or((text, ""));
     let mut words = head.splitn(3, ' ').map(str::to_owned);
+    let method = words.next().unwrap_or_default();
+    let target = words.next().unwrap_or_default();
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
+        None => (target, None),
+    };
     let ask = Ask {
-        method: words.next().unwrap_or_default(),
-        path: words.next().unwrap_or_default(),
+        method,
+        path,
+        query,
         content_type: words.next(),
         body: body.to_owned(),
         ..Ask::default()
@@ -457,7 +464,7 @@ pub fn whip(data: &[u8]) {
         Ok(Command::Trickle(name, _, fragment)) => {
             assert!(!name.is_empty() && fragment.candidates.len() <= 32);
         }
-        Ok(Command::Offer(offer)) => assert_eq!(offer, body),
+        Ok(Command::Offer(offer, _)) => assert_eq!(offer, body),
         Ok(Command::Delete(name)) => assert!(!name.contains('/')),
         Err(Reply { status, .. }) => assert!(status == 204 || (400..500).contains(&status)),
     }

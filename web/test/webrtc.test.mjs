@@ -6,10 +6,14 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const source = join(dirname(fileURLToPath(import.meta.url)), "../webrtc/session.ts");
-const built = await build({ entryPoints: [source], bundle: true, write: false, format: "esm" });
-const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { agreed } = await import(`data:text/javascript;base64,${code}`);
+async function load(name) {
+  const source = join(dirname(fileURLToPath(import.meta.url)), `../webrtc/${name}.ts`);
+  const built = await build({ entryPoints: [source], bundle: true, write: false, format: "esm" });
+  const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
+  return import(`data:text/javascript;base64,${code}`);
+}
+const { agreed, usable } = await load("session");
+const { codec } = await load("statistics");
 
 const ANSWER = [
   "v=0",
@@ -42,4 +46,31 @@ test("without retransmissions there is one payload type, and without video nothi
   const alone = ANSWER.replace("102 103", "102").replace(/a=.*:103.*\r\n/g, "");
   assert.equal(agreed(alone).payload_types, "102");
   assert.equal(agreed("v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"), null);
+});
+
+const CAPABILITIES = [
+  { mimeType: "video/VP8" },
+  { mimeType: "video/rtx" },
+  { mimeType: "video/VP9", sdpFmtpLine: "profile-id=0" },
+  { mimeType: "video/VP9", sdpFmtpLine: "profile-id=2" },
+  { mimeType: "video/H264", sdpFmtpLine: "packetization-mode=1;profile-level-id=42001f" },
+  { mimeType: "video/H264", sdpFmtpLine: "packetization-mode=0;profile-level-id=42e01f" },
+  { mimeType: "video/H264", sdpFmtpLine: "packetization-mode=1;profile-level-id=42e01f" },
+  { mimeType: "video/AV1", sdpFmtpLine: "level-idx=5;profile=0;tier=0" },
+  { mimeType: "video/AV1", sdpFmtpLine: "level-idx=5;profile=1;tier=0" },
+];
+
+test("of a codec, only what the viewer's decoder takes is offered", () => {
+  const at = (name) => usable(CAPABILITIES, name).map((found) => CAPABILITIES.indexOf(found));
+  assert.deepEqual(at("h264"), [6, 4]);
+  assert.deepEqual(at("vp8"), [0]);
+  assert.deepEqual(at("vp9"), [2]);
+  assert.deepEqual(at("av1"), [7]);
+});
+
+test("the codec of the statistics is written as in a description", () => {
+  const entry = { mimeType: "video/VP9", clockRate: 90000, sdpFmtpLine: "profile-id=0" };
+  assert.equal(codec(entry), "VP9/90000 profile-id=0");
+  assert.equal(codec({ mimeType: "video/VP8", clockRate: 90000 }), "VP8/90000");
+  assert.equal(codec(undefined), null);
 });

@@ -74,7 +74,7 @@ async function viewer(state: State, offset: number): Promise<End> {
   document.body.append(video);
   watch(video, offset, (report) => push(state, state.shown, report));
   return {
-    offer: (session) => want(session, video, worker),
+    offer: (session) => want(session, state.job.codec, video, worker),
     expect: (session) => receive(session, video, worker),
     answer: async () => {},
     connected: () => {},
@@ -82,9 +82,9 @@ async function viewer(state: State, offset: number): Promise<End> {
 }
 
 async function publisher(state: State, fail: (error: unknown) => void): Promise<End> {
-  const { footage, epoch_unix_ms, max_bps, key_every_ms } = state.job;
+  const { codec, footage, epoch_unix_ms, max_bps, key_every_ms } = state.job;
   if (footage === null) throw new Error("a publisher needs footage");
-  const source = new Publisher(max_bps, key_every_ms);
+  const source = new Publisher(codec, max_bps, key_every_ms);
   const { writable } = source;
   const job = { footage, epoch_unix_ms };
   const worker = await start(state, { ask: "camera", job, writable }, [writable]);

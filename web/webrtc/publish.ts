@@ -1,4 +1,5 @@
 // A publisher: the camera's track in every session.
+import type { Codec } from "./report";
 import { prefer, type Session } from "./session";
 
 /** The element of the breakout box that TypeScript's library does not know. */
@@ -21,6 +22,7 @@ export class Publisher {
   private readonly timed = new Set<Session>();
 
   constructor(
+    private readonly codec: Codec,
     private readonly max_bps: number,
     private readonly key_every_ms: number | null,
   ) {}
@@ -48,7 +50,8 @@ export class Publisher {
   /** Prepares a session that offers the video. */
   offer(session: Session): void {
     const sendEncodings = [{ maxBitrate: this.max_bps }];
-    prefer(session.connection.addTransceiver(this.track, { direction: "sendonly", sendEncodings }));
+    const init: RTCRtpTransceiverInit = { direction: "sendonly", sendEncodings };
+    prefer(session.connection.addTransceiver(this.track, init), this.codec);
   }
 
   /** Prepares a session whose offer asks for it. */
@@ -57,7 +60,7 @@ export class Publisher {
     const transceiver = offered.find(({ receiver }) => receiver.track.kind === "video");
     if (transceiver === undefined) throw new Error("the offer asks for no video");
     transceiver.direction = "sendonly";
-    prefer(transceiver);
+    prefer(transceiver, this.codec);
     await transceiver.sender.replaceTrack(this.track);
     const parameters = transceiver.sender.getParameters();
     for (const encoding of parameters.encodings) encoding.maxBitrate = this.max_bps;

@@ -1,9 +1,13 @@
 // What the page and the endpoint send to each other; `crates/players/src/webrtc/report.rs` reads it strictly. Times are
 // milliseconds since the trial's epoch, unless they say otherwise.
 
+export type Codec = "h264" | "vp8" | "vp9" | "av1";
+
 /** What the page is to do. */
 export interface Job {
   readonly role: "publisher" | "viewer";
+  /** The codec of the video, without any other as a fallback. */
+  readonly codec: Codec;
   /** Where the page makes its offer; null: it answers the offers that the endpoint hands over. */
   readonly offers_to: Resource | null;
   /** Most bits per second that a publisher sends. */
@@ -99,6 +103,8 @@ export interface StatisticsReport {
   readonly jitter_buffer_target_ms: number | null;
   /** What limits the encoder of a sender now. */
   readonly limitation: string | null;
+  /** The codec that is used and its parameters; null before it is known. */
+  readonly codec: string | null;
 }
 
 /** A frame that was shown. */

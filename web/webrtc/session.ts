@@ -1,5 +1,5 @@
 // One peer connection: offer and answer, and what was agreed on.
-import type { Agreed, Resource, SessionReport } from "./report";
+import type { Agreed, Codec, Resource, SessionReport } from "./report";
 
 /** Header extensions that Chromium has and does not offer by itself. */
 const WANTED = "abs-capture-time";
@@ -126,18 +126,36 @@ export class Session {
   }
 }
 
-/** Only H.264 of packetization mode 1, and retransmissions of it; Constrained Baseline first. */
-export function prefer(transceiver: RTCRtpTransceiver): void {
-  const all = RTCRtpReceiver.getCapabilities("video")?.codecs ?? [];
-  const h264 = all.filter(
-    ({ mimeType, sdpFmtpLine }) =>
-      mimeType === "video/H264" && sdpFmtpLine?.includes("packetization-mode=1"),
-  );
-  if (h264.length === 0) throw new Error("this Chromium has no H.264 for WebRTC");
+/** What the parameters of a codec must have: H.264 in packetization mode 1, VP9 and AV1 of 8 bits in 4:2:0. */
+const NEEDED: Readonly<Record<Codec, RegExp>> = {
+  h264: /packetization-mode=1/,
+  vp8: /^/,
+  vp9: /^$|profile-id=0/,
+  av1: /^$|profile=0/,
+};
+
+/** Of a codec, what is offered or taken, in this order: H.264's Constrained Baseline first. */
+export function usable<T extends { mimeType: string; sdpFmtpLine?: string }>(
+  all: readonly T[],
+  codec: Codec,
+): T[] {
+  const named = all.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${codec}`);
+  const found = named.filter(({ sdpFmtpLine }) => NEEDED[codec].test(sdpFmtpLine ?? ""));
   const baseline = (line = ""): number => (line.includes("profile-level-id=42e0") ? 0 : 1);
-  h264.sort((a, b) => baseline(a.sdpFmtpLine) - baseline(b.sdpFmtpLine));
+  if (codec === "h264") found.sort((a, b) => baseline(a.sdpFmtpLine) - baseline(b.sdpFmtpLine));
+  return found;
+}
+
+/** Only this codec, and retransmissions of it. */
+export function prefer(transceiver: RTCRtpTransceiver, codec: Codec): void {
+  const all = RTCRtpReceiver.getCapabilities("video")?.codecs ?? [];
+  const found = usable(all, codec);
+  const sends = usable(RTCRtpSender.getCapabilities("video")?.codecs ?? [], codec);
+  if (found.length === 0) throw new Error(`this Chromium has no ${codec} for WebRTC`);
+  if (sends.length === 0 && transceiver.direction === "sendonly")
+    throw new Error(`this Chromium has no encoder of ${codec} for WebRTC`);
   const again = all.filter(({ mimeType }) => mimeType === "video/rtx");
-  transceiver.setCodecPreferences([...h264, ...again]);
+  transceiver.setCodecPreferences([...found, ...again]);
   const negotiable = transceiver as unknown as Partial<Negotiable>;
   const extensions = negotiable.getHeaderExtensionsToNegotiate?.();
   if (extensions === undefined) return;

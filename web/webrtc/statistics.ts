@@ -64,7 +64,16 @@ export async function statistics(
     jitter_buffer_ms: milliseconds(received?.jitterBufferDelay),
     jitter_buffer_target_ms: milliseconds(received?.jitterBufferTargetDelay),
     limitation: word(sent?.qualityLimitationReason),
+    codec: codec(find("codec", ({ id }) => id === video.codecId)),
   };
+}
+
+/** A codec with its parameters, as SDP writes them. */
+export function codec(entry: Stats | undefined): string | null {
+  const name = word(entry?.mimeType)?.split("/")[1];
+  if (name === undefined) return null;
+  const parameters = word(entry?.sdpFmtpLine);
+  return `${name}/${known(entry?.clockRate) ?? 90_000}${parameters === null ? "" : ` ${parameters}`}`;
 }
 
 /** Seconds as milliseconds, or null. */

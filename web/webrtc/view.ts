@@ -1,6 +1,6 @@
 // A viewer: what is shown, read from the frame itself.
 import { readStamp } from "../src/stamp";
-import type { ShownReport } from "./report";
+import type { Codec, ShownReport } from "./report";
 import { prefer, type Session } from "./session";
 
 /** The strip with the stamp is read at this size: blocks of 8 by 4 pixels. */
@@ -45,11 +45,16 @@ export function receive(session: Session, video: HTMLVideoElement, worker: Worke
 }
 
 /** The same for a session that makes the offer. Once it was answered, a receiver takes no transform any more. */
-export function want(session: Session, video: HTMLVideoElement, worker: Worker): void {
+export function want(
+  session: Session,
+  codec: Codec,
+  video: HTMLVideoElement,
+  worker: Worker,
+): void {
   receive(session, video, worker);
   const transceiver = session.connection.addTransceiver("video", { direction: "recvonly" });
   note(transceiver.receiver, worker);
-  prefer(transceiver);
+  prefer(transceiver, codec);
 }
 
 function note(receiver: RTCRtpReceiver, worker: Worker): void {

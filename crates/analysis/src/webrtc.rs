@@ -181,6 +181,13 @@ impl Connection<'_> {
         set.len().saturating_sub(1) as f64
     }
 
+    /// How often frames of another encoder were sent; `None` if that is not known.
+    pub fn switches(&self) -> Option<f64> {
+        let mut sent: Vec<u64> = self.rows.iter().filter_map(|row| row.value.quality).collect();
+        sent.dedup();
+        Some(sent.len().checked_sub(1)? as f64)
+    }
+
     /// What was sent over what the path could carry, from 20 s after the connection on.
     pub fn utilisation(&self) -> Option<f64> {
         let from = self.connected_ns()?.saturating_add(SETTLED_NS);
@@ -381,6 +388,7 @@ mod tests {
             width: None,
             height: None,
             fps: None,
+            quality: None,
         }
     }
 
@@ -424,6 +432,20 @@ mod tests {
         let connection = fallen(&session, &never, vec![]);
         assert_eq!((connection.convergence_s(), connection.unconverged()), (Some(0.0), Some(1.0)));
         assert_eq!(connection.recovery_s(), None, "nothing was shown");
+    }
+
+    #[test]
+    fn each_change_of_the_encoder_is_a_switch() {
+        let session = session();
+        let qualities = [Some(2), Some(2), Some(1), Some(0), Some(1), Some(1)];
+        let rows = |of: fn(Option<u64>) -> Option<u64>| -> Vec<WebrtcRow> {
+            let at = (1..).map(|n| n * S / 10);
+            let rows = at.zip(qualities);
+            rows.map(|(at, quality)| WebrtcRow { quality: of(quality), ..row(at, 900) }).collect()
+        };
+        assert_eq!(fallen(&session, &rows(|quality| quality), vec![]).switches(), Some(3.0));
+        assert_eq!(fallen(&session, &rows(|_| Some(0)), vec![]).switches(), Some(0.0));
+        assert_eq!(fallen(&session, &rows(|_| None), vec![]).switches(), None, "Chromium sends");
     }
 
     #[test]

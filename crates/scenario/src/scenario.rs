@@ -39,6 +39,7 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("moq-adapt", include_str!("../../../scenarios/moq-adapt.toml")),
             ("webrtc-axes", include_str!("../../../scenarios/webrtc-axes.toml")),
             ("webrtc-fanout", include_str!("../../../scenarios/webrtc-fanout.toml")),
+            ("webrtc-simulcast", include_str!("../../../scenarios/webrtc-simulcast.toml")),
         ],
     ),
     (

@@ -22,7 +22,7 @@ use suiro_scenario::{
     UncompressedReceiver, UncompressedRegistry, UncompressedSender, WebClients, WebServer,
     WebrtcPublisher, WebrtcViewer,
 };
-use suiro_units::{Duration, Time};
+use suiro_units::{BitRate, Duration, Time};
 
 use crate::cli::within;
 use crate::webrtc::{self, Serving};
@@ -84,6 +84,10 @@ pub struct ServeArgs {
     token: Option<String>,
     #[command(flatten)]
     camera: webrtc::CameraArgs,
+    /// With --whep: the most that is sent of each lower quality, such as "900 kbit/s,300 kbit/s", up to three. A viewer is sent
+    /// what its own link carries, or asks for one: http://HOST:PORT/whep?quality=high, middle or low.
+    #[arg(long, value_name = "RATE,…", value_delimiter = ',', num_args = 1, requires = "whep", value_parser = within(suiro_scenario::WEBRTC_RATES))]
+    qualities: Vec<BitRate>,
     /// With --whep: folder for the records webrtc, webrtc_sessions and flows, each `TABLE.publisher.parquet`.
     #[arg(long, value_name = "DIR", default_value = ".", requires = "whep")]
     out: PathBuf,
@@ -193,7 +197,8 @@ const RUNNERS: &[(&str, Runner)] = &[
 pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     if args.whep {
         let (source, token, out) = (args.media.as_str(), args.token.clone(), args.out.as_path());
-        let serving = Serving { source, bind: args.bind, port: args.port, token, out };
+        let (bind, port, qualities) = (args.bind, args.port, &args.qualities);
+        let serving = Serving { source, bind, port, token, qualities, out };
         return webrtc::serve(&serving, &args.camera);
     }
     let folder = package(&args.media)?;

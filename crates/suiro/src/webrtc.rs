@@ -39,6 +39,9 @@ pub struct CameraArgs {
     /// The most that is sent; less where congestion control estimates less.
     #[arg(long, value_name = "RATE", default_value = "2.5 Mbit/s", value_parser = within(suiro_scenario::WEBRTC_RATES))]
     max_rate: BitRate,
+    /// Sound next to the video: Opus at this bit rate, which counts in --max-rate.
+    #[arg(long, value_name = "RATE", value_parser = within(suiro_media::sound::RATES))]
+    audio: Option<BitRate>,
 }
 
 /// Arguments of `publish`.
@@ -73,6 +76,8 @@ pub struct Serving<'a> {
     pub port: u16,
     /// The bearer token that viewers must have.
     pub token: Option<String>,
+    /// The most that is sent of each lower quality.
+    pub qualities: &'a [BitRate],
     /// Folder for records.
     pub out: &'a Path,
 }
@@ -91,6 +96,12 @@ impl CameraArgs {
         spec.validate().map_err(|refusal| Usage(refusal.to_string()))?;
         Ok(spec)
     }
+
+    fn job(&self, common: Common, camera: FootageSpec, qualities: Vec<BitRate>) -> PublisherJob {
+        let (rates, audio) = ((START.min(self.max_rate), self.max_rate), self.audio);
+        let common = Common { sound: audio.is_some(), ..common };
+        PublisherJob { common, camera, rates, qualities, key_every: None, audio }
+    }
 }
 
 /// `suiro publish URL`.
@@ -98,12 +109,11 @@ pub fn publish(args: &PublishArgs) -> Result<Outcome> {
     let camera = args.camera.footage(&args.source)?;
     let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
     let meeting = Meeting::Offers(server(&url, Signalling::Whip, args.token.clone()));
-    let rates = (START.min(args.camera.max_rate), args.camera.max_rate);
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {
         let addresses = vec![towards(&url).await?];
         let common = common("publisher", meeting, (addresses, &args.out))?;
-        let job = PublisherJob { common, camera, rates, key_every: None, audio: None };
+        let job = args.camera.job(common, camera, Vec::new());
         let stop = Stop::after(args.duration).requested()?;
         let tell = || say!("publishing to {url}; press Ctrl-C to stop");
         Ok(publish::run(&job, pulse.clock(), tell, stop).await?)
@@ -114,6 +124,13 @@ pub fn publish(args: &PublishArgs) -> Result<Outcome> {
 /// `suiro serve SOURCE --whep`.
 pub fn serve(args: &Serving<'_>, camera: &CameraArgs) -> Result<Outcome> {
     let footage = camera.footage(args.source)?;
+    let rates = [&[camera.max_rate], args.qualities].concat();
+    if rates.len() > 4 || !rates.is_sorted_by(|higher, lower| higher > lower) {
+        let found = rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let expected =
+            "expected up to three --qualities, each below the one before and below --max-rate";
+        bail!(Usage(format!("{expected}, found {found}")));
+    }
     let (bind, port) = (args.bind, args.port);
     let addresses = match bind.is_unspecified() {
         true => suiro_webrtc::net::addresses()?,
@@ -121,8 +138,7 @@ pub fn serve(args: &Serving<'_>, camera: &CameraArgs) -> Result<Outcome> {
     };
     let meeting = Meeting::Waits { address: Some(bind), port, token: args.token.clone() };
     let common = common("publisher", meeting, (addresses, args.out))?;
-    let rates = (START.min(camera.max_rate), camera.max_rate);
-    let job = PublisherJob { common, camera: footage, rates, key_every: None, audio: None };
+    let job = camera.job(common, footage, args.qualities.to_vec());
     let host = crate::endpoint::host_name(bind);
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {

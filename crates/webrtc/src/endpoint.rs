@@ -10,16 +10,17 @@ use suiro_record::flows::{End, Flow, FlowLog, Opened};
 use suiro_record::tables::{WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{Carries, FlowRole, SessionEnd, Signalling, Transport};
 use suiro_record::{RecordError, Text, Writer};
-use suiro_scenario::Job;
+use suiro_scenario::{Job, WebrtcQuality};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::EndpointError;
+use crate::encoding::Target;
 use crate::net::{self, Sockets};
 use crate::peer::{Certificate, Happened, STATISTICS_EVERY, Setup, Statistics, Way};
 use crate::plain;
-use crate::sending::Target;
+use crate::sending::Sending;
 use crate::sessions::{Sessions, role};
 use crate::signalling::client::{Answered, Server};
 use crate::signalling::server::{self, WAITING_MAX, Waiting};
@@ -71,8 +72,8 @@ pub struct Common {
 }
 
 impl Common {
-    /// What a job says: this end makes an offer to `other`, or waits for one at its port; `None` if the other end is
-    /// not among the peers.
+    /// What a job says: this end makes an offer to `other` and asks for this quality, or waits for one at its port; `None` if the
+    /// other end is not among the peers.
     ///
     /// # Errors
     /// The host's addresses are not known.
@@ -80,6 +81,7 @@ impl Common {
         job: &Job,
         other: Option<&String>,
         (port, token, signalling): (u16, &Option<String>, Signalling),
+        quality: WebrtcQuality,
     ) -> Result<Option<Self>, EndpointError> {
         let token = token.clone();
         let meeting = match other {
@@ -87,13 +89,9 @@ impl Common {
             Some(other) => {
                 let Some(peer) = job.peers.get(other) else { return Ok(None) };
                 let Some(port) = peer.port else { return Ok(None) };
-                Meeting::Offers(Server {
-                    host: peer.host.clone(),
-                    port,
-                    signalling,
-                    path: None,
-                    token,
-                })
+                let door = Door { signalling, token: None };
+                let path = Some(door.resource(quality));
+                Meeting::Offers(Server { host: peer.host.clone(), port, signalling, path, token })
             }
         };
         // Nobody knows what a stranger offers.
@@ -256,14 +254,17 @@ impl Endpoint {
         let unknown = || Reply::problem(404, "not found", "no session of that name");
         match command {
             // Who has only made an offer does not keep others out: the first that is connected publishes.
-            Command::Offer(_)
+            Command::Offer(..)
                 if self.way == Way::Receives && !self.sessions.connected().is_empty() =>
             {
                 Reply::problem(409, "conflict", "another publisher is already connected")
             }
-            Command::Offer(offer) => match self.sessions.answer(now, &offer) {
+            Command::Offer(offer, quality) => match self.sessions.answer(now, &offer) {
                 Ok((number, answer)) => match self.sessions.get(number) {
-                    Some(session) => self.door.created(&session.name, &session.tag, answer),
+                    Some(session) => {
+                        session.quality = quality;
+                        self.door.created(&session.name, &session.tag, answer)
+                    }
                     None => unknown(),
                 },
                 Err(crate::sessions::Refused::Full) => {
@@ -320,10 +321,10 @@ impl Endpoint {
         Reply::empty(204)
     }
 
-    /// What happened next, after it was recorded.
+    /// What happened next, after it was recorded; `sends` is what a sender's encoders are set to.
     pub fn take_happened(
         &mut self,
-        target: Option<Target>,
+        sends: Option<&Sending>,
     ) -> Result<Option<(u64, Happened)>, EndpointError> {
         let Some((number, happened)) = self.sessions.take_happened(self.clock.now()) else {
             return Ok(None);
@@ -341,7 +342,8 @@ impl Endpoint {
                 self.log.pair(statistics.at, number, pair);
             }
             if is_connected {
-                self.log.statistics(number, statistics, target.map(|target| (estimate, target)))?;
+                let set = sends.and_then(|sends| sends.sent_to(number));
+                self.log.statistics(number, statistics, set.map(|set| (estimate, set)))?;
             }
         }
         Ok(Some((number, happened)))
@@ -490,7 +492,7 @@ impl Log {
         &mut self,
         number: u64,
         statistics: &Statistics,
-        sends: Option<(BitRate, Target)>,
+        sends: Option<(BitRate, (usize, Target))>,
     ) -> Result<(), RecordError> {
         let before = self.last.insert(number, statistics.at);
         if self.last.len() > REMEMBERED_MAX {
@@ -503,7 +505,7 @@ impl Log {
         self.summary.sent_bytes += counts.sent_bytes;
         self.summary.received_bytes += counts.received_bytes;
         self.summary.malformed += counts.malformed;
-        let target = sends.map(|(_, target)| target);
+        let target = sends.map(|(_, (_, target))| target);
         self.rows.push(WebrtcRow {
             t_ns: statistics.at,
             endpoint: self.endpoint.clone(),
@@ -526,6 +528,7 @@ impl Log {
             width: target.map(|target| target.rung.size.0.into()),
             height: target.map(|target| target.rung.size.1.into()),
             fps: target.map(|target| target.rung.fps.into()),
+            quality: sends.map(|(_, (quality, _))| quality as u64),
         })
     }
 

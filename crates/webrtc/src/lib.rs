@@ -1,6 +1,7 @@
 //! WebRTC: video in real time between two peers, as browsers have it.
 
 mod counts;
+mod encoding;
 pub mod endpoint;
 mod error;
 pub mod fill;
@@ -15,8 +16,10 @@ pub mod receiving;
 pub mod sending;
 pub mod sessions;
 pub mod signalling;
+mod stream;
 pub mod view;
 
 pub use counts::Counts;
+pub use encoding::Target;
 pub use error::EndpointError;
 pub use suiro_realtime::ladder;

@@ -1,19 +1,19 @@
-//! The endpoint that publishes: the loop between camera, sessions and sockets.
+//! The endpoint that publishes: the loop between cameras, sessions and sockets.
 
 use std::pin::Pin;
 
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, EncoderLog, Feed, Frame, KEYS_WITHIN, Microphone};
+use suiro_realtime::{Begin, Camera, EncoderLog, Feeds, Frame, KEYS_WITHIN, Microphone};
 use suiro_record::words::Signalling;
-use suiro_scenario::{Job, WebrtcPublisher};
+use suiro_scenario::{Job, WebrtcPublisher, WebrtcQuality};
 use suiro_units::{BitRate, Duration, Time};
 
 use crate::EndpointError;
 use crate::endpoint::{Common, Endpoint, Summary, Woken};
 use crate::peer::{Happened, Way};
-use crate::sending::{Sending, Target};
+use crate::sending::Sending;
 
 /// How often the encoder follows the estimate.
 const FOLLOW_EVERY: Duration = Duration::from_millis(50);
@@ -27,6 +27,8 @@ pub struct PublisherJob {
     pub camera: FootageSpec,
     /// The estimate to begin with, and the most that is sent.
     pub rates: (BitRate, BitRate),
+    /// The most that is sent of each lower encoding, falling; none: there is only one.
+    pub qualities: Vec<BitRate>,
     /// From one key frame to the next at most; `None`: only the first frame is one, and those that viewers ask for.
     pub key_every: Option<Duration>,
     /// The bit rate of its sound; `None`: it has none.
@@ -41,12 +43,20 @@ impl PublisherJob {
     pub fn from_job(job: &Job) -> Result<Option<Self>, EndpointError> {
         let Some(spec) = job.endpoint.spec.downcast::<WebrtcPublisher>() else { return Ok(None) };
         let door = (spec.port, &spec.token, Signalling::Whip);
-        let Some(common) = Common::of(job, spec.to.as_ref(), door)? else { return Ok(None) };
+        let Some(common) = Common::of(job, spec.to.as_ref(), door, WebrtcQuality::Auto)? else {
+            return Ok(None);
+        };
         let audio = spec.audio.rate();
         let common = Common { sound: audio.is_some(), ..common };
         let rates = (spec.start_rate, spec.max_rate);
         let (camera, key_every) = (spec.camera.clone(), spec.key_every);
-        Ok(Some(Self { common, camera, rates, key_every, audio }))
+        let qualities = spec.qualities.clone();
+        Ok(Some(Self { common, camera, rates, qualities, key_every, audio }))
+    }
+
+    /// The most that is sent of each encoding, from the highest to the lowest.
+    fn most(&self) -> Vec<BitRate> {
+        [self.rates.1].into_iter().chain(self.qualities.iter().copied()).collect()
     }
 }
 
@@ -72,9 +82,10 @@ pub async fn run(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, EndpointError> {
-    let camera = Camera::prepare(&job.camera)?;
+    let most = job.most();
+    let cameras =
+        most.iter().map(|_| Camera::prepare(&job.camera)).collect::<Result<Vec<_>, _>>()?;
     let log = EncoderLog::create(&job.common.dir, &job.common.name)?;
-    let camera = camera.with_log(log.clone());
     let common = &job.common;
     let microphone =
         |rate| Microphone::create(&common.dir, &common.name, rate, clock.epoch_unix_ns());
@@ -87,76 +98,27 @@ pub async fn run(
         () = &mut stop => {}
     }
     endpoint.meet(&job.common.meeting).await?;
-    let size = (job.camera.width, job.camera.height);
-    let random = job.common.seed.random();
-    let pictures = (size, job.camera.fps);
-    let sending = Sending::new(pictures, job.rates, random, clock.epoch_unix_ns())
-        .with_key_every(job.key_every)
-        .with_sound(job.audio);
-    let feed = Source::Waits(camera);
-    Publisher { endpoint, sending, feed, microphone, log, followed: clock.now() }.run(stop).await
-}
-
-/// The camera, which is started when somebody watches.
-enum Source {
-    Waits(Camera),
-    /// With what it was last set to.
-    Runs(Box<Feed>, Option<Target>),
-    Ended,
-}
-
-impl Source {
-    /// The next frame; for ever pending before the camera runs.
-    async fn next(&mut self) -> Option<Frame> {
-        match self {
-            Self::Runs(feed, _) => feed.next().await,
-            Self::Waits(_) | Self::Ended => std::future::pending().await,
-        }
-    }
-
-    /// Starts it, if it was not.
-    fn start(&mut self, clock: Clock, target: Target) -> Result<(), EndpointError> {
-        match std::mem::replace(self, Self::Ended) {
-            Self::Waits(camera) => {
-                let epoch = clock.epoch_unix_ns();
-                let camera = camera.beginning_at(target.rung).with_keys_within(KEYS_WITHIN);
-                let feed = camera.start(clock.now(), target.rate, epoch, move || clock.now())?;
-                *self = Self::Runs(Box::new(feed), Some(target));
-                Ok(())
-            }
-            other => {
-                *self = other;
-                Ok(())
-            }
-        }
-    }
-
-    /// Sets what the encoder is to make.
-    fn set(&mut self, target: Target) -> Result<(), EndpointError> {
-        let Self::Runs(feed, before) = self else { return Ok(()) };
-        feed.set_rate(target.rate);
-        let rung = before.replace(target).map(|before| before.rung);
-        if rung.is_none_or(|rung| rung.fps != target.rung.fps) {
-            feed.set_fps(target.rung.fps);
-        }
-        if rung.is_none_or(|rung| rung.size != target.rung.size) {
-            feed.set_size(target.rung.size.0, target.rung.size.1)?;
-        }
-        Ok(())
-    }
+    let random = (job.common.seed.random(), clock.epoch_unix_ns());
+    let pictures = ((job.camera.width, job.camera.height), job.camera.fps);
+    let sending =
+        Sending::new(pictures, (job.rates.0, &most), job.key_every, random).with_sound(job.audio);
+    let feeds = Feeds::new(clock, job.camera.clone(), (cameras, most.len()), log.clone());
+    let followed = clock.now();
+    Publisher { endpoint, sending, feeds, microphone, log, followed }.run(stop).await
 }
 
 /// What woke the publisher.
 enum Awake {
     Endpoint(Woken),
-    Frame(Option<Frame>),
+    Frame(usize, Option<Frame>),
     Stopped,
 }
 
 struct Publisher {
     endpoint: Endpoint,
     sending: Sending,
-    feed: Source,
+    /// The cameras, which start when somebody watches.
+    feeds: Feeds,
     microphone: Option<Microphone>,
     log: EncoderLog,
     /// When the encoder last followed the estimate.
@@ -170,7 +132,7 @@ impl Publisher {
     ) -> Result<Summary, EndpointError> {
         let mut buffer = vec![0; 64 << 10];
         loop {
-            self.work()?;
+            self.work().await?;
             self.endpoint.flush().await?;
             let follow = self.followed + FOLLOW_EVERY;
             let sound = self.microphone.as_ref().and_then(Microphone::next_event);
@@ -179,34 +141,28 @@ impl Publisher {
                 biased;
                 () = &mut stop => Awake::Stopped,
                 woken = self.endpoint.wait(&mut buffer, Some(due)) => Awake::Endpoint(woken?),
-                frame = self.feed.next() => Awake::Frame(frame),
+                (encoding, frame) = self.feeds.next() => Awake::Frame(encoding, frame),
             };
             match awake {
                 Awake::Endpoint(woken) => self.endpoint.on_woken(woken, &mut buffer),
-                Awake::Frame(Some(frame)) => {
+                Awake::Frame(encoding, Some(frame)) => {
                     let now = self.endpoint.clock.now();
-                    self.sending.on_frame(now, &frame, &mut self.endpoint.sessions)?;
+                    let sessions = &mut self.endpoint.sessions;
+                    self.sending.on_frame(now, (encoding, &frame), sessions)?;
                     self.endpoint.sessions.on_time(now);
                 }
-                Awake::Frame(None) | Awake::Stopped => return self.finish().await,
+                Awake::Frame(_, None) | Awake::Stopped => return self.finish().await,
             }
         }
     }
 
-    /// Deals with what happened, and follows the estimate.
-    fn work(&mut self) -> Result<(), EndpointError> {
+    /// Deals with what happened, and follows the estimates.
+    async fn work(&mut self) -> Result<(), EndpointError> {
         let clock = self.endpoint.clock;
-        while let Some((_, happened)) = self.endpoint.take_happened(Some(self.sending.target()))? {
+        while let Some((number, happened)) = self.endpoint.take_happened(Some(&self.sending))? {
             match happened {
-                Happened::Connected => {
-                    self.sending.follow(clock.now(), &mut self.endpoint.sessions);
-                    self.feed.start(clock, self.sending.target())?;
-                    if let Some(microphone) = &mut self.microphone {
-                        microphone.start(clock.now());
-                    }
-                    self.sending.on_connected();
-                }
-                Happened::KeyFrame => self.sending.on_key_frame_request(),
+                Happened::Connected => self.on_connected(clock.now(), number).await?,
+                Happened::KeyFrame => self.sending.on_key_frame_request(number),
                 _ => {}
             }
         }
@@ -220,20 +176,57 @@ impl Publisher {
         if now.saturating_since(self.followed) >= FOLLOW_EVERY {
             self.followed = now;
             self.sending.follow(now, &mut self.endpoint.sessions);
-            self.feed.set(self.sending.target())?;
+            self.start_and_stop(now).await?;
+            self.set_encoders()?;
         }
-        if self.sending.take_key_frame_request()
-            && let Source::Runs(feed, _) = &self.feed
-        {
-            feed.request_key_frame();
+        for encoding in 0..self.sending.encodings() {
+            if self.sending.take_key_frame_request(encoding)
+                && let Some(feed) = self.feeds.get(encoding)
+            {
+                feed.request_key_frame();
+            }
+        }
+        Ok(())
+    }
+
+    async fn on_connected(&mut self, now: Time, number: u64) -> Result<(), EndpointError> {
+        let Some(session) = self.endpoint.sessions.get(number) else { return Ok(()) };
+        let (quality, estimate) = (session.quality, session.peer.estimate());
+        self.sending.on_connected(now, number, quality, estimate);
+        self.sending.follow(now, &mut self.endpoint.sessions);
+        self.start_and_stop(now).await?;
+        if let Some(microphone) = &mut self.microphone {
+            microphone.start(now);
+        }
+        Ok(())
+    }
+
+    /// Starts the cameras of encodings that somebody is sent, and stops those of others.
+    async fn start_and_stop(&mut self, now: Time) -> Result<(), EndpointError> {
+        let sending = &self.sending;
+        let begin = |encoding: usize| {
+            let target = sending.target(encoding);
+            Begin { rung: target.rung, rate: target.rate, keys_within: Some(KEYS_WITHIN) }
+        };
+        let is_wanted = |encoding: usize| sending.is_wanted(encoding);
+        self.feeds.look(now, is_wanted, begin).await?;
+        Ok(())
+    }
+
+    /// Sets encoders to what they are to make.
+    fn set_encoders(&mut self) -> Result<(), EndpointError> {
+        for encoding in 0..self.sending.encodings() {
+            let target = self.sending.target(encoding);
+            let Some(feed) = self.feeds.get(encoding) else { continue };
+            feed.set_rate(target.rate);
+            feed.set_fps(target.rung.fps);
+            feed.set_size(target.rung.size.0, target.rung.size.1)?;
         }
         Ok(())
     }
 
     async fn finish(self) -> Result<Summary, EndpointError> {
-        if let Source::Runs(feed, _) = self.feed {
-            feed.stop()?;
-        }
+        self.feeds.stop()?;
         self.log.close()?;
         self.microphone.map(Microphone::close).transpose()?;
         self.endpoint.close().await

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use suiro_record::tables::WebrtcSessionRow;
 use suiro_record::words::{FlowRole, SessionEnd, Signalling};
+use suiro_scenario::WebrtcQuality;
 use suiro_units::{Duration, Time};
 
 use crate::peer::{Agreed, Happened, Offered, Peer, PeerError, Setup, Transmit, Way, Why};
@@ -29,6 +30,8 @@ pub struct Session {
     pub tag: String,
     /// The connection.
     pub peer: Peer,
+    /// The quality that its viewer asks for. Default: `auto`.
+    pub quality: WebrtcQuality,
     opened: Time,
     answered: Option<Time>,
     connected: Option<Time>,
@@ -157,6 +160,7 @@ impl Sessions {
                 name,
                 tag,
                 peer,
+                quality: WebrtcQuality::Auto,
                 opened: now,
                 answered: None,
                 connected: None,

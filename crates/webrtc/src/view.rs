@@ -37,7 +37,9 @@ impl ViewerJob {
     pub fn from_job(job: &Job) -> Result<Option<Self>, EndpointError> {
         let Some(spec) = job.endpoint.spec.downcast::<WebrtcViewer>() else { return Ok(None) };
         let door = (spec.port, &spec.token, Signalling::Whep);
-        let Some(common) = Common::of(job, spec.from.as_ref(), door)? else { return Ok(None) };
+        let Some(common) = Common::of(job, spec.from.as_ref(), door, spec.quality)? else {
+            return Ok(None);
+        };
         let WebrtcViewer { viewer, lip_sync, save, .. } = *spec;
         Ok(Some(Self { common, viewer, lip_sync, save }))
     }

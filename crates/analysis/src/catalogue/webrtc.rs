@@ -108,6 +108,9 @@ static METRICS: &[Measure<Senders>] = metrics! {
     webrtc.steps ["times", Lower, 3] "Changes of size or frame rate",
         "How often the encoder was set to another size or frame rate.",
         |c| Some(c.steps());
+    webrtc.switches ["times", Neither, 3] "Changes of quality, WebRTC",
+        "How often the viewer of the connection was sent the frames of another encoder; null if Chromium sends.",
+        |c| c.switches();
 };
 
 static SERIES: &[Curve<Senders>] = series! {

@@ -84,6 +84,7 @@ fn set_to(fps: i64) -> Vec<WebrtcRow> {
         width: None,
         height: None,
         fps: Some(fps),
+        quality: Some(0),
     };
     (1..SECONDS * 10).map(row).collect()
 }

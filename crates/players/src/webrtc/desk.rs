@@ -46,7 +46,7 @@ impl Desk {
     /// Somebody asks for something. An offer is replied to when the page has answered it.
     pub fn on_asked(&mut self, Waiting { ask, reply }: Waiting) {
         let replied = match self.door.judge(&ask) {
-            Ok(Command::Offer(offer)) => return self.on_offer(&offer, reply),
+            Ok(Command::Offer(offer, _)) => return self.on_offer(&offer, reply),
             Ok(Command::Trickle(name, tag, fragment)) => {
                 self.on_candidates(&name, tag.as_deref(), &fragment.candidates)
             }

@@ -17,7 +17,9 @@ use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_record::words::{FlowRole, Signalling};
-use suiro_scenario::{Job, WebrtcProgram, WebrtcPublisher, WebrtcViewer};
+use suiro_scenario::{
+    Job, WebrtcCodec, WebrtcProgram, WebrtcPublisher, WebrtcQuality, WebrtcViewer,
+};
 use suiro_units::{BitRate, Duration, Time};
 use suiro_webrtc::endpoint::Meeting;
 use suiro_webrtc::signalling::client::Server;
@@ -84,6 +86,10 @@ pub struct WebrtcJob {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
+    /// The codec of the video.
+    pub codec: WebrtcCodec,
+    /// The quality that a viewer asks for.
+    pub quality: WebrtcQuality,
     /// Field trials of libwebrtc.
     pub field_trials: Option<String>,
 }
@@ -118,6 +124,8 @@ impl WebrtcJob {
             peer: other.cloned().or(alone),
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
+            codec: WebrtcCodec::H264,
+            quality: WebrtcQuality::Auto,
             field_trials: None,
         })
     }
@@ -148,7 +156,7 @@ impl WebrtcJob {
         let door = Door { signalling: self.signalling(), token: None };
         let offers_to = match &self.meeting {
             Meeting::Offers(Server { host, port, token, .. }) => {
-                let url = format!("http://{host}:{port}{}", door.path());
+                let url = format!("http://{host}:{port}{}", door.resource(self.quality));
                 Some(serde_json::json!({ "url": url, "token": token }))
             }
             Meeting::Waits { .. } => None,
@@ -162,6 +170,7 @@ impl WebrtcJob {
         let footage = footage.map(footage_json);
         serde_json::json!({
             "role": role,
+            "codec": self.codec,
             "offers_to": offers_to,
             "max_bps": max_bps,
             "key_every_ms": key_every.map(Duration::as_millis_f64),
@@ -203,7 +212,8 @@ pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summ
             let role = Role::Publisher(Camera { footage, most, key_every });
             let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
             let work = work.ok_or("a publisher's job names its viewer")?;
-            run_job(&WebrtcJob { field_trials: spec.field_trials.clone(), ..work }, context)
+            let field_trials = spec.field_trials.clone();
+            run_job(&WebrtcJob { codec: spec.codec, field_trials, ..work }, context)
         }
         _ => suiro_webrtc::publish::run_job(job, context),
     }
@@ -219,7 +229,9 @@ pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary
             let role = Role::Viewer { save: spec.save };
             let work = WebrtcJob::of(job, role, spec.from.as_ref(), (spec.port, &spec.token));
             let work = work.ok_or("a viewer's job names its publisher")?;
-            run_job(&WebrtcJob { field_trials: spec.field_trials.clone(), ..work }, context)
+            let (codec, quality) = (spec.codec, spec.quality);
+            let field_trials = spec.field_trials.clone();
+            run_job(&WebrtcJob { codec, quality, field_trials, ..work }, context)
         }
         _ => suiro_webrtc::view::run_job(job, context),
     }

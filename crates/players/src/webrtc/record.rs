@@ -43,6 +43,8 @@ struct Session {
     last: Option<StatisticsReport>,
     first_packet: Option<Time>,
     pair: Option<(SocketAddr, SocketAddr)>,
+    /// The codec of the video, by the browser's statistics.
+    codec: Option<String>,
 }
 
 /// What an endpoint did.
@@ -162,6 +164,7 @@ impl Log {
         }
         let parse = |text: &Option<String>| text.as_ref()?.parse::<SocketAddr>().ok();
         let pair = parse(&now.local).zip(parse(&now.remote));
+        known.codec = now.codec.clone().or(known.codec.take());
         let is_new = known.pair.is_none() && pair.is_some();
         known.pair = pair.or(known.pair);
         let before = known.last.replace(now.clone());
@@ -240,6 +243,7 @@ impl Log {
             width: side(now.width),
             height: side(now.height),
             fps: None,
+            quality: None,
         }
     }
 
@@ -318,7 +322,8 @@ fn row_of(who: &Who, number: u64, session: Session) -> Option<WebrtcSessionRow> 
         ended: report.ended.map(Into::into),
         candidates: report.candidates.join(" ").into(),
         pair: session.pair.map(|(local, remote)| format!("{local}>{remote}").into()),
-        codec: text(|it| it.codec),
+        // What is coded, rather than what the descriptions prefer.
+        codec: session.codec.map(Text::from).or_else(|| text(|it| it.codec)),
         payload_types: text(|it| it.payload_types),
         feedback: text(|it| it.feedback),
         extensions: text(|it| it.extensions),

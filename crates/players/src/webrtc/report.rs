@@ -94,6 +94,7 @@ pub(super) struct StatisticsReport {
     pub jitter_buffer_ms: Option<Ms>,
     pub jitter_buffer_target_ms: Option<Ms>,
     pub limitation: Option<Limitation>,
+    pub codec: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -28,7 +28,8 @@ table! {
         coding_ns: Duration,
         /// Those of the frames that are key frames (`keyFramesEncoded`, `keyFramesDecoded`).
         key_frames: Option<u64>,
-        /// Quantiser parameters, summed over the frames (`qpSum`): of H.264, 0 to 51 each.
+        /// Quantiser parameters, summed over the frames (`qpSum`): of H.264, 0 to 51 each, of VP8 0 to 127, of VP9 and AV1
+        /// 0 to 255.
         qp_sum: Option<u64>,
         /// Frames that came and were not shown (`framesDropped`), or that the decoder of the MoQ page gave up; null at a
         /// sender.

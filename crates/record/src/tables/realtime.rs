@@ -52,7 +52,8 @@ table! {
         t_ns: Time,
         /// The sender's endpoint.
         endpoint: Text,
-        /// Which of the sender's encoders, from 0, that of the highest quality.
+        /// Which of the sender's encoders, from 0, that of the highest quality. A viewer's frame with this number came from
+        /// the one whose `target_bps` is its `rung_bps`.
         quality: u64,
         /// Its number in the source, from 0, as in `frames`.
         frame: i64,
@@ -127,6 +128,9 @@ table! {
         /// Frames per second that the encoder is set to; null at a receiver, and for Chromium, whose encoder takes the
         /// frames as they come.
         fps: Option<i64>,
+        /// The encoder whose frames are sent, by its number in table `encoder`, 0 of the highest quality; before the first of
+        /// them, the one that is to be. Null at a receiver, and for Chromium.
+        quality: Option<u64>,
     }
 }
 

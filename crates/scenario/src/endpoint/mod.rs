@@ -33,7 +33,7 @@ pub use origin::{CHUNK, HlsRungs, HttpVersion, Mode, PART};
 pub use player::{Cmcd, Download, Program, Protocol};
 pub use rtp::{OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedSource};
-pub use webrtc::{WEBRTC_RATES, WebrtcProgram};
+pub use webrtc::{WEBRTC_RATES, WebrtcCodec, WebrtcProgram, WebrtcQuality};
 
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};

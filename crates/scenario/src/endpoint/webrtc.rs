@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
 use suiro_media::sound::{self, Audio};
 use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
-use suiro_units::{BitRate, Duration};
+use suiro_units::{BitRate, Duration, words};
 use suiro_viewer::{Loss, Policy};
 
 use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
@@ -27,9 +27,11 @@ bounds! {
         port: PORT,
         start_rate: WEBRTC_RATES,
         max_rate: WEBRTC_RATES,
+        qualities: Bounds::new(0, 3),
         key_every: KEY_EVERY,
         audio: sound::RATES;
-        tables: camera
+        tables: camera;
+        each: qualities: WEBRTC_RATES
     }
 }
 
@@ -60,10 +62,39 @@ impl WebrtcProgram {
     }
 }
 
+words! {
+    /// The video codec of Chromium's ends.
+    pub enum WebrtcCodec {
+        /// H.264, the only codec of suiro's own end.
+        H264 = "h264",
+        /// VP8.
+        Vp8 = "vp8",
+        /// VP9, profile 0.
+        Vp9 = "vp9",
+        /// AV1, main profile.
+        Av1 = "av1",
+    }
+}
+
+words! {
+    /// Which of a publisher's qualities a viewer is sent.
+    pub enum WebrtcQuality {
+        /// The one that the publisher's estimate for this viewer carries.
+        Auto = "auto",
+        /// The highest.
+        High = "high",
+        /// The one in the middle; of two, the lower.
+        Middle = "middle",
+        /// The lowest.
+        Low = "low",
+    }
+}
+
 /// Publishes a camera over WebRTC: H.264 from an encoder that follows the estimate of congestion control, first with
 /// its bit rate, then its frame rate, then the size of its frames. It serves WHEP at `http://HOST:PORT/whep` to any
 /// number of viewers, each a peer connection of its own; or, with `to`, offers its video to a viewer over WHIP. One
-/// encoder serves all viewers: it follows the least estimate of them.
+/// encoder serves all viewers: it follows the least estimate of them. With `qualities` there are several, and each viewer is
+/// sent what its own estimate carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<WebrtcPublisher>)]
@@ -89,6 +120,12 @@ pub struct WebrtcPublisher {
     /// The most that it sends. Default: 2.5 Mbit/s, as libwebrtc has it for 1080 lines.
     #[serde(default = "max_rate")]
     pub max_rate: BitRate,
+    /// Simulcast: the most that is sent of each lower quality, each below the one before and below `max_rate`. Each has an
+    /// encoder, which runs while a viewer is sent it. A viewer is sent the best quality of which the next lower one is less than
+    /// its estimate, and an encoder follows the least estimate of its viewers, but not below the next lower quality if there are
+    /// several. Only with `endpoint = "suiro"`, without `to`. Default: none, one encoder serves all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub qualities: Vec<BitRate>,
     /// From one key frame to the next at most. Default: only the first frame is one, and those that viewers ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_every: Option<Duration>,
@@ -96,6 +133,10 @@ pub struct WebrtcPublisher {
     /// counts in the estimate and in `max_rate`. Only with `endpoint = "suiro"` at both ends. Default: `none`.
     #[serde(default)]
     pub audio: Audio,
+    /// The codec of the video: `h264`, `vp8`, `vp9` or `av1`. What is not H.264 needs `endpoint = "chromium"` and the same
+    /// codec at both ends. Default: `h264`.
+    #[serde(default = "codec")]
+    pub codec: WebrtcCodec,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
     /// `endpoint = "chromium"`. Default: none, as an empty text.
@@ -121,6 +162,10 @@ pub struct WebrtcViewer {
     /// The bearer token: without `from`, the one that a publisher must have. Default: none is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// The quality that it asks its publisher for, of those in `qualities`: `auto`, `high`, `middle` or `low`; with `auto` the
+    /// publisher decides by its estimate. Only with `from`. Default: `auto`.
+    #[serde(default = "quality")]
+    pub quality: WebrtcQuality,
     /// How suiro's viewer plays; Chromium has a jitter buffer of its own.
     #[serde(default)]
     pub viewer: Policy,
@@ -131,6 +176,10 @@ pub struct WebrtcViewer {
     /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
     #[serde(default)]
     pub save: bool,
+    /// The codec of the video: `h264`, `vp8`, `vp9` or `av1`. What is not H.264 needs `endpoint = "chromium"` and the same
+    /// codec at both ends. Default: `h264`.
+    #[serde(default = "codec")]
+    pub codec: WebrtcCodec,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
     /// `endpoint = "chromium"`. Default: none, as an empty text.
@@ -187,7 +236,9 @@ impl Kind for WebrtcPublisher {
             let message = "the page in Chromium sends no sound";
             check.push(check.refusal("audio", message).hint("remove audio"));
         }
+        self.check_qualities(check);
         check_token(check, self.token.as_deref());
+        check_codec(check, (self.program, self.codec));
         check_trials(check, self.program, self.field_trials.as_deref());
         if let Some(to) = &self.to
             && let Some(viewer) = check.peer::<WebrtcViewer>(to)
@@ -198,8 +249,31 @@ impl Kind for WebrtcPublisher {
                 check.push(refusal);
             } else {
                 check_same_token(check, &self.token, &viewer.token, to);
+                check_same_codec(check, (self.codec, viewer.codec), to);
             }
         }
+    }
+}
+
+impl WebrtcPublisher {
+    /// Simulcast is of several viewers, of an encoder of ours.
+    fn check_qualities(&self, check: &mut Check<'_>) {
+        if self.qualities.is_empty() {
+            return;
+        }
+        let rates = [self.max_rate].into_iter().chain(self.qualities.iter().copied());
+        let rates: Vec<BitRate> = rates.collect();
+        if !rates.is_sorted_by(|higher, lower| higher > lower) {
+            let found = rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let refusal = check.refusal("qualities", format!("max_rate and qualities are {found}"));
+            check.push(refusal.expected("each below the one before"));
+        }
+        let refused = match (self.program, &self.to) {
+            (WebrtcProgram::Chromium, _) => "the page in Chromium sends one quality",
+            (WebrtcProgram::Suiro, Some(_)) => "a publisher with `to` has one viewer",
+            (WebrtcProgram::Suiro, None) => return,
+        };
+        check.push(check.refusal("qualities", refused).hint("remove qualities"));
     }
 }
 
@@ -237,7 +311,17 @@ impl Kind for WebrtcViewer {
             let message = "Chromium has a jitter buffer of its own";
             check.push(check.refusal("viewer", message).hint("remove viewer"));
         }
+        if self.quality != WebrtcQuality::Auto && self.from.is_none() {
+            let message = "a viewer without `from` is offered one quality";
+            check.push(check.refusal("quality", message).hint("remove quality"));
+        }
+        if self.save && self.codec != WebrtcCodec::H264 {
+            let message = format!("video in {} is not saved", self.codec);
+            let hint = "remove save, and `quality` of [record]";
+            check.push(check.refusal("codec", message).hint(hint));
+        }
         check_token(check, self.token.as_deref());
+        check_codec(check, (self.program, self.codec));
         check_trials(check, self.program, self.field_trials.as_deref());
         if let Some(from) = &self.from
             && let Some(publisher) = check.peer::<WebrtcPublisher>(from)
@@ -250,6 +334,12 @@ impl Kind for WebrtcViewer {
                 check.push(refusal);
             } else {
                 check_same_token(check, &self.token, &publisher.token, from);
+                check_same_codec(check, (self.codec, publisher.codec), from);
+                if self.quality != WebrtcQuality::Auto && publisher.qualities.is_empty() {
+                    let message = format!("`{from}` has one quality");
+                    let hint = "remove quality, or give the publisher `qualities`";
+                    check.push(check.refusal("quality", message).hint(hint));
+                }
             }
         }
     }
@@ -267,6 +357,27 @@ pub(super) fn check_token(check: &mut Check<'_>, token: Option<&str>) {
     if !fits {
         let refusal = check.refusal("token", found);
         check.push(refusal.expected("1 to 256 of A-Z a-z 0-9 - . _ ~ + / ="));
+    }
+}
+
+/// Our own end has one codec.
+fn check_codec(check: &mut Check<'_>, (program, codec): (WebrtcProgram, WebrtcCodec)) {
+    if program == WebrtcProgram::Suiro && codec != WebrtcCodec::H264 {
+        let message = format!("suiro's own end has H.264 alone, found `{codec}`");
+        let hint = "remove codec, or set endpoint = \"chromium\" at both ends";
+        check.push(check.refusal("codec", message).hint(hint));
+    }
+}
+
+fn check_same_codec(
+    check: &mut Check<'_>,
+    (ours, theirs): (WebrtcCodec, WebrtcCodec),
+    other: &str,
+) {
+    if ours != theirs {
+        let message = format!("`{ours}`, but `{other}` has `{theirs}`");
+        let hint = "give both ends the same codec; suiro's own end has H.264 alone";
+        check.push(check.refusal("codec", message).hint(hint));
     }
 }
 
@@ -299,6 +410,14 @@ fn check_same_token(
         let message = format!("`{other}` requires another token");
         check.push(check.refusal("token", message).hint("give both the same token, or neither"));
     }
+}
+
+const fn codec() -> WebrtcCodec {
+    WebrtcCodec::H264
+}
+
+const fn quality() -> WebrtcQuality {
+    WebrtcQuality::Auto
 }
 
 const fn port() -> u16 {

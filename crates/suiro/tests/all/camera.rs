@@ -13,14 +13,27 @@ use suiro_endpoint::Pulse;
 use suiro_http::Clock;
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
-use suiro_record::tables::{FrameRow, WebrtcSessionRow};
+use suiro_record::tables::{AudioRow, EncoderRow, FrameRow, WebrtcSessionRow};
 use suiro_units::{Seed, Time};
 use suiro_webrtc::endpoint::{Common, Meeting, Summary};
 use suiro_webrtc::view::{self, ViewerJob};
 use tokio::sync::oneshot;
 
-const CAMERA: &[&str] =
-    &["serve", "synthetic", "--whep", "--size", "320x180", "--fps", "15", "--token", "s3cret"];
+const CAMERA: &[&str] = &[
+    "serve",
+    "synthetic",
+    "--whep",
+    "--size",
+    "320x180",
+    "--fps",
+    "15",
+    "--token",
+    "s3cret",
+    "--qualities",
+    "200 kbit/s",
+    "--audio",
+    "32 kbit/s",
+];
 
 fn ffmpeg() -> Option<Ffmpeg> {
     Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
@@ -75,8 +88,9 @@ fn take(port: u16, dir: PathBuf) -> (oneshot::Sender<()>, JoinHandle<Summary>) {
 fn who_has_the_token_sees_the_camera_and_a_stranger_does_not() {
     let room = Room::new();
     let Some((camera, url)) = serve(&room) else { return };
+    let low = format!("{url}?quality=low");
     let play = |token: &[&str]| {
-        let play = ["play", url.as_str(), "--duration", "4 s", "--out", "viewer"];
+        let play = ["play", low.as_str(), "--duration", "4 s", "--out", "viewer"];
         room.run(&[&play, token].concat())
     };
     play(&[]).exits(1).says(&["401"]);
@@ -86,6 +100,8 @@ fn who_has_the_token_sees_the_camera_and_a_stranger_does_not() {
     let frames: Vec<FrameRow> = Reader::read_all(&room.path("work/viewer")).unwrap();
     let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
     assert!(shown >= 15, "{shown} of {} frames were shown in four seconds", frames.len());
+    let sound: Vec<AudioRow> = Reader::read_all(&room.path("work/viewer")).unwrap();
+    assert!(sound.len() >= 50, "{} frames of sound in four seconds", sound.len());
 
     signal(&camera, Signal::INT);
     let ended = Done::wait(camera).exits(0);
@@ -93,6 +109,11 @@ fn who_has_the_token_sees_the_camera_and_a_stranger_does_not() {
     let sessions: Vec<WebrtcSessionRow> = Reader::read_all(&room.path("work/camera")).unwrap();
     assert_eq!(sessions.len(), 1, "strangers have no session");
     assert!(sessions[0].connected_ns.is_some() && sessions[0].ended.is_some());
+    let encoded: Vec<EncoderRow> = Reader::read_all(&room.path("work/camera")).unwrap();
+    assert!(
+        !encoded.is_empty() && encoded.iter().all(|row| row.quality == 1),
+        "only the lower runs"
+    );
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod recording;
 mod retries;
 mod run;
 mod screens;
+mod simulcast;
 mod sound;
 mod sources;
 mod stream;

@@ -65,6 +65,12 @@ fn what_is_mistyped_is_named() {
         (&["link", "--preset", "5g", "--", "true"], "`slow-4g`"),
         (&["layers", "report", "nowhere"], "hint: name a folder that `suiro layers record` made"),
         (&["play", "not a url"], "not a url"),
+        (&["serve", "bbb", "--qualities", "300 kbit/s"], "--whep"),
+        (
+            &["serve", "bbb", "--whep", "--qualities", "300 kbit/s,900 kbit/s"],
+            "each below the one before and below --max-rate, found 2.5 Mbit/s, 300 kbit/s, 900 kbit/s",
+        ),
+        (&["publish", "http://host/whip", "--audio", "9 Mbit/s"], "'--audio <RATE>': expected"),
         (&["play", "http://host/x.mp4"], "neither an MPD"),
         (&["play", "http://host/x.mp4?from=y.mpd"], "neither an MPD"),
     ];

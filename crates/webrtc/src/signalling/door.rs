@@ -2,7 +2,9 @@
 //! (draft-ietf-wish-whep §4), which differ only in who sends. Pure.
 
 use suiro_record::words::Signalling;
+use suiro_scenario::WebrtcQuality;
 use suiro_serving::bearer::{self, Denied};
+use suiro_units::UnknownWord;
 
 use super::fragment::Fragment;
 
@@ -15,6 +17,11 @@ pub const PROBLEM: &str = "application/problem+json";
 /// Longest session description that is read, in bytes.
 pub const DESCRIPTION_MAX: usize = 64 << 10;
 
+/// What is before the wish of a viewer in a query.
+const QUALITY: &str = "quality=";
+/// Characters of a wish that are looked at.
+const WORD_MAX: usize = 40;
+
 /// A request, as far as it matters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
@@ -22,6 +29,8 @@ pub struct Ask {
     pub method: String,
     /// The path, without a query.
     pub path: String,
+    /// The query, if there is one.
+    pub query: Option<String>,
     /// `Content-Type`, as it came.
     pub content_type: Option<String>,
     /// `Authorization`, as it came.
@@ -35,8 +44,8 @@ pub struct Ask {
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Open a session with this offer.
-    Offer(String),
+    /// Open a session with this offer, whose viewer asks for this quality.
+    Offer(String, WebrtcQuality),
     /// Give these candidates to the session of that name, if its entity tag is this one.
     Trickle(String, Option<String>, Fragment),
     /// End the session of that name.
@@ -102,6 +111,14 @@ impl Door {
         }
     }
 
+    /// The resource that takes offers of a viewer with this wish: its path, and the wish as a query.
+    pub fn resource(&self, quality: WebrtcQuality) -> String {
+        match quality {
+            WebrtcQuality::Auto => self.path().to_owned(),
+            other => format!("{}?{QUALITY}{other}", self.path()),
+        }
+    }
+
     /// The path of a session.
     pub fn session_path(&self, name: &str) -> String {
         format!("{}/session/{name}", self.path())
@@ -139,7 +156,7 @@ impl Door {
         match (ask.method.as_str(), session) {
             ("POST", None) => {
                 check_type(ask, SDP, DESCRIPTION_MAX)?;
-                Ok(Command::Offer(ask.body.clone()))
+                Ok(Command::Offer(ask.body.clone(), self.quality(ask)?))
             }
             ("PATCH", Some(name)) => {
                 check_type(ask, FRAGMENT, super::fragment::BYTES_MAX)?;
@@ -156,6 +173,19 @@ impl Door {
                     .with("allow", &format!("{allowed}, OPTIONS")))
             }
         }
+    }
+
+    /// The quality that a viewer asks for. Other parts of a query are somebody else's.
+    fn quality(&self, ask: &Ask) -> Result<WebrtcQuality, Reply> {
+        let parts = ask.query.as_deref().unwrap_or_default().split('&');
+        let asked = parts.into_iter().find_map(|part| part.strip_prefix(QUALITY));
+        let Some(word) = asked.filter(|_| self.signalling == Signalling::Whep) else {
+            return Ok(WebrtcQuality::Auto);
+        };
+        let word: String = word.chars().take(WORD_MAX).collect();
+        word.parse().map_err(|unknown: UnknownWord| {
+            Reply::problem(400, "unknown quality", &format!("quality: {unknown}"))
+        })
     }
 
     /// RFC 6750 §2.1 and §3.
@@ -220,7 +250,7 @@ mod tests {
     fn the_methods_of_the_rfc_are_commands() {
         let door = door(None);
         let offer = ask("POST", "/whep", "application/sdp; charset=utf-8", "v=0");
-        assert_eq!(door.judge(&offer), Ok(Command::Offer("v=0".into())));
+        assert_eq!(door.judge(&offer), Ok(Command::Offer("v=0".into(), WebrtcQuality::Auto)));
         let end = ask("DELETE", "/whep/session/abc", "", "");
         assert_eq!(door.judge(&end), Ok(Command::Delete("abc".into())));
         let patch = ask("PATCH", "/whep/session/abc", FRAGMENT, "a=end-of-candidates");
@@ -230,6 +260,30 @@ mod tests {
         assert_eq!(created.status, 201);
         assert!(created.headers.contains(&("location", "/whep/session/abc".into())));
         assert!(created.headers.contains(&("etag", "\"7\"".into())));
+    }
+
+    #[test]
+    fn a_viewer_may_ask_for_a_quality() {
+        let judged = |signalling, query: &str| {
+            let door = Door { signalling, token: None };
+            let offer = ask("POST", door.path(), SDP, "v=0");
+            match door.judge(&Ask { query: Some(query.to_owned()), ..offer }) {
+                Ok(Command::Offer(_, quality)) => Ok(quality),
+                Ok(other) => panic!("{other:?}"),
+                Err(reply) => Err((reply.status, reply.body)),
+            }
+        };
+        let whep = |query: &str| judged(Signalling::Whep, query);
+        assert_eq!(whep("quality=low"), Ok(WebrtcQuality::Low));
+        assert_eq!(whep("room=7&quality=middle"), Ok(WebrtcQuality::Middle));
+        assert_eq!(whep("qualityx=low&"), Ok(WebrtcQuality::Auto));
+        assert_eq!(judged(Signalling::Whip, "quality=low"), Ok(WebrtcQuality::Auto));
+        let (status, body) = whep(&format!("quality={}", "x".repeat(9000))).unwrap_err();
+        assert!(status == 400 && body.len() < 300, "{body}");
+        assert!(body.contains("expected `auto`, `high`, `middle` or `low`, found `xxx"), "{body}");
+        let door = door(None);
+        assert_eq!(door.resource(WebrtcQuality::Auto), "/whep");
+        assert_eq!(door.resource(WebrtcQuality::High), "/whep?quality=high");
     }
 
     #[test]
@@ -263,7 +317,10 @@ mod tests {
         for wrong in ["Bearer s3cre", "Bearer s3cret2", "Bearer", "Basic s3cret", "s3cret"] {
             assert_eq!(with(Some(wrong)), Err(401), "{wrong}");
         }
-        assert_eq!(with(Some("bearer s3cret")), Ok(Command::Offer("v=0".into())));
+        assert_eq!(
+            with(Some("bearer s3cret")),
+            Ok(Command::Offer("v=0".into(), WebrtcQuality::Auto))
+        );
         let options = Ask { method: "OPTIONS".into(), path: "/whep".into(), ..Ask::default() };
         assert_eq!(door(Some("s3cret")).judge(&options).unwrap_err().status, 204);
     }

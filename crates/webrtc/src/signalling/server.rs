@@ -65,6 +65,7 @@ async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
     Ok(Ask {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
+        query: head.uri.query().map(str::to_owned),
         content_type: text(CONTENT_TYPE),
         authorization: text(AUTHORIZATION),
         if_match: text(IF_MATCH),
