@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use suiro_record::flows::is_end;
 use suiro_record::tables::AccessRow;
 use suiro_record::words::CacheOutcome;
 
@@ -27,7 +28,8 @@ pub(crate) fn caches<'a>(view: &View<'a>) -> Vec<(&'a str, Cache<'a>)> {
     let caches = by_name.into_iter().map(|(name, rows)| {
         let connections = view.records.flows.iter().filter(|flow| &*flow.endpoint == name);
         let connections: Vec<&str> = connections.map(|flow| &*flow.local).collect();
-        let asked = others.iter().filter(|row| connections.contains(&&*row.peer));
+        let is_its = |peer: &str| connections.iter().any(|local| is_end(local, peer));
+        let asked = others.iter().filter(|row| is_its(&row.peer));
         let bytes = asked.map(|row| row.body_bytes as f64).sum();
         let origin_bytes = (!connections.is_empty()).then_some(bytes);
         (name, Cache { rows, origin_bytes })

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use suiro_record::flows::is_end;
 use suiro_record::tables::{AccessRow, FlowRow};
 use suiro_record::words::CacheFault;
 
@@ -22,7 +23,7 @@ impl<'v> Caches<'v> {
     }
 
     pub fn asked(&self, row: &AccessRow) -> bool {
-        row.cache.is_none() && self.0.contains(&*row.peer)
+        row.cache.is_none() && has(&self.0, &row.peer)
     }
 }
 
@@ -31,13 +32,18 @@ fn ends(flows: &[FlowRow], own: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     flows.iter().filter(|flow| own(&flow.endpoint)).map(|flow| &*flow.local).collect()
 }
 
+/// Whether one of these ends is this one. Of QUIC, the port alone may be known.
+fn has(ends: &BTreeSet<&str>, end: &str) -> bool {
+    ends.iter().any(|known| is_end(known, end))
+}
+
 /// What caches did wrong with the requests of a player from `from` to `to`, or shortly before; `None` if nothing.
 pub(super) fn told(records: &Records, player: &str, (from, to): (i64, i64)) -> Option<String> {
     let own = ends(&records.flows, |name| name == player);
     let during = from.saturating_sub(TRIED_NS)..to;
     let mut met: BTreeMap<(&str, CacheFault), usize> = BTreeMap::new();
     for row in records.access.iter().filter(|row| during.contains(&row.t_ns)) {
-        if let Some(fault) = row.cache_fault.filter(|_| own.contains(&*row.peer)) {
+        if let Some(fault) = row.cache_fault.filter(|_| has(&own, &row.peer)) {
             *met.entry((&row.endpoint, fault)).or_default() += 1;
         }
     }
@@ -73,11 +79,12 @@ mod tests {
         };
         let slow = Some(CacheFault::Slow);
         let records = Records {
-            flows: vec![flow("one", "10.0.0.3:1"), flow("edge", "10.0.0.2:9")],
+            flows: vec![flow("one", "10.0.0.3:1"), flow("edge", "10.0.0.2:9"), flow("one", "*:3")],
             access: vec![
                 row(5, "10.0.0.3:1", slow),
                 row(9, "10.0.0.3:1", slow),
                 row(9, "10.0.0.3:2", slow),
+                row(4, "10.0.0.3:3", slow),
                 row(10, "10.0.0.3:1", None),
                 AccessRow { cache: None, ..row(9, "10.0.0.2:9", None) },
             ],
@@ -88,10 +95,11 @@ mod tests {
         };
         assert_eq!(told(8), "the cache edge was slow for 1 request");
         assert_eq!(told(7), "the cache edge was slow for 2 requests");
+        assert_eq!(told(6), "the cache edge was slow for 3 requests");
         assert_eq!(told(12), "");
         let caches = Caches::of(&records);
         let asked: Vec<bool> = records.access.iter().map(|row| caches.asked(row)).collect();
-        assert_eq!(asked, [false, false, false, false, true]);
+        assert_eq!(asked, [false, false, false, false, false, true]);
     }
 
     fn flow_row() -> FlowRow {
