@@ -54,12 +54,35 @@ impl<'v> Encoded<'v> {
         &self.rows[at(from)..at(to).max(at(from))]
     }
 
+    /// The rows about one frame, of the encoder that it is from.
+    fn about(&self, frame: &Frame) -> impl Iterator<Item = &'v EncoderRow> {
+        let (number, quality) = (frame.row.frame, frame.quality);
+        let rows = self.within(number, number.saturating_add(1)).iter().copied();
+        rows.filter(move |row| quality.is_none_or(|quality| quality == row.quality))
+    }
+
+    /// Sets for all frames of a viewer which encoder they are from: the one that was set to the rate that the frame names.
+    pub fn set_qualities(&self, frames: &mut [Frame]) {
+        let mut last = None;
+        for frame in frames {
+            let is_own = |row: &&EncoderRow| {
+                frame
+                    .row
+                    .rung_bps
+                    .is_some_and(|bps| i64::try_from(row.target_bps.as_bps()) == Ok(bps))
+            };
+            last = self.about(frame).find(is_own).map(|row| row.quality).or(last);
+            frame.quality = last;
+        }
+    }
+
     /// What became of a frame; `None` if the table does not say.
-    pub fn fate(&self, frame: i64) -> Option<Fate> {
-        let own = self.within(frame, frame.saturating_add(1));
+    pub fn fate(&self, frame: &Frame) -> Option<Fate> {
+        let own: Vec<&EncoderRow> = self.about(frame).collect();
         if own.is_empty() {
-            let next = self.rows.partition_point(|row| row.frame < frame);
-            let next = self.rows.get(next).filter(|_| next > 0)?;
+            let next = self.rows.partition_point(|row| row.frame < frame.row.frame);
+            let is_own = |row: &&&EncoderRow| frame.quality.is_none_or(|own| own == row.quality);
+            let next = self.rows[next..].iter().find(is_own).filter(|_| next > 0)?;
             return Some(if next.missed > 0 { Fate::Busy } else { Fate::ForFrameRate });
         }
         let fate = |row: &&EncoderRow| match (row.encoded_bytes, row.lost) {
@@ -81,8 +104,8 @@ impl<'v> Encoded<'v> {
     }
 
     /// The bit rates that encoders were set to for some frames, from the least to the most; `None` without any.
-    fn targets(&self, frames: impl Iterator<Item = i64>) -> Option<String> {
-        let rows = frames.flat_map(|frame| self.within(frame, frame.saturating_add(1)));
+    fn targets(&self, frames: &[&Frame]) -> Option<String> {
+        let rows = frames.iter().flat_map(|frame| self.about(frame));
         let bps: Vec<f64> = rows.map(|row| row.target_bps.as_bps() as f64).collect();
         let least = rate(bps.iter().copied().min_by(f64::total_cmp)?);
         let most = rate(bps.iter().copied().max_by(f64::total_cmp)?);
@@ -157,9 +180,7 @@ impl Stream<'_, '_> {
             let sends = !self.data.is_empty() && self.encoded.is_prepared();
             sends && self.packets(from, to).next().is_none()
         };
-        self.encoded
-            .fate(frame.row.frame)
-            .or_else(|| (silent() || below()).then_some(Fate::ForRate))
+        self.encoded.fate(frame).or_else(|| (silent() || below()).then_some(Fate::ForRate))
     }
 
     /// The frames that a sender of prepared versions left out, and why; `None` if it has an encoder.
@@ -178,8 +199,7 @@ impl Stream<'_, '_> {
 
     /// How many of some frames the encoder left out, and by what; `None` if none.
     pub fn told_left_out(&self, frames: &[Frame]) -> Option<(String, Option<Step>)> {
-        let left_out: Vec<i64> =
-            frames.iter().filter(|frame| frame.left_out).map(|frame| frame.row.frame).collect();
+        let left_out: Vec<&Frame> = frames.iter().filter(|frame| frame.left_out).collect();
         let (first, last) = (frames.first()?, frames.last()?);
         if left_out.is_empty() {
             return None;
@@ -190,13 +210,13 @@ impl Stream<'_, '_> {
         let all = count(frames.len(), "frame");
         let who = if self.encoded.is_prepared() { "sender" } else { "encoder" };
         let mut clause = format!("the {who} left out {} of {all}", left_out.len());
-        let for_rate = |frame: &&i64| self.encoded.fate(**frame) == Some(Fate::ForRate);
-        let for_rate: Vec<i64> = left_out.iter().filter(for_rate).copied().collect();
+        let for_rate = |frame: &&&Frame| self.encoded.fate(frame) == Some(Fate::ForRate);
+        let for_rate: Vec<&Frame> = left_out.iter().filter(for_rate).copied().collect();
         let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));
         // The camera's own rate is no reason.
         let camera = self.camera_fps();
         let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
-        let by_rate = self.encoded.targets(for_rate.iter().copied());
+        let by_rate = self.encoded.targets(&for_rate);
         let by_rate = by_rate.map(|targets| format!("to keep its bit rate of {targets}"));
         let by_set = set.map(|fps| format!("because it was set to {fps} frames per second"));
         clause.push_str(&match (by_rate, by_set) {
@@ -214,7 +234,7 @@ impl Stream<'_, '_> {
 
     /// How many of some frames the encoder, or its sender, was too busy for; `None` if for none.
     pub fn told_busy(&self, frames: &[Frame]) -> Option<String> {
-        let busy = |frame: &&Frame| self.encoded.fate(frame.row.frame) == Some(Fate::Busy);
+        let busy = |frame: &&Frame| self.encoded.fate(frame) == Some(Fate::Busy);
         let missed = frames.iter().filter(busy).count();
         (missed > 0).then(|| {
             format!(

@@ -21,6 +21,8 @@ pub(super) struct Frame<'v> {
     pub captured_ns: i64,
     /// True if it was never sent: the flow carried nothing that it can have been in.
     pub left_out: bool,
+    /// The encoder that made it, of several; of one that never came, that of the one before. None if not known.
+    pub quality: Option<u64>,
     /// When it would have been on the screen next to the frame before it.
     pub due_ns: i64,
 }
@@ -61,7 +63,7 @@ impl<'v> Frame<'v> {
         };
         let frames = rows.into_iter().map(|row| {
             let captured_ns = row.captured_ns.unwrap_or_else(|| guess(row.frame));
-            Self { row, captured_ns, left_out: false, due_ns: captured_ns }
+            Self { row, captured_ns, left_out: false, quality: None, due_ns: captured_ns }
         });
         let mut frames: Vec<Self> = frames.collect();
         frames.sort_by_key(|frame| (frame.captured_ns, frame.row.frame));
@@ -174,7 +176,7 @@ impl Stream<'_, '_> {
         let Frame { row, captured_ns: captured, left_out, .. } = *frame;
         if left_out {
             let until = captured.saturating_add(self.usual.interval_ns.max(1));
-            let busy = self.encoded.fate(row.frame) == Some(Fate::Busy);
+            let busy = self.encoded.fate(frame) == Some(Fate::Busy);
             let away = busy || absent(&self.senders, captured, until).is_some();
             return Some(if away { Cause::ServerProcessor } else { Cause::EncoderChoice });
         }

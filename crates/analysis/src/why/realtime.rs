@@ -161,6 +161,7 @@ impl<'a, 'v> Stream<'a, 'v> {
             chooses,
         };
         let mut frames = frames;
+        stream.encoded.set_qualities(&mut frames);
         let set_to = |from, to| stream.most_left_out(from, to);
         let fate = |frame: &Frame| stream.fate(frame);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);

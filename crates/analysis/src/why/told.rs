@@ -300,11 +300,14 @@ impl Stream<'_, '_> {
                     return Some(Told::nothing(cause));
                 }
                 let held = |frame: &Frame| Some(since(frame.row.sent_ns?, frame.captured_ns));
-                let longest = frames.iter().filter_map(held).max().unwrap_or(0);
+                // Held packets of a frame that has begun to leave are on their way by its own times.
+                let longest =
+                    frames.iter().filter_map(held).max().filter(|ns| *ns > self.rules.least_ns);
+                let longest = longest.map(|ns| format!(", and a frame for {}", milliseconds(ns)));
                 format!(
-                    "the sender's pacing held up to {} back, and a frame for {}{}",
+                    "the sender's pacing held up to {} back{}{}",
                     size(bytes),
-                    milliseconds(longest),
+                    longest.unwrap_or_default(),
                     self.told_large(frames)
                 )
             }

@@ -150,6 +150,24 @@ fn the_encoders_own_record_says_which_frames_it_left_out() {
 }
 
 #[test]
+fn frames_that_another_encoder_made_are_left_out_by_the_one_that_is_sent() {
+    let (link, frames) = one_of_three_left_out(&[]);
+    let sent = |row: FrameRow| FrameRow { rung_bps: row.sent_ns.map(|_| 700_000), ..row };
+    let records = records_of(link, frames.into_iter().map(sent).collect(), 700_000);
+    let other = |frame: i64| EncoderRow {
+        frame,
+        captured_ns: Time::from_nanos((frame * FRAME_NS).cast_unsigned()),
+        target_bps: BitRate::from_kbps(2000),
+        ..encoder_rows()[0].clone()
+    };
+    let own = encoder_rows().into_iter().map(|row| EncoderRow { quality: 1, ..row });
+    let encoder = (0..SECONDS * 30).map(other).chain(own).collect();
+    let why = explain(&trial(SECONDS as f64), &Records { encoder, ..records });
+    assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
+    assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
+}
+
+#[test]
 fn frames_that_a_busy_encoder_missed_are_not_its_choice() {
     let (link, frames) = one_of_three_left_out(&[]);
     let records = records_of(link, frames, 700_000);
@@ -200,7 +218,7 @@ fn frames_that_a_rate_control_does_not_allow_are_left_out_by_the_sender() {
     assert_eq!(main_cause(&above, &[Effect::Missing]), (Cause::Unknown, 0.0));
 }
 
-/// The rate control of a sender of prepared versions allows no more in the middle of frame 60: the end of it and the next 29
+/// The rate control of a sender of prepared versions allows no more in the middle of frame 60. The end of it and the next 29
 /// frames are not sent, and the viewer shows what it has of it when frame 90 comes. By then the rate control allows more.
 #[test]
 fn a_frame_that_a_rate_control_cuts_is_its_choice() {
