@@ -92,12 +92,14 @@ impl<'a> Found<'a> {
     }
 
     /// `3 stalls, 4.5 s in all, the longest 2.0 s at 14.0 s because the link fell …`. Number and seconds are those of the
-    /// metrics, where there are any: they count what is too short to be explained, too.
+    /// metrics, where there are any: they count what is too short to be explained, too. Of several viewers they are means.
     fn told(&self, noun: &str, metrics: Option<(f64, f64)>) -> String {
         let Some(longest) = self.longest() else { return String::new() };
         let explained = (self.all.len(), self.in_all());
         let (number, in_all) = match metrics {
-            Some((number, seconds)) if self.had.1 == 1 => (number as usize, (seconds * 1e9) as i64),
+            Some((number, seconds)) if self.had.1 == 1 && !self.several => {
+                (number as usize, (seconds * 1e9) as i64)
+            }
             _ => explained,
         };
         let times = count(number, noun);

@@ -61,7 +61,11 @@ fn told(trials: &[Told]) -> Option<String> {
     let all: Vec<_> = trials
         .iter()
         .map(|(trial, values, effects)| {
-            let subjects = vec![viewer("player")];
+            // Viewers without an effect do not count here.
+            let mut names: Vec<&str> = effects.iter().map(|it| &*it.subject).collect();
+            names.dedup();
+            let subjects = if names.is_empty() { vec!["player"] } else { names };
+            let subjects = subjects.into_iter().map(viewer).collect();
             (*trial, metrics(values), Why { subjects, effects: effects.clone(), ..Why::default() })
         })
         .collect();
@@ -109,6 +113,20 @@ fn the_longest_of_several_stalls_has_the_cause() {
     assert!(text.starts_with("1 stall in 1 of 2 repetitions, 2.0 s at 9.0 s because"), "{text}");
     let text = told(&[none.clone(), none]).unwrap();
     assert!(text.starts_with("no stall in 2 repetitions; 1.0 %"), "{text}");
+}
+
+#[test]
+fn what_several_viewers_bore_is_added_up() {
+    let stall = |subject: &str, from, to| Explained {
+        subject: subject.into(),
+        ..effect(Effect::Stall, (from, to), (Cause::Loss, Some("the link lost 7 packets")))
+    };
+    let trial = carried(&[]);
+    let means = [("player.stalls", 1.5), ("player.stall_s", 1.75)];
+    let stalls = vec![stall("a", 3.0, 3.5), stall("b", 9.0, 11.0), stall("b", 12.0, 13.0)];
+    let text = told(&[(&trial, &means, stalls)]).unwrap();
+    let expected = "3 stalls, 3.5 s in all, the longest 2.0 s of b at 9.0 s because";
+    assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]
