@@ -14,7 +14,7 @@ from test_sweep import Script, attempts, engine_on, measured, plan, program, req
 
 from suiro.sweep import folder as rooms
 from suiro.sweep import job
-from suiro.sweep.driver import Sweep
+from suiro.sweep.driver import Request, Sweep
 from suiro.sweep.job import Attempt
 
 
@@ -32,13 +32,19 @@ class Fatal(Script):
         """Nobody is there to do it."""
 
 
-def test_attempts_that_ended_with_a_killed_driver_are_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = request(tmp_path)
+def interrupted(folder: Path, trials: int) -> tuple[Request, Sweep]:
+    """A sweep of so many trials whose driver was killed, and the request to resume it."""
+    asked = request(folder)
     asked.resume = True
-    killed = Sweep(asked, plan(3))
+    killed = Sweep(asked, plan(trials))
     with pytest.raises(Killed):
         killed.run(Fatal({}), killed.prepare())
     killed.release()
+    return asked, killed
+
+
+def test_attempts_that_ended_with_a_killed_driver_are_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked, killed = interrupted(tmp_path, 3)
     # It was killed between the end of trial 2 and its line in the list.
     measured(killed.parts / "2", 2)
     whole, engine = Sweep(asked, plan(3)), Script({})
@@ -62,12 +68,7 @@ class Adopting(Script):
 
 
 def test_attempts_that_go_on_are_not_lost(tmp_path: Path) -> None:
-    asked = request(tmp_path)
-    asked.resume = True
-    killed = Sweep(asked, plan(2))
-    with pytest.raises(Killed):
-        killed.run(Fatal({}), killed.prepare())
-    killed.release()
+    asked, killed = interrupted(tmp_path, 2)
     # The last line was cut short.
     with (killed.folder / "begun.jsonl").open("a") as begun:
         begun.write('{"trial": 1, "numb')

@@ -166,7 +166,7 @@ impl Freshness {
     }
 }
 
-/// §4.2.1, for a shared cache. What says nothing is not kept: heuristics (§4.2.2) are for pages, not for live streams.
+/// §4.2.1, for a shared cache. A response without a lifetime is not kept: heuristics (§4.2.2) are for pages, not for live streams.
 fn lifetime(headers: &HeaderMap, directives: &Directives) -> Duration {
     let said = directives.shared_max_age.or(directives.max_age);
     said.unwrap_or_else(|| {

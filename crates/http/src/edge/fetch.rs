@@ -81,7 +81,7 @@ impl Fetch {
             let mut taken = Ok(());
             self.coming.send_modify(|coming| taken = coming.push(data, service.object_max));
             taken.map_err(FetchError::Media)?;
-            // What is kept is brought to its end all the same.
+            // An object that is kept is fetched to its end even if the client is gone.
             if !is_shared && self.coming.is_closed() {
                 return Err(FetchError::Media("its client is gone".into()));
             }

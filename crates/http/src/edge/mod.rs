@@ -23,7 +23,6 @@ use std::sync::{Arc, Mutex};
 
 use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::RecordError;
-use suiro_record::words::Carries;
 use suiro_scenario::{EdgeFault, EndpointSpec, HttpVersion, Job};
 use suiro_serving::{CONNECTIONS_MAX, Limits};
 use suiro_units::{Bytes, Seed};
@@ -33,7 +32,7 @@ use tokio::task::JoinSet;
 use crate::Clock;
 use crate::flows::{Accepting, Records};
 use crate::player::Recorded;
-use crate::server::{AccessLog, Door, DoorError, Listening, Secure, Tally};
+use crate::server::{AccessLog, Door, DoorError, Listening, Secure, Tally, begin_records};
 use crate::url::Url;
 use fault::Faults;
 use object::Objects;
@@ -43,10 +42,10 @@ use upstream::Upstream;
 /// The largest object that is passed on: half a minute at 68 Mbit/s.
 const OBJECT_MAX: u64 = 256 << 20;
 
-/// What a cache is to do.
+/// The job of a cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeJob {
-    /// What it is called in `Via` and `Cache-Status`.
+    /// Its name in `Via` and `Cache-Status`.
     pub name: String,
     /// Where to listen; [`crate::net::any_address`] for every address.
     pub listen: SocketAddr,
@@ -84,12 +83,7 @@ impl EdgeJob {
             name: job.endpoint.name.clone(),
             listen: crate::net::any_address(edge.port),
             congestion: edge.tcp.clone(),
-            secure: edge.http.is_secure().then(|| Secure {
-                http: edge.http,
-                names: vec![job.endpoint.host.clone(), "localhost".to_owned()],
-                certificate: suiro_quic::tls::file(&job.dir, &job.endpoint.name),
-                congestion: edge.quic,
-            }),
+            secure: Secure::of(job, edge.http, edge.quic),
             origin: match peer.http.is_secure() {
                 true => Url::parse_secure(&format!("https://{}:{port}/", peer.host)).ok()?,
                 false => Url::parse(&format!("http://{}:{port}/", peer.host)).ok()?,
@@ -168,12 +162,7 @@ pub async fn run(
         records: job.records.as_ref(),
     };
     let (door, address) = Door::open(&listening, clock)?;
-    let (mut log, mut accepting) = (None, None);
-    if let Some(records) = &job.records {
-        log = Some(AccessLog::create(&records.dir, &records.endpoint)?);
-        let carries = Carries::HttpMedia;
-        accepting = Some(Accepting::create(records, address.port(), carries, clock).await?);
-    }
+    let (log, accepting) = begin_records(job.records.as_ref(), address.port(), clock).await?;
     let flows = accepting.as_ref().map(Accepting::flows);
     let service = Arc::new(service(job, clock, flows.clone(), log));
     ready(address);

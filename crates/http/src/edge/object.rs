@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 512;
 #[derive(Debug)]
 pub(super) struct Head {
     pub status: StatusCode,
-    /// What of its headers is passed on.
+    /// Those of its headers that are passed on.
     pub headers: HeaderMap,
     /// What it was received in.
     pub version: Version,
@@ -60,7 +60,7 @@ pub(super) struct Failure {
     pub reason: String,
 }
 
-/// What has come of an object that is on its way.
+/// The part of an object on its way that has come.
 #[derive(Debug, Default)]
 pub(super) struct Coming {
     pub head: Option<Arc<Head>>,

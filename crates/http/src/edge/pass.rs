@@ -11,7 +11,7 @@ use crate::server::Cut;
 
 /// How often a slow body goes on.
 const STEP: Duration = Duration::from_millis(20);
-/// What was sent of a body that is cut off has this long to leave: a reset of HTTP/2 and HTTP/3 overtakes it otherwise.
+/// How long the first part of a body has to leave before the body is cut off: a reset of HTTP/2 and HTTP/3 overtakes it otherwise.
 const LEAVES: Duration = Duration::from_millis(20);
 
 /// Where the pieces of a body go; one waits at most.
@@ -45,7 +45,7 @@ impl Pass {
         Self { clock, rate, cut: fault == Some(Met::Reset), due: clock.now(), to }
     }
 
-    /// Sends all of it, or until nobody takes more.
+    /// Sends all of it, or ends when the client has gone.
     pub async fn run(mut self, from: Piecewise) {
         // Whoever does not take more needs no more.
         let _ = match from {

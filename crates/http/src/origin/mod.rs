@@ -46,15 +46,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::RecordError;
-use suiro_record::words::Carries;
 use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
 use suiro_units::{BitRate, Duration};
 use tokio::net::TcpListener;
 
 use crate::Clock;
 use crate::flows::{Accepting, Records};
-use crate::server::{AccessLog, Door, Listening};
 pub use crate::server::{Counts, DoorError, Secure};
+use crate::server::{Door, Listening, begin_records};
 use catalogue::Catalogue;
 use serve::Service;
 use suiro_serving as serving;
@@ -158,12 +157,7 @@ impl OriginJob {
         Some(Self {
             listen: crate::net::any_address(origin.port),
             congestion: origin.tcp.clone(),
-            secure: origin.http.is_secure().then(|| Secure {
-                http: origin.http,
-                names: vec![job.endpoint.host.clone(), "localhost".to_owned()],
-                certificate: suiro_quic::tls::file(&job.dir, &job.endpoint.name),
-                congestion: origin.quic,
-            }),
+            secure: Secure::of(job, origin.http, origin.quic),
             package: job.media.clone()?,
             mode: origin.mode,
             window: origin.window,
@@ -232,12 +226,9 @@ pub async fn run(
         records: job.records.as_ref(),
     };
     let (door, address) = Door::open(&listening, clock)?;
-    let (mut log, mut flows) = (None, None);
+    let (log, flows) = begin_records(job.records.as_ref(), address.port(), clock).await?;
     if let Some(records) = &job.records {
-        log = Some(AccessLog::create(&records.dir, &records.endpoint)?);
         rungs::write(&catalogue, &records.dir, &records.endpoint)?;
-        let carries = Carries::HttpMedia;
-        flows = Some(Accepting::create(records, address.port(), carries, clock).await?);
     }
     let media = Arc::new(shelf);
     let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, log, job.cmsd.clone());

@@ -13,7 +13,7 @@ use moq_noq::Endpoint;
 use suiro_quic::net::Behaviour;
 use suiro_quic::{Samples, tls};
 use suiro_record::RecordError;
-use suiro_scenario::{HttpVersion, QuicCongestion};
+use suiro_scenario::{HttpVersion, Job, QuicCongestion};
 use suiro_serving::{self as serving, Limits, Speaks};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -44,6 +44,18 @@ pub struct Secure {
     pub certificate: PathBuf,
     /// Congestion control of QUIC.
     pub congestion: QuicCongestion,
+}
+
+impl Secure {
+    /// That of a trial's server; `None` if its version of HTTP is spoken in clear text.
+    pub(crate) fn of(job: &Job, http: HttpVersion, congestion: QuicCongestion) -> Option<Self> {
+        http.is_secure().then(|| Self {
+            http,
+            names: vec![job.endpoint.host.clone(), "localhost".to_owned()],
+            certificate: tls::file(&job.dir, &job.endpoint.name),
+            congestion,
+        })
+    }
 }
 
 /// Where a server is to listen, and how.

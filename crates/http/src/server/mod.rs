@@ -8,11 +8,29 @@ pub mod range;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use suiro_record::RecordError;
+use suiro_record::words::Carries;
+
+use crate::Clock;
+use crate::flows::{Accepting, Records};
+
 pub(crate) use access::AccessLog;
 pub(crate) use body::{Body, Cut, Live, Passed};
 pub(crate) use deliver::{Refusal, Source, deliver, preflight, share};
 pub(crate) use door::{Door, Listening};
 pub use door::{DoorError, Secure};
+
+/// Begins the records of a server: of its requests, and of its connections; none without a place for them.
+pub(crate) async fn begin_records(
+    records: Option<&Records>,
+    port: u16,
+    clock: Clock,
+) -> Result<(Option<AccessLog>, Option<Accepting>), RecordError> {
+    let Some(records) = records else { return Ok((None, None)) };
+    let log = AccessLog::create(&records.dir, &records.endpoint)?;
+    let accepting = Accepting::create(records, port, Carries::HttpMedia, clock).await?;
+    Ok((Some(log), Some(accepting)))
+}
 
 /// What a server has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use suiro_record::words::CacheFault;
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
-use super::origin::{http, is_cubic, listens};
+use super::origin::{congestion, http, is_cubic, listens};
 use super::{Flow, HttpVersion, Kind, Listens, Origin, PORT, Reference, shift};
 use crate::check::Check;
 
@@ -115,8 +115,7 @@ impl Kind for Edge {
     }
 
     fn congestion(&self) -> Option<super::Congestion<'_>> {
-        let name = self.tcp.as_deref().filter(|_| self.http != HttpVersion::Http3)?;
-        Some(super::Congestion { key: "tcp", name })
+        congestion(self.http, self.tcp.as_deref())
     }
 
     fn http(&self) -> Option<HttpVersion> {

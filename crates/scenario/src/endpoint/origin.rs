@@ -155,8 +155,7 @@ impl Kind for Origin {
     }
 
     fn congestion(&self) -> Option<super::Congestion<'_>> {
-        let name = self.tcp.as_deref().filter(|_| self.http != HttpVersion::Http3)?;
-        Some(super::Congestion { key: "tcp", name })
+        congestion(self.http, self.tcp.as_deref())
     }
 
     fn http(&self) -> Option<HttpVersion> {
@@ -216,6 +215,12 @@ pub(super) fn listens(http: HttpVersion, port: u16) -> Vec<Listens> {
         HttpVersion::Http1 | HttpVersion::Http2 => Listens::tcp(port, "port"),
         HttpVersion::Http3 => Listens::udp(port, "port"),
     }]
+}
+
+/// TCP's congestion control of a server of that version of HTTP, by its key `tcp`: HTTP/3 has none.
+pub(super) fn congestion(http: HttpVersion, tcp: Option<&str>) -> Option<super::Congestion<'_>> {
+    let name = tcp.filter(|_| http != HttpVersion::Http3)?;
+    Some(super::Congestion { key: "tcp", name })
 }
 
 pub(super) const fn http() -> u16 {
