@@ -2,8 +2,6 @@
 
 use suiro_units::Duration;
 
-use crate::Live;
-
 /// The rule by which a live player chooses its speed.
 #[derive(
     Debug,
@@ -23,6 +21,27 @@ pub enum CatchUp {
     Steps,
     /// LoL+: a curve of the distance to the target, and slower when the buffer is thin.
     Lolp,
+}
+
+/// How a live stream keeps to its latency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Live {
+    /// When media time zero was captured, in nanoseconds on the clock of [`suiro_units::Time`]; negative if that
+    /// was before its epoch.
+    pub zero_ns: i64,
+    /// How old the frame under the playhead should be.
+    pub target: Duration,
+    /// How far the latency may be from the target before the speed changes.
+    pub tolerance: Duration,
+    /// The most by which the speed may differ from 1, from 0 (no catching up) to 0.5.
+    pub speed_change: f64,
+    /// By which rule the speed is chosen.
+    pub catch_up: CatchUp,
+    /// Latency beyond which the playout asks to be moved to the target.
+    pub latest: Duration,
+    /// Whether media is passed over when playback begins, so that it begins at the target: for a low latency, of which the
+    /// time that the first media took would be a large part.
+    pub join_at_target: bool,
 }
 
 /// LoL+'s least buffer, below which playback slows down whatever the latency is: dash.js's `playbackBufferMin`.

@@ -2,37 +2,13 @@
 
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::bola::{Bola, Look};
+use crate::bola::Bola;
+use crate::choice::{Choice, Limits, Look};
 use crate::dynamic::Dynamic;
 use crate::l2a::L2a;
 use crate::lolp::Lolp;
 use crate::mpc::Mpc;
 use crate::{Algorithm, Estimator, Ladder, Sample, abandon, throughput};
-
-/// The frame in which an algorithm works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Nominal duration of a segment.
-    pub segment: Duration,
-    /// The most media the player will hold: its buffer's capacity, or the target latency of a live
-    /// stream if that is less.
-    pub buffer: Duration,
-}
-
-/// What to fetch next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
-    /// Index of the rung.
-    pub rung: usize,
-    /// Not before this much time has passed; then ask again.
-    pub wait: Duration,
-}
-
-impl Choice {
-    pub(crate) const fn at_once(rung: usize) -> Self {
-        Self { rung, wait: Duration::ZERO }
-    }
-}
 
 /// Chooses the rung of each segment of one track.
 ///

@@ -14,8 +14,9 @@
 
 use suiro_units::Duration;
 
-use crate::bola::{Bola, Look};
-use crate::{Choice, Ladder, Limits, throughput};
+use crate::bola::Bola;
+use crate::choice::{Choice, Limits, Look};
+use crate::{Ladder, throughput};
 
 /// The level at which a large buffer hands over to BOLA.
 const SWITCH_ON: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@
 
 use suiro_units::{BitRate, Duration};
 
-use crate::bola::Look;
-use crate::{Choice, Ladder, Limits, throughput};
+use crate::choice::{Choice, Limits, Look};
+use crate::{Ladder, throughput};
 
 /// Segments over which the cost is kept small.
 const HORIZON: f64 = 4.0;

@@ -11,6 +11,7 @@
 pub mod abandon;
 pub mod bola;
 pub mod catch_up;
+pub mod choice;
 pub mod controller;
 pub mod dynamic;
 pub mod estimator;
@@ -21,11 +22,12 @@ pub mod mpc;
 pub mod playout;
 pub mod throughput;
 
-pub use catch_up::CatchUp;
-pub use controller::{Choice, Controller, Limits};
+pub use catch_up::{CatchUp, Live};
+pub use choice::{Choice, Limits};
+pub use controller::Controller;
 pub use estimator::{Estimator, Sample};
 pub use ladder::Ladder;
-pub use playout::{Live, Playout, PlayoutConfig, State};
+pub use playout::{Playout, PlayoutConfig, State};
 
 /// How a player picks the rung of the next segment.
 #[derive(

@@ -14,8 +14,8 @@
 
 use suiro_units::{BitRate, Duration};
 
-use crate::bola::Look;
-use crate::{Choice, Ladder, Limits};
+use crate::Ladder;
+use crate::choice::{Choice, Limits, Look};
 
 /// The weights that a feature may have.
 const STEPS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];

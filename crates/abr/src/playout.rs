@@ -15,7 +15,7 @@
 
 use suiro_units::{Duration, Time};
 
-use crate::catch_up::{self, CatchUp};
+use crate::catch_up::{self, CatchUp, Live};
 
 /// How often the speed is chosen anew where it follows a curve.
 pub const LOOK: Duration = Duration::from_millis(100);
@@ -35,27 +35,6 @@ pub struct PlayoutConfig {
     pub capacity: Duration,
     /// For a live stream; `None` plays on demand, at normal speed.
     pub live: Option<Live>,
-}
-
-/// How a live stream keeps to its latency.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Live {
-    /// When media time zero was captured, in nanoseconds on the clock of [`Time`]; negative if that
-    /// was before its epoch.
-    pub zero_ns: i64,
-    /// How old the frame under the playhead should be.
-    pub target: Duration,
-    /// How far the latency may be from the target before the speed changes.
-    pub tolerance: Duration,
-    /// The most by which the speed may differ from 1, from 0 (no catching up) to 0.5.
-    pub speed_change: f64,
-    /// By which rule the speed is chosen.
-    pub catch_up: CatchUp,
-    /// Latency beyond which the playout asks to be moved to the target.
-    pub latest: Duration,
-    /// Whether media is passed over when playback begins, so that it begins at the target: for a low latency, of which the
-    /// time that the first media took would be a large part.
-    pub join_at_target: bool,
 }
 
 /// What a viewer sees.

@@ -16,9 +16,10 @@ use suiro_units::Time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-use crate::discovery::MESSAGE_MAX;
 use crate::nmos::Tai;
 
+/// Longest answer of a resolver that is read, in bytes.
+const MESSAGE_MAX: usize = 64 << 10;
 /// BCP-003-01, TLS: 1.2 shall be supported, 1.3 should be.
 const VERSIONS: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
 /// Longest file of certificates or a token, in bytes.

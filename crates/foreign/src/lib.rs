@@ -11,6 +11,7 @@
 mod browser;
 mod datagrams;
 mod ffmpeg;
+mod hole;
 mod media;
 mod model;
 mod numbers;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use suiro_record::words::Cause;
 
+use crate::hole::{self, Hole};
 use crate::model::{Effect, Evidence, Happened, Stream};
 use crate::numbers::{bit_rate, quantile};
 use crate::packets::{Capture, Content, Packet, Way};
@@ -512,7 +513,7 @@ impl<'c> Media<'c> {
         let lost: Vec<Hole> = lost.iter().filter(|hole| !in_gap(hole.t_ns)).copied().collect();
         let came: Vec<i64> = self.units.iter().map(|unit| unit.t_ns).collect();
         let mut told = Vec::new();
-        for (from, to) in path::seconds_with(&lost, &came, (LOSS_SHARE, LOSS_MIN)) {
+        for (from, to) in hole::seconds_with(&lost, &came, (LOSS_SHARE, LOSS_MIN)) {
             let inside: Vec<&Hole> =
                 lost.iter().filter(|hole| (from..to).contains(&hole.t_ns)).collect();
             let missing: usize = inside.iter().map(|hole| hole.missing).sum();
@@ -566,24 +567,5 @@ fn late_alone(late: &[(Unit, i64)], lost: &[Hole]) -> (Cause, String) {
                 count(missing, "packet")
             ),
         ),
-    }
-}
-
-/// Packets that did not come, between two that did.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hole {
-    /// When they should have come; in one capture, when the next came.
-    pub t_ns: i64,
-    /// Number of the next that came, in its file.
-    pub number: u32,
-    /// When it was sent, by the capture nearer to its sender; 0 in one capture.
-    pub sent_ns: i64,
-    pub missing: usize,
-}
-
-impl Hole {
-    /// One packet, where this one is.
-    pub fn at(packet: &Packet) -> Self {
-        Self { t_ns: packet.t_ns, number: packet.number, sent_ns: 0, missing: 1 }
     }
 }

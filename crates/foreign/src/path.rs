@@ -2,7 +2,8 @@
 
 use suiro_record::words::Cause;
 
-use crate::media::{Hole, Media, Unit};
+use crate::hole::Hole;
+use crate::media::{Media, Unit};
 use crate::model::Evidence;
 use crate::numbers::{between, bit_rate, quantile};
 use crate::packets::{Capture, Way};
@@ -455,33 +456,6 @@ pub(crate) fn lost(media: &Media<'_>, crossing: &Crossing<'_>) -> Vec<Hole> {
     }
     holes.sort_by_key(|hole| hole.t_ns);
     holes
-}
-
-/// Seconds in which so much was lost, those next to each other as one stretch.
-pub(crate) fn seconds_with(
-    lost: &[Hole],
-    came: &[i64],
-    (share, least): (f64, usize),
-) -> Vec<(i64, i64)> {
-    let Some(first) = came.first() else { return Vec::new() };
-    let mut seconds = std::collections::BTreeMap::new();
-    for hole in lost {
-        *seconds.entry((hole.t_ns - first).div_euclid(SECOND_NS)).or_insert(0) += hole.missing;
-    }
-    let mut stretches: Vec<(i64, i64)> = Vec::new();
-    for (second, missing) in seconds {
-        let from = first + second * SECOND_NS;
-        let to = from + SECOND_NS;
-        let arrived = came.partition_point(|t| *t < to) - came.partition_point(|t| *t < from);
-        if missing < least || (missing as f64) < share * (missing + arrived) as f64 {
-            continue;
-        }
-        match stretches.last_mut() {
-            Some((_, last)) if *last == from => *last = to,
-            _ => stretches.push((from, to)),
-        }
-    }
-    stretches
 }
 
 /// What one capture says about losses: whether the packets before them had come late.

@@ -6,9 +6,8 @@ use serde_json::Value;
 use suiro_record::words::Cause;
 
 use crate::SourceError;
-use crate::media::Hole;
+use crate::hole::{Hole, seconds_with};
 use crate::model::{Effect, Evidence, Happened, Stream};
-use crate::path::seconds_with;
 use suiro_analysis::why::wording::{count, size, span};
 
 /// A silence is reported if it is longer than this and longer than four round trips.

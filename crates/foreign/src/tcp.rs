@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use suiro_record::words::Cause;
 
-use crate::media::Hole;
+use crate::hole::{Hole, seconds_with};
 use crate::model::{Effect, Evidence, Happened, Stream};
 use crate::numbers::{bit_rate, unwrapped};
 use crate::packets::{Capture, Content, Packet, Segment, Way};
-use crate::path::seconds_with;
 use suiro_analysis::why::wording::{count, rate, size, span};
 
 /// Pauses below this, or below three round trips, are not reported.

@@ -2,8 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::network::NetworkSpec;
-use crate::{CableKind, Host, HostsError};
+use crate::{CableKind, Host, HostsError, NetworkSpec};
 
 /// The interface that joins the ports of a switch.
 const BRIDGE: &str = "bridge";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-use crate::{HostsError, ethtool, ip};
+use crate::{HostsError, ethtool};
 
 /// Settings of every new host, with the reason for each.
 const SETTINGS: &[(&str, &str)] = &[
@@ -106,12 +106,6 @@ impl Host {
         };
         // SAFETY: between fork and exec it makes one system call and allocates nothing.
         unsafe { command.pre_exec(enter) }
-    }
-
-    /// Runs lines of `ip -batch` inside this host; each line is what follows `ip` on a command
-    /// line.
-    pub fn ip(&self, lines: &[String]) -> Result<(), HostsError> {
-        ip::batch(self, ip::Family::Any, lines, &[])
     }
 
     /// Reads a setting of this host's namespace, such as `net.ipv4.tcp_rmem`. Whitespace between

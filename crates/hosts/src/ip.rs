@@ -18,6 +18,14 @@ pub(crate) enum Family {
     V6,
 }
 
+impl Host {
+    /// Runs lines of `ip -batch` inside this host; each line is what follows `ip` on a command
+    /// line.
+    pub fn ip(&self, lines: &[String]) -> Result<(), HostsError> {
+        batch(self, Family::Any, lines, &[])
+    }
+}
+
 /// Runs `lines` inside `host`. The descriptors `inherited` stay open in `ip`, so that a line may
 /// name a namespace as `/proc/self/fd/N`.
 pub(crate) fn batch(

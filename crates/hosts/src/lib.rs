@@ -14,6 +14,7 @@
 
 mod confine;
 mod daemon;
+mod emulated;
 mod equipment;
 mod error;
 mod ethtool;
@@ -25,16 +26,16 @@ mod network;
 pub mod packet;
 mod plan;
 pub mod sandbox;
+mod spec;
 mod suite;
 
 pub use confine::Confinement;
 pub use daemon::private_files;
+pub use emulated::{EmulatedLink, EmulatedSegment, LinkEnd, Station};
 pub use equipment::{CAPACITY_MIN_BPS, Equipment};
 pub use error::HostsError;
 pub use host::{Host, InterfaceCounts};
-pub use network::{
-    CableKind, CableSpec, Detour, EmulatedLink, EmulatedSegment, LinkEnd, MTU_MAX, MTU_MIN,
-    Network, NetworkSpec, Station, ipv4, ipv6,
-};
+pub use network::Network;
 pub use sandbox::{Privilege, Sandbox, SandboxError, Worker};
+pub use spec::{CableKind, CableSpec, Detour, MTU_MAX, MTU_MIN, NetworkSpec, ipv4, ipv6};
 pub use suite::{Suite, Test, tests_ended};

@@ -1,126 +1,18 @@
 //! A network of hosts: cables between them, addresses, routes, names.
 
 use std::fmt::Write;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 
 use crate::equipment::Equipment;
 use crate::ip::{self, Family};
 use crate::plan::{End, Plan};
-use crate::{Host, HostsError, names};
+use crate::{
+    CableKind, Detour, EmulatedLink, EmulatedSegment, Host, HostsError, MTU_MAX, MTU_MIN,
+    NetworkSpec, ipv4, ipv6, names,
+};
 
-/// Smallest MTU of a cable: the minimum for IPv6 (RFC 8200 §5).
-pub const MTU_MIN: u32 = 1280;
-/// Largest MTU of a cable: a jumbo frame.
-pub const MTU_MAX: u32 = 9000;
 /// Most hosts in a network: they share 10.0.0.0/24.
 const HOSTS_MAX: usize = 254;
-
-/// IPv4 address of host number `index + 1`: `10.0.0.n`.
-pub fn ipv4(index: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX))
-}
-
-/// IPv6 address of host number `index + 1`: `fd00::n`, with *n* in hexadecimal.
-pub fn ipv6(index: usize) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::try_from(index + 1).unwrap_or(u16::MAX))
-}
-
-/// What a network consists of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NetworkSpec {
-    /// Names of the hosts, 1 to 254, all different; letters, digits, `-` and `.` only. Host numbers
-    /// *n* count from 1.
-    pub hosts: Vec<String>,
-    /// The cables between them.
-    pub cables: Vec<CableSpec>,
-    /// Where packets do not take the shortest path.
-    pub detours: Vec<Detour>,
-}
-
-/// A host that passes on by one cable whatever comes to it by another, also what is meant for its neighbours: a bridge
-/// whose router switches between its clients. What comes by that cable takes the shortest path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Detour {
-    /// Position in [`NetworkSpec::hosts`].
-    pub host: usize,
-    /// Position in [`NetworkSpec::cables`] of a cable of this host.
-    pub cable: usize,
-}
-
-/// A cable between two hosts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CableSpec {
-    /// Position in [`NetworkSpec::hosts`] of its first end.
-    pub from: usize,
-    /// Position in [`NetworkSpec::hosts`] of its second end.
-    pub to: usize,
-    /// Largest IP packet in bytes, [`MTU_MIN`] to [`MTU_MAX`].
-    pub mtu: u32,
-    /// Whether it connects the hosts directly or through the emulator.
-    pub kind: CableKind,
-}
-
-/// What carries packets between a cable's ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CableKind {
-    /// One veth pair without offloads: every packet is complete and handed over on its own.
-    Plain,
-    /// One veth pair whose ends keep a network card's offloads ([`Host::offloads_of_a_card`]), for
-    /// rates at which the CPU cannot compute checksums. Every packet still crosses on its
-    /// own.
-    Card,
-    /// A veth pair from each host to the wire namespace; nothing passes between the two until an
-    /// emulator carries it.
-    Emulated,
-}
-
-/// A link for an emulator to carry: two interfaces in the wire namespace, one for each host.
-#[derive(Debug, Clone)]
-pub struct EmulatedLink {
-    /// Position of its cable in [`NetworkSpec::cables`].
-    pub cable: usize,
-    /// The end at the host `from`.
-    pub from: LinkEnd,
-    /// The end at the host `to`.
-    pub to: LinkEnd,
-    /// Largest IP packet in bytes.
-    pub mtu: u32,
-}
-
-/// The stations of a hub, for an emulator to carry together.
-#[derive(Debug, Clone)]
-pub struct EmulatedSegment {
-    /// The hub's name in [`NetworkSpec::hosts`].
-    pub hub: String,
-    /// Its stations, in the order of their cables.
-    pub stations: Vec<Station>,
-}
-
-/// A host at a hub.
-#[derive(Debug, Clone)]
-pub struct Station {
-    /// Position of its cable in [`NetworkSpec::cables`].
-    pub cable: usize,
-    /// Its interfaces.
-    pub end: LinkEnd,
-    /// The hardware address of its interface in the host: frames for it bear that.
-    pub mac: [u8; 6],
-}
-
-/// One end of an emulated link: a veth pair between a host and the wire namespace.
-#[derive(Debug, Clone)]
-pub struct LinkEnd {
-    /// Position of the host in [`NetworkSpec::hosts`]; its addresses are [`ipv4`] and [`ipv6`] of
-    /// it.
-    pub index: usize,
-    /// The host.
-    pub host: Host,
-    /// The interface in the host.
-    pub host_interface: String,
-    /// The interface in the wire namespace.
-    pub wire_interface: String,
-}
 
 /// Hosts and their cables. Dropping it removes them, unless processes or sockets still live there.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::equipment::{self, Equipment};
 use crate::ip::{self, Family};
-use crate::network::{
-    CableKind, CableSpec, EmulatedLink, EmulatedSegment, LinkEnd, NetworkSpec, Station, ipv4, ipv6,
+use crate::{
+    CableKind, CableSpec, EmulatedLink, EmulatedSegment, Host, HostsError, LinkEnd, NetworkSpec,
+    Station, ipv4, ipv6,
 };
-use crate::{Host, HostsError};
 
 /// Routing table of detours; the kernel's own are 253 to 255.
 const DETOUR_TABLE: u8 = 100;

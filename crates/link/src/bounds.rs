@@ -6,9 +6,10 @@ use serde::Serialize;
 use suiro_strict::Bounds;
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
-use crate::queue::MAX_QUEUED;
 use crate::trace::{MAX_RATE, MAX_TRACE_TIME};
 
+/// Most packets a queue holds, whatever its limit: the emulator's own bound, some 100 MB.
+pub const MAX_QUEUED: u32 = 1 << 20;
 pub(crate) const DELAY: Bounds<Duration> = Bounds::new(Duration::ZERO, Duration::from_secs(3600));
 /// Of jitter, of holding back, and of the times that a discipline reckons with.
 pub(crate) const SPAN: Bounds<Duration> = Bounds::above(Duration::ZERO, Duration::from_secs(60));

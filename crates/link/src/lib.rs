@@ -40,6 +40,7 @@ mod spec;
 mod trace;
 mod turns;
 
+pub use bounds::MAX_QUEUED;
 pub use config::{
     CodelConfig, DisciplineConfig, Distribution, Dualpi2Config, FqCodelConfig, GilbertElliott,
     JitterConfig, LimitConfig, LinkConfig, LossConfig, Order, PathConfig, PieConfig,
@@ -52,7 +53,6 @@ pub use outcomes::Counts;
 pub use packet::{Backlog, Cause, Corruption, Direction, Ecn, Event, MAX_PACKET, Packet, Verdict};
 pub use preset::Preset;
 pub use propagation::MAX_IN_FLIGHT;
-pub use queue::MAX_QUEUED;
 pub use schedule::{Change, Schedule};
 pub use segment::{CellConfig, HubConfig, Segment, SegmentConfig};
 pub use segment_spec::{STATIONS_MAX, SegmentLinks, SegmentSpec, StationSpec};

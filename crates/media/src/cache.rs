@@ -19,8 +19,10 @@ use suiro_outside::file;
 use suiro_units::Bytes;
 
 use crate::MediaError;
-use crate::prepare::Progress;
-use crate::source::hex;
+use crate::checksum::hex;
+
+/// Told how far long work is: the part done, 0 to 1, and what is being done.
+pub type Progress<'p> = &'p mut dyn FnMut(f64, &str);
 
 /// Suiro's cache folder: `suiro` below `XDG_CACHE_HOME`, else below `~/.cache`.
 pub fn folder() -> PathBuf {

@@ -75,13 +75,12 @@ pub enum MediaError {
         message: String,
     },
     /// A screen with more ticks than are handled.
-    #[error(
-        "{ticks} frames on screen, more than the {} that are handled",
-        crate::screen::TICKS_MAX
-    )]
+    #[error("{ticks} frames on screen, more than the {most} that are handled")]
     TooLong {
         /// Its ticks.
         ticks: usize,
+        /// How many may be.
+        most: usize,
     },
     /// A frame of a rung that is not there.
     #[error("frame {frame} is of rung {rung}, but the package has {rungs}")]

@@ -10,6 +10,7 @@
 
 mod aac;
 pub mod cache;
+mod checksum;
 mod child;
 mod cut;
 mod encode;
@@ -33,10 +34,11 @@ pub mod stamp;
 pub mod ts;
 
 pub use aac::AudioConfig;
+pub use cache::Progress;
 pub use error::{MediaError, ParseError};
 pub use ffmpeg::Ffmpeg;
 pub use h264::{ParameterSets, byte_stream};
 pub use package::{Container, Package};
-pub use prepare::{Progress, prepare, prepare_with};
+pub use prepare::{prepare, prepare_with};
 pub use raw::{PlainFormat, PlainPictures};
 pub use spec::MediaSpec;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration};
 
-use crate::source::sha256;
+use crate::checksum::sha256;
 use crate::spec::MediaSpec;
 use crate::{MediaError, cache, mp4, ts};
 

@@ -13,11 +13,8 @@ use crate::package::{INDEX_FILE, INDEX_VERSION, Package};
 use crate::raw::{Encoder, SourcePictures};
 use crate::source::{Input, Kind};
 use crate::spec::{Audio, Codec, MediaSpec};
-use crate::{Ffmpeg, MediaError, encode, stamp};
+use crate::{Ffmpeg, MediaError, Progress, encode, stamp};
 use suiro_strict::Refusal;
-
-/// Told how far long work is: the part done, 0 to 1, and what is being done.
-pub type Progress<'p> = &'p mut dyn FnMut(f64, &str);
 
 /// The part of the work that is encoding; the rest is cutting.
 const ENCODING: f64 = 0.97;

@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sha2::{Digest, Sha256};
-
 use crate::cache::{self, Lock};
+use crate::checksum::sha256;
 use crate::child;
 use crate::package::Origin;
 use crate::program;
@@ -116,24 +114,6 @@ fn as_argument(path: &Path) -> OsString {
     // ffmpeg runs in a folder of its own.
     argument.push(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     argument
-}
-
-/// SHA-256 of a file, in hexadecimal.
-pub(crate) fn sha256(path: &Path) -> std::io::Result<String> {
-    let mut file = suiro_outside::file::open(path)?;
-    let mut hash = Sha256::new();
-    let mut piece = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hex(&hash.finalize())),
-            read => hash.update(&piece[..read]),
-        }
-    }
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn bbb(cache: &Path, progress: Progress) -> Result<Input, MediaError> {

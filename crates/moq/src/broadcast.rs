@@ -8,8 +8,8 @@ use crate::EndpointError;
 use crate::catalog::{self, Catalog};
 use crate::container;
 use crate::data::{self, Message};
+use crate::job::{FOREVER, PublisherJob};
 use crate::order;
-use crate::publish::{FOREVER, PublisherJob};
 
 /// Largest object that is sent as a datagram, in bytes. Every path of QUIC carries UDP payloads of 1,200 bytes (RFC 9000
 /// §14); the headers of QUIC, of MoQT and of a session of WebTransport need less than 100 of them.

@@ -14,6 +14,8 @@ use crate::net::{self, Behaviour, NetError};
 use crate::records::{Carried, Records};
 use crate::{EndpointError, tls, transport};
 
+/// The part of a session's path that holds the token, as moq-relay of moq-net takes it: `?jwt=TOKEN`.
+pub const TOKEN_KEY: &str = "jwt";
 /// How long connecting may take, set-up of the session included.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(20);
 /// Code of a connection that is closed because its work is done (moq-transport, `NO_ERROR`).
@@ -64,7 +66,7 @@ impl Common {
     /// The path of the session: the root of the relay, with the token in the query, as other clients of moq-net send it.
     fn path(&self) -> String {
         match &self.token {
-            Some(token) => format!("/?{}={token}", crate::relay::TOKEN_KEY),
+            Some(token) => format!("/?{}={token}", TOKEN_KEY),
             None => "/".to_owned(),
         }
     }

@@ -10,7 +10,7 @@ use suiro_units::{BitRate, Time};
 use crate::EndpointError;
 use crate::catalog::Quality;
 use crate::follow::{Follow, Sample};
-use crate::publish::PublisherJob;
+use crate::job::PublisherJob;
 
 /// A camera that starts shortly before a key frame is due waits for it: so many frames at most.
 const WAIT_MAX: u64 = 15;

@@ -1,5 +1,7 @@
 //! Why an endpoint ends.
 
+use moq_net::web_transport_trait as wt;
+use moq_noq::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use suiro_media::live::LiveError;
 use suiro_realtime::{FeedError, LogError};
 use suiro_record::RecordError;
@@ -59,5 +61,58 @@ fn hint(cause: &moq_net::Error) -> &'static str {
             "\nhint: give it the `token` that the relay requires"
         }
         _ => "",
+    }
+}
+
+/// Why an operation on a connection or a stream failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TransportError {
+    /// The connection is gone.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// Writing to a stream failed.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Reading from a stream failed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The datagram cannot be sent.
+    #[error(transparent)]
+    Datagram(#[from] SendDatagramError),
+    /// The peer has ended its session of WebTransport.
+    #[error("closed by peer: {1} (code {0})")]
+    Ended(u32, String),
+}
+
+impl TransportError {
+    fn connection(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Connection(error)
+            | Self::Write(WriteError::ConnectionLost(error))
+            | Self::Read(ReadError::ConnectionLost(error))
+            | Self::Datagram(SendDatagramError::ConnectionLost(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl wt::Error for TransportError {
+    fn session_error(&self) -> Option<(u32, String)> {
+        if let Self::Ended(code, reason) = self {
+            return Some((*code, reason.clone()));
+        }
+        let ConnectionError::ApplicationClosed(close) = self.connection()? else { return None };
+        let code = u32::try_from(close.error_code.into_inner()).ok()?;
+        Some((code, String::from_utf8_lossy(&close.reason).into_owned()))
+    }
+
+    fn stream_error(&self) -> Option<u32> {
+        match self {
+            Self::Write(WriteError::Stopped(code)) | Self::Read(ReadError::Reset(code)) => {
+                let code = code.into_inner();
+                u32::try_from(code).ok().or_else(|| web_transport_proto::error_from_http3(code))
+            }
+            _ => None,
+        }
     }
 }

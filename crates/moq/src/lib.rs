@@ -10,6 +10,7 @@ pub mod data;
 mod encoders;
 mod error;
 pub mod follow;
+mod job;
 mod numbers;
 mod order;
 mod places;
@@ -23,7 +24,8 @@ pub mod view;
 pub mod webtransport;
 
 pub use broadcast::DATAGRAM_MAX;
-pub use client::Common;
-pub use error::EndpointError;
+pub use client::{Common, TOKEN_KEY};
+pub use error::{EndpointError, TransportError};
+pub use job::{PublisherJob, ViewerJob};
 pub use records::Summary;
 pub use suiro_quic::{control, net, tls};

@@ -5,98 +5,21 @@ use std::pin::Pin;
 use moq_net::{Client, origin};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
-use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, EncoderLog, Frame, Microphone, ladder};
+use suiro_realtime::{Camera, EncoderLog, Frame, Microphone};
 use suiro_record::words::FlowRole;
-use suiro_scenario::{Job, MoqPublisher, MoqStreams};
-use suiro_units::{BitRate, Bytes, Duration, Time};
+use suiro_scenario::Job;
+use suiro_units::{Bytes, Time};
 
 use crate::broadcast::Broadcast;
-use crate::catalog::{self, Quality};
-use crate::client::{Common, Link, is_farewell};
+use crate::client::{Link, is_farewell};
 use crate::encoders::Encoders;
 use crate::follow::Sample;
-use crate::net::Behaviour;
+use crate::job::PublisherJob;
 use crate::records::{EVERY, Records, Summary};
-use crate::{EndpointError, container, control, data};
+use crate::{EndpointError, container, control};
 
-/// A maximum age that nothing reaches: longer than any trial, so everything is sent, however late.
-pub(crate) const FOREVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 /// The encoder follows the connection at every fifth sample: every 50 ms.
 const FOLLOW_EVERY: u64 = 5;
-/// Streams that the relay may open at a client.
-const STREAMS: u32 = 4096;
-
-/// What a publisher needs to know.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PublisherJob {
-    /// As for every client.
-    pub common: Common,
-    /// What the camera sees.
-    pub camera: FootageSpec,
-    /// The bit rates of its qualities, from the highest to the lowest: one at least.
-    pub rates: Vec<BitRate>,
-    /// What is sent as one stream, or as a datagram.
-    pub streams: MoqStreams,
-    /// Interval of key frames.
-    pub key_every: Duration,
-    /// Whether the encoder follows what QUIC can send.
-    pub follows: bool,
-    /// The bit rate of its sound; `None`: it has none.
-    pub audio: Option<BitRate>,
-    /// Its data track, if it has one.
-    pub data: Option<data::Spec>,
-    /// How much older than the newest a frame may be and still be sent; `None`: any age.
-    pub deadline: Option<Duration>,
-}
-
-impl PublisherJob {
-    /// What a trial's job file asks for; `None` if the endpoint is no publisher, or its relay is not among the peers.
-    pub fn from_job(job: &Job) -> Option<Self> {
-        let spec = job.endpoint.spec.downcast::<MoqPublisher>()?;
-        let offered = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
-        let behaviour = Behaviour {
-            congestion: spec.congestion,
-            delta: spec.delta,
-            streams: STREAMS,
-            qlog: spec.qlog.then(|| qlog(job)),
-        };
-        Some(Self {
-            common: Common::from_job(job, &spec.to, offered, behaviour)?,
-            camera: spec.camera.clone(),
-            rates: spec.rates(),
-            streams: spec.streams,
-            key_every: spec.key_every,
-            follows: spec.adaptation.encoder_follows(),
-            audio: spec.audio.rate(),
-            data: data::Spec::of(spec),
-            deadline: spec.deadline,
-        })
-    }
-
-    /// Its qualities, from the highest to the lowest.
-    pub(crate) fn qualities(&self) -> Vec<Quality> {
-        let FootageSpec { width, height, fps, .. } = self.camera;
-        let of = |(index, &rate): (usize, &BitRate)| {
-            let share = rate.as_bps() as f64 / self.rates[0].as_bps() as f64;
-            let size = quality_size((width, height), share);
-            Quality { name: catalog::video(index), size, fps, rate }
-        };
-        self.rates.iter().enumerate().map(of).collect()
-    }
-}
-
-/// The size of frames at a share of the highest bit rate: the largest of the usual heights that has at most this share of
-/// the pixels.
-fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
-    let height = f64::from(camera.1) * share.sqrt();
-    ladder::sizes(camera).find(|size| f64::from(size.1) <= height).unwrap_or(camera)
-}
-
-/// Folder and prefix of an endpoint's qlogs.
-pub(crate) fn qlog(job: &Job) -> (std::path::PathBuf, String) {
-    (job.dir.join("qlog"), job.endpoint.name.clone())
-}
 
 /// Runs a trial's job of a publisher.
 ///
@@ -296,20 +219,5 @@ impl Publisher<'_> {
         self.broadcast
             .send_data(self.clock.unix_ns(now) / 1000)
             .map_err(EndpointError::session("sending an object of the data track"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lower_quality_has_fewer_pixels() {
-        assert_eq!(quality_size((1920, 1080), 1.0), (1920, 1080));
-        // 0.6 of the pixels are 836 lines, 0.35 are 638.
-        assert_eq!(quality_size((1920, 1080), 0.6), (1280, 720));
-        assert_eq!(quality_size((1920, 1080), 0.35), (960, 540));
-        assert_eq!(quality_size((320, 240), 0.6), (240, 180));
-        assert_eq!(quality_size((320, 240), 0.01), (320, 240), "no usual height is so low");
     }
 }

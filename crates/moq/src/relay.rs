@@ -13,15 +13,13 @@ use suiro_scenario::{Job, MoqRelay};
 use suiro_units::{Bytes, Duration, Time};
 use tokio::sync::mpsc;
 
-use crate::client::protocol;
+use crate::client::{TOKEN_KEY, protocol};
+use crate::job::{FOREVER, qlog};
 use crate::net::{self, Behaviour};
 use crate::places::{Answer, Place, Places};
-use crate::publish::{FOREVER, qlog};
 use crate::records::{Carried, EVERY, Records, Summary};
 use crate::{EndpointError, tls, transport, webtransport};
 
-/// The part of a session's path that holds the token, as moq-relay of moq-net takes it: `?jwt=TOKEN`.
-pub const TOKEN_KEY: &str = "jwt";
 /// How long a client may take to set its session up.
 const SET_UP: std::time::Duration = std::time::Duration::from_secs(10);
 /// Names of broadcasts that a session may have announced at the same time. Each takes about 10 kB.

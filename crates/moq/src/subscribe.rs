@@ -12,13 +12,13 @@ use suiro_units::{BitRate, Time};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::EndpointError;
 use crate::catalog::{self, Catalog};
 use crate::cmaf::{self, Unpacker};
 use crate::container::{self, Picture};
 use crate::data::{self, Message};
-use crate::publish::FOREVER;
+use crate::job::{FOREVER, ViewerJob};
 use crate::switch::Order;
-use crate::{EndpointError, view};
 
 /// Largest number of groups of a track that are read at the same time.
 const GROUPS_MAX: usize = 4096;
@@ -124,7 +124,7 @@ impl Asking {
 pub(crate) async fn ask(
     clock: Clock,
     origin: origin::Consumer,
-    job: &view::ViewerJob,
+    job: &ViewerJob,
     post: mpsc::Sender<Received>,
     mut orders: mpsc::Receiver<Order>,
 ) -> Result<(), EndpointError> {

@@ -10,67 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use moq_net::web_transport_trait::{self as wt, poll};
 use moq_noq::{
-    Connection, ConnectionError, PathId, ReadError, SendDatagramError, Stopped, StoppedError,
-    VarInt, WriteError,
+    Connection, ConnectionError, PathId, ReadError, Stopped, StoppedError, VarInt, WriteError,
 };
 
 pub use suiro_quic::Written;
 
+use crate::TransportError;
 use crate::order::{self, Order};
 use crate::webtransport::{self, Http};
-
-/// Why an operation on a connection or a stream failed.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum TransportError {
-    /// The connection is gone.
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    /// Writing to a stream failed.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Reading from a stream failed.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The datagram cannot be sent.
-    #[error(transparent)]
-    Datagram(#[from] SendDatagramError),
-    /// The peer has ended its session of WebTransport.
-    #[error("closed by peer: {1} (code {0})")]
-    Ended(u32, String),
-}
-
-impl TransportError {
-    fn connection(&self) -> Option<&ConnectionError> {
-        match self {
-            Self::Connection(error)
-            | Self::Write(WriteError::ConnectionLost(error))
-            | Self::Read(ReadError::ConnectionLost(error))
-            | Self::Datagram(SendDatagramError::ConnectionLost(error)) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl wt::Error for TransportError {
-    fn session_error(&self) -> Option<(u32, String)> {
-        if let Self::Ended(code, reason) = self {
-            return Some((*code, reason.clone()));
-        }
-        let ConnectionError::ApplicationClosed(close) = self.connection()? else { return None };
-        let code = u32::try_from(close.error_code.into_inner()).ok()?;
-        Some((code, String::from_utf8_lossy(&close.reason).into_owned()))
-    }
-
-    fn stream_error(&self) -> Option<u32> {
-        match self {
-            Self::Write(WriteError::Stopped(code)) | Self::Read(ReadError::Reset(code)) => {
-                let code = code.into_inner();
-                u32::try_from(code).ok().or_else(|| web_transport_proto::error_from_http3(code))
-            }
-            _ => None,
-        }
-    }
-}
 
 /// An operation in progress. Dropping it cancels it.
 type Begun<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;

@@ -9,60 +9,25 @@ use suiro_realtime::{Delivered, Listening, Log, Viewer as Playing};
 use suiro_record::Writer;
 use suiro_record::tables::MoqDataRow;
 use suiro_record::words::FlowRole;
-use suiro_scenario::{Job, MoqViewer};
+use suiro_scenario::Job;
 use suiro_units::{BitRate, Duration, Time};
-use suiro_viewer::{Parts, Policy};
+use suiro_viewer::Parts;
 use tokio::sync::mpsc;
 
 use crate::EndpointError;
-use crate::client::{Common, Link, is_farewell};
+use crate::client::{Link, is_farewell};
 use crate::container::Picture;
 use crate::data::Message;
-use crate::net::Behaviour;
+use crate::job::{FOREVER, ViewerJob};
 use crate::numbers::Numbers;
-use crate::publish::{FOREVER, qlog};
 use crate::records::{EVERY, Records, Summary};
 use crate::subscribe::{Received, ask};
 use crate::switch::{Arrival, Order, Switch};
 
-/// Streams that the relay may open.
-const STREAMS: u32 = 4096;
 /// Largest number of orders that wait until subscriptions are changed.
 const ORDERS_MAX: usize = 16;
 /// Largest number of received objects that wait to be played.
 const OBJECTS_MAX: usize = 256;
-/// What a viewer needs to know.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ViewerJob {
-    /// As for every client.
-    pub common: Common,
-    /// How it plays.
-    pub viewer: Policy,
-    /// Whether the sound waits for the video.
-    pub lip_sync: bool,
-    /// Whether it changes between the qualities of a broadcast.
-    pub switches: bool,
-    /// Whether what could be decoded is kept, as `received.NAME.h264`.
-    pub save: bool,
-}
-
-impl ViewerJob {
-    /// What a trial's job file asks for; `None` if the endpoint is no viewer, or its relay is not among the peers.
-    pub fn from_job(job: &Job) -> Option<Self> {
-        let spec = job.endpoint.spec.downcast::<MoqViewer>()?;
-        let asked = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
-        let behaviour = Behaviour {
-            congestion: spec.congestion,
-            delta: spec.delta,
-            streams: STREAMS,
-            qlog: spec.qlog.then(|| qlog(job)),
-        };
-        let common = Common::from_job(job, &spec.from, asked, behaviour)?;
-        let switches = spec.adaptation.has_qualities();
-        let MoqViewer { viewer, lip_sync, save, .. } = *spec;
-        Some(Self { common, viewer, lip_sync, switches, save })
-    }
-}
 
 /// Runs a trial's job of a viewer.
 ///

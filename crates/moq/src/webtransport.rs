@@ -17,7 +17,7 @@ use web_transport_proto::{
     error_to_http3,
 };
 
-use crate::transport::TransportError;
+use crate::TransportError;
 
 /// The ALPN name of HTTP/3.
 pub const ALPN: &str = "h3";

@@ -15,7 +15,7 @@ use peers::{Running, installed, moq_relay};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
 use suiro_media::Ffmpeg;
-use suiro_moq::view::{self, ViewerJob};
+use suiro_moq::{ViewerJob, view};
 use suiro_moq::{publish, relay as relaying, tls};
 use suiro_record::Reader;
 use suiro_record::tables::{FrameRow, MoqSessionRow};

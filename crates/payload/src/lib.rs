@@ -4,6 +4,7 @@
 
 mod assembler;
 mod codec;
+mod format;
 pub mod h264;
 mod mark;
 pub mod mpeg2;
@@ -11,8 +12,9 @@ mod numbering;
 pub mod sequence;
 
 pub use assembler::{Assembler, Piece, Received};
-pub use codec::{Assembled, Codec, FRAME_MAX, PayloadError};
+pub use codec::Codec;
+pub use format::{Assembled, FRAME_MAX, PayloadError};
 pub use mark::FrameMark;
 pub use numbering::Numbering;
 
-use codec::start_codes;
+use format::start_codes;

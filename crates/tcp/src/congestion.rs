@@ -9,6 +9,9 @@ use rustix::net::sockopt;
 /// Longest name of a congestion control, in bytes (the kernel's `TCP_CA_NAME_MAX` minus its NUL).
 pub const NAME_BYTES_MAX: usize = 15;
 
+/// The congestion control that [`crate::vegas`] adds.
+pub const VEGAS: &str = "vegas";
+
 /// The congestion controls of this network namespace. A list is `None` if the kernel does not show
 /// it here: some settings are visible only in the initial namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Controls {
 /// The command that adds the congestion control `name` to this kernel, if there is one.
 pub fn remedy(name: &str) -> String {
     match name {
-        crate::vegas::NAME => "sudo suiro tcp load vegas".to_owned(),
+        VEGAS => "sudo suiro tcp load vegas".to_owned(),
         other => format!("sudo modprobe tcp_{other}"),
     }
 }

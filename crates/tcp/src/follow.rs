@@ -14,7 +14,7 @@ use crate::diag::{STATE_ESTABLISHED, STATE_SYN_SENT, STATES_WITH_DATA, Sample, S
 use crate::info::TcpInfo;
 use crate::netlink::{Answer, Diagnostics};
 use crate::probe::Probe;
-use crate::sampler::{Counts, LIST_EVERY, REPEAT_EVERY, SOCKETS_MAX, SamplerError, SamplerSpec};
+use crate::sampling::{Counts, LIST_EVERY, REPEAT_EVERY, SOCKETS_MAX, SamplerError, SamplerSpec};
 
 /// What to do with a row that repeats the last one.
 #[derive(Clone, Copy, PartialEq)]

@@ -16,12 +16,12 @@ pub mod info;
 mod netlink;
 pub mod probe;
 mod sampler;
+mod sampling;
 mod socket;
 pub mod vegas;
 
 pub use congestion::{CongestionError, Controls, set_congestion};
 pub use follow::count_sockets;
-pub use sampler::{
-    Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, Prepared, Sampler, SamplerError, SamplerSpec,
-};
+pub use sampler::{Prepared, Sampler};
+pub use sampling::{Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, SamplerError, SamplerSpec};
 pub use socket::{limit_unsent, socket_info};

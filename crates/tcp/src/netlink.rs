@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 
 use crate::diag::{self, Body, Family, Message, Sample, SocketId};
-use crate::sampler::SamplerError;
+use crate::sampling::SamplerError;
 
 /// The kernel fills at most this much per datagram of a dump (NLMSG_GOODSIZE's bound).
 const DATAGRAM_BYTES_MAX: usize = 32 * 1024;

@@ -1,12 +1,12 @@
 //! Samples every TCP socket of a host at a steady rate, and writes the `tcp` table.
 //!
 //! One thread per host. To list all sockets, the kernel walks its whole table of connections, including those of other
-//! namespaces. So the list is made only when the number of sockets has changed, and at least every [`LIST_EVERY`]; in
+//! namespaces. So the list is made only when the number of sockets has changed, and at least every `LIST_EVERY`; in
 //! between, each known socket is requested by its identity. Measured with 20 busy sockets every 10 ms and 262,144
 //! buckets: 1.25 % of a core, against 3.9 % with a list each time. The CPU time that a thread actually used is in
 //! [`Counts::cpu`].
 //!
-//! A row that differs from the socket's last one only in its time is left out, for at most [`REPEAT_EVERY`]: a row
+//! A row that differs from the socket's last one only in its time is left out, for at most `REPEAT_EVERY`: a row
 //! holds until the next. The last sample, taken at the stop, is written in full. Every 65,536 rows the table is written
 //! to disk, which takes some 45 ms; the samples that fall into that time are counted in [`Counts::lost`].
 //!
@@ -14,107 +14,14 @@
 //! [`crate::probe`]), as it finds them at its next sample. These show a socket just before the ACK is processed. The
 //! samples (source `sock_diag`) continue, for what changes without an ACK and for the state after the last ACK.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
 use suiro_kernel_clock::{monotonic_ns, thread_cpu_ns};
-use suiro_record::RecordError;
 use suiro_units::{Duration, Time};
 
-use crate::diag::DiagError;
 use crate::follow::{Follower, Repeats};
-use crate::probe::ProbeError;
-
-/// The default time between samples.
-pub const PERIOD: Duration = Duration::from_millis(10);
-/// Shortest time between samples.
-pub const PERIOD_MIN: Duration = Duration::from_millis(1);
-/// Longest time between samples.
-pub const PERIOD_MAX: Duration = Duration::from_secs(1);
-
-/// Longest time between two lists of all sockets.
-pub const LIST_EVERY: Duration = Duration::from_millis(100);
-/// Longest time for which a row that repeats the last one is left out.
-pub const REPEAT_EVERY: Duration = Duration::from_secs(1);
-/// Most sockets of one host that are followed; more are counted in [`Counts::over_limit`].
-pub const SOCKETS_MAX: usize = 1024;
-
-/// What to sample, and where to write.
-#[derive(Debug, Clone)]
-pub struct SamplerSpec {
-    /// The host's name in the scenario: column `host`, and part of the file's name.
-    pub host: String,
-    /// Time between samples, [`PERIOD_MIN`] to [`PERIOD_MAX`]; usually [`PERIOD`].
-    pub period: Duration,
-    /// Whether to write a row for each ACK as well, which needs root.
-    pub each_ack: bool,
-    /// The trial's folder; the file is `tcp.HOST.parquet`.
-    pub dir: PathBuf,
-}
-
-/// The counts of a sampler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// How many times the host's sockets were sampled.
-    pub samples: u64,
-    /// Of these, more than half a period after they were due.
-    pub late: u64,
-    /// Samples never taken, because the thread was at least a whole period behind.
-    pub lost: u64,
-    /// ACKs traced.
-    pub acks: u64,
-    /// ACKs that were lost because the kernel's buffer was full.
-    pub acks_lost: u64,
-    /// Rows written.
-    pub rows: u64,
-    /// Different sockets seen.
-    pub sockets: u64,
-    /// Requests for a socket that the kernel did not answer.
-    pub unanswered: u64,
-    /// Samples of a socket beyond [`SOCKETS_MAX`], which was not followed.
-    pub over_limit: u64,
-    /// CPU time that the thread used.
-    pub cpu: Duration,
-}
-
-/// Why a host's sockets cannot be sampled.
-#[derive(Debug, thiserror::Error)]
-pub enum SamplerError {
-    /// The period is out of range.
-    #[error("sampling period: expected {PERIOD_MIN} to {PERIOD_MAX}, found {0}")]
-    Period(Duration),
-    /// The kernel's socket diagnostics refused.
-    #[error(
-        "could not {doing} the kernel's socket diagnostics: {cause}\n\
-         hint: run suiro doctor to see whether this kernel has them (CONFIG_INET_DIAG)"
-    )]
-    Netlink {
-        /// What was being done.
-        doing: &'static str,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// The kernel's answer is malformed.
-    #[error("socket diagnostics: {0}")]
-    Diag(DiagError),
-    /// ACKs cannot be traced.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// The table could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// The thread could not be started.
-    #[error("could not start the sampling thread: {0}")]
-    Thread(io::Error),
-}
-
-impl From<DiagError> for SamplerError {
-    fn from(cause: DiagError) -> Self {
-        Self::Diag(cause)
-    }
-}
+use crate::sampling::{Counts, PERIOD_MAX, PERIOD_MIN, SamplerError, SamplerSpec};
 
 /// A sampler that has loaded its programs and created its file, but does not sample yet. Preparing takes some 50 ms
 /// with [`SamplerSpec::each_ack`], which is best done before the trial begins.

@@ -2,6 +2,9 @@
 
 use suiro_units::Time;
 
+/// Most numbers between a frame and the next one to be decided: half an hour at 30 frames a second.
+pub const GAP_MAX: u64 = 1 << 16;
+
 /// A frame, as a transport hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
@@ -89,7 +92,7 @@ pub enum Refused {
         references: u64,
     },
     /// It is too far from what the viewer knows to be of the same stream.
-    #[error("frame {number} is more than {} frames from frame {expected}", crate::GAP_MAX)]
+    #[error("frame {number} is more than {} frames from frame {expected}", GAP_MAX)]
     FarAway {
         /// The frame.
         number: u64,

@@ -37,8 +37,8 @@ mod playout;
 mod policy;
 
 pub use delay::Delay;
-pub use frame::{Fate, Frame, Outcome, Parts, Refused};
+pub use frame::{Fate, Frame, GAP_MAX, Outcome, Parts, Refused};
 pub use freeze::{Freeze, Freezes};
 pub use hearing::{Heard, Hearing, PIECE, Piece, Sounded, Unheard};
-pub use playout::{GAP_MAX, HELD_MAX, Playout};
+pub use playout::{HELD_MAX, Playout};
 pub use policy::{Buffer, Late, Loss, Policy};

@@ -5,11 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use suiro_units::{Duration, Time};
 
 use crate::delay::Delay;
-use crate::frame::{Fate, Frame, Outcome, Parts, Refused};
+use crate::frame::{Fate, Frame, GAP_MAX, Outcome, Parts, Refused};
 use crate::policy::{BUFFER, Late, Loss, Policy};
-
-/// Most numbers between a frame and the next one to be decided: half an hour at 30 frames a second.
-pub const GAP_MAX: u64 = 1 << 16;
 
 /// Most frames held. Of more, the first is decided before its time.
 pub const HELD_MAX: usize = 4096;

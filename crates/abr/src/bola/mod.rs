@@ -47,9 +47,10 @@
 //! | `low` where the buffer is small | a share of `high` | 10 s; `high` is raised to 10 s and 2 s a rung |
 //! | of two rungs of equal score | the higher | the lower |
 
-use suiro_units::{BitRate, Duration, Time};
+use suiro_units::{Duration, Time};
 
-use crate::{Choice, Ladder, Limits, throughput};
+use crate::choice::{Choice, Limits, Look};
+use crate::{Ladder, throughput};
 
 /// Level at which a large buffer leaves the lowest rung, in seconds.
 const LOW_S: f64 = 10.0;
@@ -58,14 +59,6 @@ const PER_RUNG_S: f64 = 2.0;
 /// The share of the estimate at which a segment must arrive in time: dash.js's
 /// `throughputSafetyFactor` of its `InsufficientBufferRule`.
 pub const INSUFFICIENT_BUFFER_SAFETY: f64 = 0.7;
-
-/// What a rule may look at when it chooses.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
-    pub now: Time,
-    pub buffer: Duration,
-    pub estimate: Option<BitRate>,
-}
 
 /// Rungs, utilities and the two parameters: BOLA's decision without memory.
 #[derive(Debug, Clone)]

@@ -1,3 +1,5 @@
+use suiro_units::BitRate;
+
 use super::*;
 
 /// Rungs 1, 2, 4 and 8 Mbit/s; segments of 2 s; a buffer of 30 s.

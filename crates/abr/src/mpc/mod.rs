@@ -32,8 +32,8 @@ use std::collections::VecDeque;
 
 use suiro_units::{BitRate, Duration};
 
-use crate::bola::Look;
-use crate::{Choice, Ladder, Limits};
+use crate::Ladder;
+use crate::choice::{Choice, Limits, Look};
 
 /// Segments that a plan has: the paper's horizon.
 pub const HORIZON: usize = 5;

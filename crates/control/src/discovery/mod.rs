@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 pub use choice::Choice;
 pub use multicast::{Announcement, Announcer, texts};
-pub use unicast::{MESSAGE_MAX, Resolvers, Targets, services, targets};
+pub use unicast::{Resolvers, Targets, services, targets};
 
 use crate::client::{Base, Manners};
 

@@ -13,8 +13,6 @@ use suiro_outside::file;
 use super::{Candidate, REGISTRIES_MAX, Service, Wanted};
 use crate::net;
 
-/// Longest answer that is read, in bytes.
-pub const MESSAGE_MAX: usize = 64 << 10;
 /// Where the system keeps its resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const RESOLV_CONF_MAX: u64 = 64 << 10;

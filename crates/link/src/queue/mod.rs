@@ -12,6 +12,7 @@ mod pie;
 
 use suiro_units::{Bytes, Seed, Time};
 
+use crate::bounds::MAX_QUEUED;
 use crate::config::{DisciplineConfig, LimitConfig, QueueConfig};
 use crate::outcomes::Sink;
 use crate::packet::{Backlog, Cause, Passage};
@@ -21,9 +22,6 @@ use dualpi2::DualPi2;
 use fifo::Fifo;
 use fq_codel::FqCodel;
 use pie::Pie;
-
-/// Most packets a queue holds, whatever its limit: the emulator's own bound, some 100 MB.
-pub const MAX_QUEUED: u32 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Queue {

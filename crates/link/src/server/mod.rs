@@ -11,7 +11,6 @@ mod steady;
 use suiro_units::{Seed, Time};
 
 use crate::config::ServerConfig;
-use crate::medium::{ethernet, wifi};
 use bucket::Bucket;
 use opportunities::{Poisson, Recorded};
 use steady::Steady;
@@ -80,8 +79,8 @@ impl Server {
     /// Largest packet it can ever serve; `None`: any.
     pub fn largest(&self) -> Option<u64> {
         match self {
-            Self::Wifi => Some(wifi::MAX_IP_BYTES),
-            Self::Ethernet => Some(ethernet::MAX_IP_BYTES),
+            Self::Wifi => Some(crate::medium::wifi::MAX_IP_BYTES),
+            Self::Ethernet => Some(crate::medium::ethernet::MAX_IP_BYTES),
             _ => None,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path};
 
+use crate::checksum::sha256;
 use crate::quantised::{INDEX_FILE, Picture, Set, Version, parse};
-use crate::source::sha256;
 use crate::{MediaError, cache};
 
 /// Version of the index; a set of another one is prepared anew.

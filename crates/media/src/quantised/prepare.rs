@@ -6,13 +6,13 @@ use std::path::Path;
 use suiro_units::BitRate;
 
 use crate::cache::{self, Recipe};
-use crate::prepare::Progress;
+use crate::checksum::sha256;
 use crate::quantised::index::{INDEX_VERSION, end};
 use crate::quantised::{INDEX_FILE, Picture, RATE, Set, Version, encode, parse};
 use crate::raw::{Encoder, SourcePictures};
-use crate::source::{Input, sha256};
+use crate::source::Input;
 use crate::spec::{MediaSpec, Source};
-use crate::{Ffmpeg, MediaError, stamp};
+use crate::{Ffmpeg, MediaError, Progress, stamp};
 
 /// The part of the work that is encoding; the rest is reading what came of it.
 const ENCODING: f64 = 0.97;

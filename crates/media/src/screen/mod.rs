@@ -187,7 +187,7 @@ impl Screen<'_> {
     /// There is something to show, and nothing that was not received.
     pub(crate) fn check(&self) -> Result<(), MediaError> {
         if self.ticks.len() > TICKS_MAX {
-            return Err(MediaError::TooLong { ticks: self.ticks.len() });
+            return Err(MediaError::TooLong { ticks: self.ticks.len(), most: TICKS_MAX });
         }
         let mut shown = self.ticks.iter().flatten().peekable();
         if shown.peek().is_none() {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use suiro_strict::{Bounded, Bounds, Holds, Keys, Refusal, bounds};
 use suiro_units::{BitRate, Duration};
 
-use crate::{quantised, stamp};
+use crate::quantised::GROUP_DURATION;
+use crate::stamp;
 
 use super::{Audio, Codec, MediaSpec, Rung, Source};
 
@@ -103,7 +104,7 @@ impl MediaSpec {
             let hint = "remove it: `mpeg2` is always 720×480 at 29.97 per second, in groups of 30";
             faults.add(&[key], "not for `mpeg2`", hint);
         }
-        faults.at_least("length", self.length, quantised::GROUP_DURATION, "one group of pictures");
+        faults.at_least("length", self.length, GROUP_DURATION, "one group of pictures");
         let scales = self.scales();
         let distinct: BTreeSet<&u8> = scales.iter().collect();
         if distinct.len() != scales.len() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use suiro_strict::bounds_of;
 use suiro_units::{BitRate, Duration};
 
-use crate::quantised;
+use crate::quantised::SCALES;
 
 pub use check::{LENGTH_MAX, RUNGS_MAX};
 pub use values::{Audio, Codec, Format, Preset, Source};
@@ -127,7 +127,7 @@ impl MediaSpec {
 
     /// The quantiser scales of `mpeg2`.
     pub fn scales(&self) -> &[u8] {
-        self.quantisers.as_deref().unwrap_or(&quantised::SCALES)
+        self.quantisers.as_deref().unwrap_or(&SCALES)
     }
 
     /// Time between key frames.

@@ -16,7 +16,7 @@ use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_moq::catalog::{Catalog, VIDEO};
-use suiro_moq::{relay, tls};
+use suiro_moq::tls;
 use suiro_record::words::FlowRole;
 use suiro_scenario::{BrowserCongestion, Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
 use suiro_units::{BitRate, Duration, Time};
@@ -124,7 +124,7 @@ impl MoqJob {
     fn for_page(&self, footage: Option<&Footage>, certificate: &[u8], clock: Clock) -> String {
         let (_, host, port) = &self.relay;
         let query = match &self.token {
-            Some(token) => format!("?{}={token}", relay::TOKEN_KEY),
+            Some(token) => format!("?{}={token}", suiro_moq::TOKEN_KEY),
             None => String::new(),
         };
         let (role, camera) = match (&self.role, footage) {

@@ -18,7 +18,7 @@ use crate::bpf::{self, Aligned};
 pub mod model;
 
 /// The name by which a socket selects it.
-pub const NAME: &str = "vegas";
+pub use crate::congestion::VEGAS as NAME;
 
 /// The BPF map's name, which distinguishes our Vegas from any other.
 const MAP: &str = "suiro_vegas";

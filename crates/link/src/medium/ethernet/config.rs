@@ -7,6 +7,9 @@ use suiro_units::{BitRate, Duration};
 
 use super::SLOT_BITS;
 
+/// Largest IP packet: `maxBasicDataSize`.
+pub(crate) const MAX_IP_BYTES: u64 = 1_500;
+
 suiro_units::words! {
     /// The rate of a half-duplex Ethernet.
     pub enum EthernetRate {

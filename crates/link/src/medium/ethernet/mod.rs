@@ -15,13 +15,12 @@ use std::collections::VecDeque;
 
 use suiro_units::{Duration, Random, Seed, Time};
 
+pub(crate) use config::MAX_IP_BYTES;
 pub use config::{EthernetConfig, EthernetRate, EthernetSpec};
 
 use crate::packet::{Cause, Event, Passage, Verdict};
 use crate::path::Path;
 
-/// Largest IP packet: `maxBasicDataSize`.
-pub(crate) const MAX_IP_BYTES: u64 = 1_500;
 /// Addresses, type and frame check sequence.
 const OVERHEAD_BYTES: u64 = 18;
 /// `minFrameSize`: a shorter frame is padded.

@@ -6,10 +6,11 @@ use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{Duration, Ratio};
 
 use super::quantity::{Dbm, Decibels, Metres};
-use super::station::WINDOW;
 use crate::bounds::{CHANGE_AT, CHANGES};
 use crate::schedule::{Change, Schedule};
 
+/// Frames between the oldest unacknowledged and the newest: the block ACK's bitmap.
+pub(crate) const WINDOW: usize = 64;
 const TIME: Bounds<Duration> = Bounds::new(Duration::from_millis(1), Duration::from_secs(3600));
 const ATTENUATION: Bounds<Decibels> = Bounds::new(Decibels(0.0), Decibels(150.0));
 pub(crate) const BUSY: Bounds<Ratio> = Bounds::new(Ratio::ZERO, Ratio::constant(0.95));

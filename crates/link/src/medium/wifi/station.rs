@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use suiro_units::{Duration, Random, Seed, Time};
 
-use super::config::WifiConfig;
+use super::config::{WINDOW, WifiConfig};
 use super::phy::{AIFS, MAX_AMPDU_BYTES, MCS_COUNT, Mcs, SIFS, SLOT, mpdu_bytes};
 use crate::packet::{Cause, Event, Passage, Verdict};
 use crate::path::Path;
@@ -12,8 +12,6 @@ use crate::path::Path;
 /// Contention window in slots (IEEE 802.11-2012, table 8-105, best effort).
 const CW_MIN: u64 = 15;
 const CW_MAX: u64 = 1023;
-/// Frames between the oldest unacknowledged and the newest: the block ACK's bitmap.
-pub(crate) const WINDOW: usize = 64;
 
 /// Who contends for the air.
 #[derive(Debug)]

@@ -1,0 +1,51 @@
+//! Packets that did not come, and the seconds in which they were many.
+
+use crate::packets::Packet;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Packets that did not come, between two that did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hole {
+    /// When they should have come; in one capture, when the next came.
+    pub t_ns: i64,
+    /// Number of the next that came, in its file.
+    pub number: u32,
+    /// When it was sent, by the capture nearer to its sender; 0 in one capture.
+    pub sent_ns: i64,
+    pub missing: usize,
+}
+
+impl Hole {
+    /// One packet, where this one is.
+    pub fn at(packet: &Packet) -> Self {
+        Self { t_ns: packet.t_ns, number: packet.number, sent_ns: 0, missing: 1 }
+    }
+}
+
+/// Seconds in which so much was lost, those next to each other as one stretch.
+pub(crate) fn seconds_with(
+    lost: &[Hole],
+    came: &[i64],
+    (share, least): (f64, usize),
+) -> Vec<(i64, i64)> {
+    let Some(first) = came.first() else { return Vec::new() };
+    let mut seconds = std::collections::BTreeMap::new();
+    for hole in lost {
+        *seconds.entry((hole.t_ns - first).div_euclid(SECOND_NS)).or_insert(0) += hole.missing;
+    }
+    let mut stretches: Vec<(i64, i64)> = Vec::new();
+    for (second, missing) in seconds {
+        let from = first + second * SECOND_NS;
+        let to = from + SECOND_NS;
+        let arrived = came.partition_point(|t| *t < to) - came.partition_point(|t| *t < from);
+        if missing < least || (missing as f64) < share * (missing + arrived) as f64 {
+            continue;
+        }
+        match stretches.last_mut() {
+            Some((_, last)) if *last == from => *last = to,
+            _ => stretches.push((from, to)),
+        }
+    }
+    stretches
+}
