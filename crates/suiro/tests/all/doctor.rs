@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -11,6 +12,11 @@ fn doctor(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     command.output().unwrap()
 }
 
+/// Without ffmpeg and a program for P.1203. Its checks take seconds, so several tests read one report.
+const LOST: [(&str, &str); 2] =
+    [("SUIRO_FFMPEG", "/nonexistent/ffmpeg"), ("SUIRO_P1203", "/nonexistent/p1203")];
+static REPORT: LazyLock<Output> = LazyLock::new(|| doctor(&["--json"], &LOST));
+
 fn checks(output: &Output) -> Vec<Value> {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["can_run"], output.status.success(), "{report}");
@@ -19,7 +25,7 @@ fn checks(output: &Output) -> Vec<Value> {
 
 #[test]
 fn json_tells_each_check_once_with_what_a_program_needs() {
-    let checks = checks(&doctor(&["--json"], &[]));
+    let checks = checks(&REPORT);
     let mut names = BTreeSet::new();
     for check in &checks {
         assert!(names.insert(check["name"].as_str().unwrap()), "twice: {check}");
@@ -45,15 +51,13 @@ fn json_tells_each_check_once_with_what_a_program_needs() {
 
 #[test]
 fn without_ffmpeg_nothing_can_run_and_the_remedy_is_told() {
-    let lost = [("SUIRO_FFMPEG", "/nonexistent/ffmpeg")];
-    let output = doctor(&["--json"], &lost);
-    assert_eq!(output.status.code(), Some(1));
-    let checks = checks(&output);
+    assert_eq!(REPORT.status.code(), Some(1));
+    let checks = checks(&REPORT);
     let ffmpeg = checks.iter().find(|check| check["name"] == "ffmpeg").unwrap();
     assert_eq!((&ffmpeg["state"], &ffmpeg["need"]), (&"missing".into(), &"required".into()));
     assert!(ffmpeg["mend"].as_str().unwrap().contains("make setup"), "{ffmpeg}");
 
-    let output = doctor(&[], &lost);
+    let output = doctor(&[], &LOST);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("MISSING ffmpeg"), "{text}");
     assert!(text.contains("`suiro run` cannot work here; missing: "), "{text}");
@@ -62,8 +66,7 @@ fn without_ffmpeg_nothing_can_run_and_the_remedy_is_told() {
 
 #[test]
 fn a_program_for_p1203_that_is_named_and_not_there_is_told_and_nothing_more() {
-    let output = doctor(&["--json"], &[("SUIRO_P1203", "/nonexistent/p1203")]);
-    let checks = checks(&output);
+    let checks = checks(&REPORT);
     let found = checks.iter().find(|check| check["name"] == "p1203-standalone").unwrap();
     assert_eq!((&found["state"], &found["need"]), (&"missing".into(), &"optional".into()));
     assert!(found["found"].as_str().unwrap().contains("/nonexistent/p1203"), "{found}");
