@@ -13,6 +13,7 @@ use suiro_record::{
 use suiro_study::Study;
 
 use crate::Size;
+use crate::cell::{label, short};
 use crate::page::{
     Page, PageCause, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread,
     PageState, PageTrial, Points,
@@ -193,11 +194,6 @@ fn machines<'a>(
     (found, places)
 }
 
-/// An index for JSON.
-pub(crate) fn short(index: usize) -> u32 {
-    u32::try_from(index).expect("fewer trials than 2³²: each has a folder")
-}
-
 fn trial(
     read: Read,
     measured: &Metrics,
@@ -376,12 +372,6 @@ fn panels(series: &[PageSeries]) -> Vec<PagePanel> {
 fn spread(spread: Spread) -> PageSpread {
     let Spread { n, mean, sd, ci95 } = spread;
     PageSpread { n, mean, sd, ci95 }
-}
-
-/// A cell in words: its values, joined.
-pub(crate) fn label(cell: &Cell) -> String {
-    let values: Vec<String> = cell.values().map(label_text).collect();
-    if values.is_empty() { "all".into() } else { values.join(" · ") }
 }
 
 fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {

@@ -6,6 +6,8 @@
 //! reason; it never keeps the others from being shown.
 
 mod assemble;
+mod causes;
+mod cell;
 mod comparison;
 mod diff;
 mod flows;
@@ -22,6 +24,7 @@ mod sums;
 mod terminal;
 mod why;
 
+pub use causes::*;
 pub use diff::*;
 pub use limits::*;
 pub use page::*;

@@ -8,7 +8,7 @@ use suiro_analysis::{JudgedCell, JudgedLimit, LimitOutcome};
 use suiro_outside::beside;
 
 use crate::ReportError;
-use crate::assemble::label;
+use crate::cell::label;
 use crate::number::{decimals, scale, shown, significant};
 use crate::terminal::Ink;
 

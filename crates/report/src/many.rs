@@ -7,7 +7,7 @@ use suiro_outside::beneath;
 use suiro_record::{Axis, Folder};
 
 use crate::OWN_PAGE;
-use crate::assemble::short;
+use crate::cell::short;
 use crate::page::{
     Page, PageCell, PageColumn, PageException, PageMany, PageState, PageTotals, PageTrial,
     PageValues,

@@ -12,7 +12,7 @@ use suiro_record::{
 };
 use suiro_units::Direction;
 
-use crate::why::EffectCauses;
+use crate::causes::EffectCauses;
 
 /// Everything that `report.html` shows.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -5,9 +5,10 @@ use suiro_analysis::why::{Explained, Limit};
 use suiro_record::words::Cause;
 use suiro_units::Word;
 
-use crate::assemble::short;
+use crate::causes::EffectCauses;
+use crate::cell::short;
 use crate::page::{PageCause, PageLimits};
-use crate::why::{EffectCauses, cause_label, effect};
+use crate::why::{cause_label, effect};
 
 /// Viewers and flows of one trial that have a strip.
 const STRIPS_MAX: usize = 4;

@@ -6,7 +6,7 @@ use suiro_analysis::findings::trials_of;
 use suiro_record::{Findings, Summary, TrialSummary};
 use suiro_study::{Figure, Study, unit};
 
-use crate::assemble::short;
+use crate::cell::short;
 use crate::page::{PageBand, PageFigure, PageFigureLine, PageSeries, PageStudy};
 
 /// What the page shows of a study.

@@ -6,13 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use suiro_analysis::{Records, Tick, ticks};
-use suiro_media::package::Track;
 use suiro_media::quality::{self, Quality};
 use suiro_media::quantised::{self, Set};
 use suiro_media::screen::{self, Received, Screen, Sent, Shown, Stream};
 use suiro_media::spec::Codec;
 use suiro_media::stamp::Stamp;
-use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
+use suiro_media::{Ffmpeg, Package, Progress, cache};
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
 use suiro_record::{
     Folder, P1203, PlannedTrial, Reader, Row as _, ScreenOutcome, Screens, Text, Trial, Writer,
@@ -20,7 +19,7 @@ use suiro_record::{
 use suiro_scenario::{Delivery, Order, Viewer};
 use suiro_units::BitRate;
 
-use crate::{Observer, Stop, p1203};
+use crate::{Observer, Stop, p1203, rung};
 
 /// Largest `order.json` that is read. A resolved trace stands in it as numbers.
 const ORDER_BYTES_MAX: u64 = 256 << 20;
@@ -355,25 +354,6 @@ fn shown(served: &Served, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
         Ok(Some(Shown { frame, rung }))
     });
     shown.collect()
-}
-
-/// The rung by the bit rate in a manifest: that of its largest segment, over HLS including sound.
-///
-/// # Errors
-/// If there is no rate, or no such rung.
-pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
-    let Some(rate) = rate else { bail!("table `frames` does not have the rung") };
-    let largest = |track: &Track, container| Some(track.rendition(container)?.bitrate_max);
-    let sound = package.audio.as_ref().and_then(|audio| largest(audio, Container::Fmp4));
-    let sound_bps = sound.map_or(0, BitRate::as_bps);
-    let fits = |track: &Track| {
-        [Container::Fmp4, Container::Ts].into_iter().filter_map(|c| largest(track, c)).any(|own| {
-            let bps = own.as_bps();
-            rate == bps || rate == bps + sound_bps
-        })
-    };
-    let found = package.video.iter().position(fits);
-    found.with_context(|| format!("the media has no rung of {rate} bit/s"))
 }
 
 /// Compares the numbers in the stamps, which count from the start of a loop of `frames`, with those in the records. A

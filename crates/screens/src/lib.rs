@@ -11,8 +11,10 @@ use suiro_record::PlannedTrial;
 pub mod compare;
 mod film;
 pub mod p1203;
+mod rung;
 
-pub use film::{make, rung};
+pub use film::make;
+pub use rung::rung;
 
 /// Watches work that takes long.
 pub trait Observer {

@@ -7,14 +7,15 @@ use anyhow::{Context, Result, bail};
 use suiro_record::folder;
 use suiro_screens::compare::{self, Request};
 
-use crate::cli::CompareArgs;
+use crate::args::CompareArgs;
+use crate::folders;
 use crate::outputs::{self, Existing};
 use crate::progress::Work;
-use crate::{Outcome, Usage, report, say};
+use crate::{Outcome, Usage, say};
 
 /// `suiro compare DIR`.
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
-    let results = &report::results(&args.dir)?;
+    let results = &folders::open(&args.dir)?;
     let output = args.out.clone().unwrap_or_else(|| results.root().join(folder::COMPARISON));
     // That in the results folder is our own.
     let existing = Existing::of(args.replace || args.out.is_none());

@@ -8,8 +8,9 @@ use clap::Args;
 use suiro_record::Folder;
 use suiro_report::{Difference, diff_page, diff_text, difference};
 
+use crate::folders;
 use crate::outputs::{self, Existing};
-use crate::{Outcome, report, say};
+use crate::{Outcome, say};
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "Examples:
@@ -51,7 +52,7 @@ pub fn share(text: &str) -> Result<f64, String> {
 
 /// `suiro diff A B …`.
 pub fn run(args: &DiffArgs) -> Result<Outcome> {
-    let folders = args.dirs.iter().map(|dir| report::results(dir));
+    let folders = args.dirs.iter().map(|dir| folders::open(dir));
     let folders: Vec<Folder> = folders.collect::<Result<_>>()?;
     if let Some(page) = &args.html {
         outputs::check(std::slice::from_ref(page), &[], Existing::of(args.replace))?;

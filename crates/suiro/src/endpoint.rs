@@ -24,8 +24,8 @@ use suiro_scenario::{
 };
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::cli::within;
-use crate::webrtc::{self, Serving};
+use crate::args::within;
+use crate::webrtc::{self, Serving, host_name};
 use crate::{Outcome, Usage, media};
 
 /// Connections that one address may have with `serve`: browsers open six, and several players may
@@ -235,16 +235,6 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         origin::run(&job, pulse.clock(), tell, Stop::default().requested()?).await?;
         Ok(Outcome::Done)
     })
-}
-
-/// What to call the address that a server listens at.
-pub fn host_name(bind: IpAddr) -> String {
-    match bind {
-        // On every address of this host it is reached by this name too.
-        _ if bind.is_loopback() || bind.is_unspecified() => "localhost".to_owned(),
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
-    }
 }
 
 /// `suiro play URL`.

@@ -14,8 +14,9 @@ use suiro_record::{
 };
 use suiro_screens::compare::fitting;
 
+use crate::folders;
 use crate::outputs::{self, Existing, Output};
-use crate::{Outcome, Usage, report, say};
+use crate::{Outcome, Usage, say};
 
 pub const EXAMPLES: &str = "Examples:
   suiro export csv results/quick > quick.csv             a row per trial, a column per metric
@@ -68,7 +69,7 @@ fn csv(args: &CsvArgs) -> Result<Outcome> {
     if args.table != SUMMARY {
         table(&args.table, Some(SUMMARY))?;
     }
-    let folder = report::results(&args.dir)?;
+    let folder = folders::open(&args.dir)?;
     let manifest = folder.manifest().context("reading the results folder")?;
     let trials = chosen(&manifest.plan, &args.cell)?;
     let export = Export { folder: &folder, manifest: &manifest, trials };

@@ -5,27 +5,15 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
 use suiro_analysis::{LimitOutcome, catalogue, describe};
 use suiro_record::{Folder, Summary, TrialSummary};
 use suiro_report::Limits;
 use suiro_scenario::{NamedLimit, Place, Refusal, ScenarioError};
 use suiro_study::limit::{self, Limit};
 
-use crate::{Outcome, report, say};
-
-/// Limits that results must keep to.
-#[derive(Debug, Default, Args)]
-pub struct LimitArgs {
-    /// A limit on a metric, such as "media.latency_p95_ms < 250 ms" or, with --baseline, "player.stall_s <= baseline + 5 %";
-    /// may be repeated. The scenario's [limits] count as well. If one is not kept, the exit code is 3; limits.json,
-    /// limits.xml (JUnit) and limits.md in the results folder have all of them. A part of a plan (--trial) is not judged.
-    #[arg(long, value_name = "LIMIT")]
-    pub limit: Vec<String>,
-    /// The results folder that limits with the word `baseline` refer to.
-    #[arg(long, value_name = "DIR")]
-    pub baseline: Option<PathBuf>,
-}
+use crate::args::LimitArgs;
+use crate::folders;
+use crate::{Outcome, say};
 
 /// The limits of a run, checked.
 pub struct Asked {
@@ -59,7 +47,7 @@ pub fn of_folder(folder: &Folder, args: &LimitArgs) -> Result<Asked> {
 }
 
 fn baseline(dir: &Path) -> Result<(PathBuf, Vec<TrialSummary>)> {
-    let summary = report::results(dir)?.summary();
+    let summary = folders::open(dir)?.summary();
     let summary =
         summary.context("reading the baseline: suiro report writes summary.json again")?;
     Ok((dir.to_owned(), summary.trials))

@@ -25,7 +25,7 @@ use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Date, Link, MTU, TEXT_BYTES_MAX, Topology};
 use suiro_units::{Duration, Seed, Time};
 
-use crate::cli::within;
+use crate::args::within;
 use crate::work::Work;
 use crate::{Outcome, Usage, interrupt, run};
 

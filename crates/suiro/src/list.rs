@@ -9,7 +9,7 @@ use suiro_outside::printable;
 use suiro_scenario::{Overrides, Plan, Scenario, built_in_by_subject};
 
 use crate::Outcome;
-use crate::cli::ListArgs;
+use crate::args::ListArgs;
 use crate::missing::Host;
 use crate::scenarios::not_virtual;
 

@@ -4,6 +4,7 @@
 #[macro_use]
 mod say;
 
+mod args;
 mod capacity;
 mod cli;
 mod compare;
@@ -13,6 +14,7 @@ mod docs;
 mod doctor;
 mod endpoint;
 mod export;
+mod folders;
 mod interrupt;
 mod layers;
 mod limits;

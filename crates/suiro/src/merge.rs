@@ -8,11 +8,13 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use suiro_analysis::why::wording::count;
 use suiro_outside::tree;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 
-use crate::cli::MergeArgs;
-use crate::{Outcome, Usage, limits, report, run, scenarios};
+use crate::args::{LimitArgs, MergeArgs};
+use crate::folders;
+use crate::{Outcome, Usage, limits, report, run};
 
 /// Numbers of trials that a message lists.
 const LISTED: usize = 20;
@@ -62,13 +64,13 @@ pub fn run(args: &MergeArgs) -> Result<Outcome> {
     }
     whole.folder.write_manifest(&manifest)?;
     tell(&manifest, wanted.len(), &args.out);
-    let limits = limits::of_folder(&whole.folder, &limits::LimitArgs::default())?;
+    let limits = limits::of_folder(&whole.folder, &LimitArgs::default())?;
     report::make(&whole.folder, Some(&limits))
 }
 
 impl Part {
     fn read(dir: &Path) -> Result<Self> {
-        if report::is_being_written(dir)? {
+        if folders::is_being_written(dir)? {
             bail!(Usage(format!(
                 "{} is being written by another suiro\nhint: merge it when that has ended",
                 dir.display()
@@ -78,7 +80,7 @@ impl Part {
     }
 
     fn read_merged(dir: &Path) -> Result<Self> {
-        let folder = report::results(dir)?;
+        let folder = folders::open(dir)?;
         let manifest = folder.manifest()?;
         let mut trials = Vec::new();
         for planned in &manifest.plan {
@@ -372,7 +374,7 @@ fn tell(manifest: &Manifest, merged: usize, out: &Path) {
     say!(
         "{}: merged {}; it holds {} of {total}",
         out.display(),
-        scenarios::count(merged, "trial"),
+        count(merged, "trial"),
         there.len()
     );
     let missing: Vec<u32> = (1..=total).filter(|number| !there.contains(number)).collect();

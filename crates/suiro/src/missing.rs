@@ -159,7 +159,7 @@ impl Verdict {
         let possible = self.cells - self.skipped.len();
         format!(
             "{possible} of {} can run on this host",
-            crate::scenarios::count(self.cells, "cell")
+            suiro_analysis::why::wording::count(self.cells, "cell")
         )
     }
 }

@@ -11,7 +11,7 @@ use suiro_record::{PlannedTrial, Trial, label_text};
 use suiro_units::Time;
 
 use crate::interrupt;
-use crate::scenarios::count;
+use suiro_analysis::why::wording::count;
 
 /// How often a plain log repeats the progress of one piece of long work: every so many percent.
 const PLAIN_STEP_PERCENT: u64 = 20;

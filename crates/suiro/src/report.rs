@@ -1,14 +1,13 @@
 //! `suiro report`, `suiro findings`, and the end of `suiro run`.
 
-use std::fs::{File, TryLockError};
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use suiro_record::Folder;
 use suiro_report::{Run, Unjudged};
 
-use crate::cli::{FindingsArgs, ReportArgs};
+use crate::args::{FindingsArgs, ReportArgs};
+use crate::folders;
 use crate::limits::{self, Asked};
 use crate::{Outcome, Usage, say};
 
@@ -17,11 +16,11 @@ const WIDTH: usize = 100;
 
 /// `suiro report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Outcome> {
-    let folder = results(&args.dir)?;
+    let folder = folders::open(&args.dir)?;
     if let Some(number) = args.trial {
         return own_page(&folder, number);
     }
-    let run = if is_being_written(&args.dir)? { Run::UnderWay } else { Run::Over };
+    let run = if folders::is_being_written(&args.dir)? { Run::UnderWay } else { Run::Over };
     if run == Run::UnderWay {
         say!("{}: a run is in progress; this is its measurement so far", args.dir.display());
     }
@@ -46,25 +45,6 @@ fn own_page(folder: &Folder, number: u32) -> Result<Outcome> {
         .with_context(|| format!("drawing the page of trial {number}"))?;
     writeln!(say::results(), "report: {}", page.display())?;
     Ok(Outcome::Done)
-}
-
-/// Whether `suiro run` holds the folder, as it does until it is over.
-pub fn is_being_written(dir: &Path) -> Result<bool> {
-    let folder = File::open(dir).with_context(|| format!("opening {}", dir.display()))?;
-    // A file system without locks has no say.
-    Ok(matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
-/// The results folder at `dir`.
-pub fn results(dir: &Path) -> Result<Folder> {
-    if matches!(dir.join("manifest.json").try_exists(), Ok(false)) {
-        bail!(Usage(format!(
-            "{} is not a results folder: it has no manifest.json\n\
-             hint: give the folder that suiro run wrote, named after --out or below results/",
-            dir.display()
-        )));
-    }
-    Ok(Folder::new(dir))
 }
 
 /// Writes summary and page, prints the table, and judges the limits, if there are any. Fails if a trial is not valid, unless
@@ -95,7 +75,7 @@ fn make_of(folder: &Folder, run: Run, limits: Option<&Asked>) -> Result<Outcome>
 
 /// `suiro findings DIR`. Fails if a finding does not hold.
 pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
-    let folder = results(&args.dir)?;
+    let folder = folders::open(&args.dir)?;
     let found = folder.findings().context("reading the findings, which suiro report writes")?;
     let mut out = std::io::stdout().lock();
     if args.json {

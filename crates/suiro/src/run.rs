@@ -18,7 +18,7 @@ use suiro_outside::beneath;
 use suiro_record::{Folder, Machine, Manifest, PlannedTrial, Trial};
 use suiro_scenario::{Date, Plan, Scenario, Setup, TimeKind};
 
-use crate::cli::RunArgs;
+use crate::args::RunArgs;
 use crate::missing::Host;
 use crate::progress::{Screens, Trials};
 use crate::{Outcome, Usage, capacity, interrupt, limits, media, report, tcp};

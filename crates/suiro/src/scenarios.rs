@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use suiro_analysis::why::wording::count;
 use suiro_hosts::Privilege;
 use suiro_lab::guests;
 use suiro_outside::printable;
@@ -15,7 +16,7 @@ use suiro_record::PlannedTrial;
 use suiro_scenario::{Disk, Files, NamedLimit, Plan, Scenario, TimeKind, Trial};
 
 use crate::Outcome;
-use crate::cli::{CheckArgs, ShowArgs};
+use crate::args::{CheckArgs, ShowArgs};
 use crate::missing::Host;
 use crate::{capacity, limits};
 
@@ -199,12 +200,6 @@ fn command_files(plan: &Plan) -> BTreeSet<String> {
     let names = words.flat_map(|word| std::iter::once(&**word).chain(word.split(apart)));
     let is_there = |name: &&str| !name.starts_with('/') && Path::new(name).is_file();
     names.filter(is_there).map(str::to_owned).collect()
-}
-
-/// `1 trial`, `2 trials`.
-pub fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }
 
 /// `suiro schema`.

@@ -9,7 +9,8 @@ use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::Outcome;
-use crate::cli::{Cli, CompletionsFor};
+use crate::args::CompletionsFor;
+use crate::cli::Cli;
 
 /// `suiro completions SHELL`: prints the script.
 pub fn completions(shell: CompletionsFor) -> Result<Outcome> {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 use suiro_lab::clock;
 
-use crate::cli::{Changes, SweepArgs};
+use crate::args::{Changes, SweepArgs};
 use crate::{Outcome, Usage};
 
 /// Another Python than that next to the program.

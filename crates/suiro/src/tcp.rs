@@ -8,7 +8,7 @@ use suiro_scenario::Plan;
 use suiro_tcp::{Controls, vegas};
 
 use crate::Outcome;
-use crate::cli::{Loadable, TcpCommand};
+use crate::args::{Loadable, TcpCommand};
 
 /// What was typed after `suiro tcp`.
 pub fn run(command: &TcpCommand) -> Result<Outcome> {

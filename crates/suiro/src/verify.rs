@@ -12,7 +12,7 @@ use suiro_lab::runner::{self, Manner, Order, Place};
 use suiro_outside::{beneath, printable};
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial, difference};
 
-use crate::cli::VerifyArgs;
+use crate::args::VerifyArgs;
 use crate::progress::{Trials, label};
 use crate::work::Work;
 use crate::{Outcome, Usage, interrupt, run};

@@ -17,7 +17,7 @@ use suiro_webrtc::publish::{self, PublisherJob};
 use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::view::{self, ViewerJob};
 
-use crate::cli::within;
+use crate::args::within;
 use crate::{Outcome, Usage};
 
 /// The estimate to begin with, as libwebrtc.
@@ -139,7 +139,7 @@ pub fn serve(args: &Serving<'_>, camera: &CameraArgs) -> Result<Outcome> {
     let meeting = Meeting::Waits { address: Some(bind), port, token: args.token.clone() };
     let common = common("publisher", meeting, (addresses, args.out))?;
     let job = camera.job(common, footage, args.qualities.to_vec());
-    let host = crate::endpoint::host_name(bind);
+    let host = host_name(bind);
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {
         let stop = Stop::default().requested()?;
@@ -213,4 +213,14 @@ fn tell(summary: &Summary, what: &str, bytes: u64) -> Result<Outcome> {
     };
     writeln!(out, "{connections}; {bytes} bytes {what}")?;
     Ok(Outcome::Done)
+}
+
+/// What to call the address that a server listens at.
+pub fn host_name(bind: IpAddr) -> String {
+    match bind {
+        // On every address of this host it is reached by this name too.
+        _ if bind.is_loopback() || bind.is_unspecified() => "localhost".to_owned(),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
 }

@@ -10,8 +10,9 @@ use suiro_record::PlannedTrial;
 use suiro_report::{TrialCauses, between, causes, causes_text, proofs_text};
 use suiro_screens::compare::{fitting, one};
 
-use crate::cli::WhyArgs;
-use crate::{Outcome, Usage, prove, report};
+use crate::args::WhyArgs;
+use crate::folders;
+use crate::{Outcome, Usage, prove};
 
 /// Most bytes of a file of another program.
 const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -21,7 +22,7 @@ pub fn run(args: &WhyArgs) -> Result<Outcome> {
     if args.dir.is_file() || !args.more.is_empty() {
         return foreign(args);
     }
-    let folder = report::results(&args.dir)?;
+    let folder = folders::open(&args.dir)?;
     let plan = folder.manifest().context("reading the results folder")?.plan;
     if let [a, b] = &args.between[..] {
         let (a, b) = (one(&plan, a)?, one(&plan, b)?);

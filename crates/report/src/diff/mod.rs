@@ -12,7 +12,8 @@ use serde::Serialize;
 use suiro_analysis::{CellDiff, Diff, DiffVerdict, MetricDiff, TEST, diff};
 use suiro_record::{Cell, Folder, FolderError, Manifest, Summary, TrialSummary};
 
-use crate::assemble::{self, label};
+use crate::assemble;
+use crate::cell::{label, short};
 use crate::html;
 use crate::page::PageMetric;
 use crate::{ReportError, number};
@@ -140,7 +141,7 @@ fn compare(runs: &[Run], margin: f64) -> Difference {
         let first = &runs[0];
         let found = diff(&first.summary.trials, &second.summary.trials, margin);
         let settings = settings::settings(&first.manifest, &second.manifest);
-        of_diff(assemble::short(place), found, settings)
+        of_diff(short(place), found, settings)
     };
     Difference {
         suiro: env!("CARGO_PKG_VERSION").to_owned(),
@@ -170,8 +171,8 @@ fn folder(place: u32, run: &Run) -> DiffFolder {
         suiro: manifest.suiro.clone(),
         started: manifest.virtual_time.is_none().then(|| manifest.started.clone()),
         seed: manifest.seed.to_string(),
-        trials: assemble::short(summary.trials.len()),
-        valid: assemble::short(summary.trials.iter().filter(|trial| trial.valid).count()),
+        trials: short(summary.trials.len()),
+        valid: short(summary.trials.iter().filter(|trial| trial.valid).count()),
     }
 }
 

@@ -7,7 +7,8 @@ use suiro_outside::printable;
 use suiro_record::Summary;
 
 use crate::Built;
-use crate::assemble::{label, metrics};
+use crate::assemble::metrics;
+use crate::cell::label;
 use crate::number::{Scale, margin, scale, shown};
 use crate::page::PageMetric;
 

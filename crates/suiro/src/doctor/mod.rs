@@ -18,7 +18,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::cli::DoctorArgs;
+use crate::args::DoctorArgs;
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

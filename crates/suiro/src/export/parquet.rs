@@ -15,8 +15,9 @@ use suiro_record::{
 };
 
 use super::{chosen, labels, rows, summary, table};
+use crate::folders;
 use crate::outputs::NewFolder;
-use crate::{Outcome, Usage, interrupt, report};
+use crate::{Outcome, Usage, interrupt};
 
 pub const EXAMPLES: &str = "Examples:
   suiro export parquet results/many --out dataset
@@ -60,7 +61,7 @@ pub fn run(args: &ParquetArgs) -> Result<Outcome> {
         [] => TABLES.to_vec(),
         names => names.iter().map(|name| table(name, None)).collect::<Result<_>>()?,
     };
-    let folder = report::results(&args.dir)?;
+    let folder = folders::open(&args.dir)?;
     let manifest = folder.manifest().context("reading the results folder")?;
     let axes = Axes::of(&manifest.axes, args.by.as_deref(), &manifest.plan)?;
     let planned = chosen(&manifest.plan, &args.cell)?;

@@ -18,7 +18,7 @@ use suiro_report::{TrialCauses, keep_proofs};
 use suiro_scenario::{CapturePoints, EndpointSpec, Setup};
 use suiro_units::Duration;
 
-use crate::cli::WhyArgs;
+use crate::args::WhyArgs;
 use crate::progress::label;
 use crate::work::Work;
 use crate::{Usage, run, verify};

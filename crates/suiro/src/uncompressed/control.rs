@@ -27,7 +27,7 @@ use suiro_uncompressed::{Geometry, send, synth};
 use suiro_units::{Bytes, Duration};
 
 use super::describe::{TROFF, TROFF_HELP};
-use crate::cli::within;
+use crate::args::within;
 use crate::{Outcome, Usage};
 
 /// Who may command a server, and how it is served.

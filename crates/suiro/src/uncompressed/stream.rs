@@ -27,7 +27,7 @@ use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
 
 use super::describe::{self, TROFF, TROFF_HELP};
-use crate::cli::within;
+use crate::args::within;
 use crate::{Outcome, Usage};
 
 /// Most streams of one process.

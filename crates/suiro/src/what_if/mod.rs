@@ -18,11 +18,12 @@ use suiro_report::{between_named, causes, difference, parting};
 use suiro_scenario::{Disk, JOBS, Overrides, Plan, Scenario, TimeKind};
 use suiro_screens::compare::{Chosen, Request, TRIALS_MAX};
 
-use crate::cli::within;
+use crate::args::within;
 use crate::diff::share;
+use crate::folders;
 use crate::outputs::{self, Existing};
 use crate::run::{self, How};
-use crate::{Outcome, Usage, compare, diff, interrupt, report, say};
+use crate::{Outcome, Usage, compare, diff, interrupt, say};
 
 pub use range::Range;
 
@@ -132,7 +133,7 @@ struct Origin {
 
 impl Origin {
     fn read(args: &WhatIfArgs) -> Result<Self> {
-        let folder = report::results(&args.dir)?;
+        let folder = folders::open(&args.dir)?;
         let manifest = folder.manifest().context("reading the results folder")?;
         let name = folder.root().join("manifest.json");
         let scenario = suiro_scenario::parse(&manifest.text, &name.display().to_string())?;

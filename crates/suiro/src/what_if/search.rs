@@ -9,7 +9,8 @@ use suiro_scenario::NamedLimit;
 
 use super::range::Range;
 use super::{Origin, WhatIfArgs, again, default_out};
-use crate::limits::{self, Asked, LimitArgs};
+use crate::args::LimitArgs;
+use crate::limits::{self, Asked};
 use crate::{Outcome, Usage, interrupt, say};
 
 /// Values that are tried at most.

@@ -4,6 +4,7 @@ mod absence;
 mod browser;
 mod camera;
 mod captures;
+mod circles;
 #[path = "../common/mod.rs"]
 mod common;
 mod control;

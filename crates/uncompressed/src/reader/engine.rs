@@ -12,7 +12,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use suiro_units::{Duration, Time};
 
-use super::ring::Shared;
+use super::shared::Shared;
 use super::{Error, Options, READ_BYTES, Shaper, Source};
 use crate::clock;
 use crate::store::Store;

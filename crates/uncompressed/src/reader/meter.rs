@@ -7,24 +7,7 @@ use suiro_record::table::Text;
 use suiro_record::tables::UncompressedRingRow;
 use suiro_units::{Time, to_i64};
 
-use super::ring::{Failure, locked};
-
-/// The counters of a ring. Each has one writer.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    /// Frames whose reading has begun; by the reader.
-    pub begun: AtomicU64,
-    /// Frames read whole, in order; by the reader.
-    pub filled: AtomicU64,
-    /// Bytes read; by the reader.
-    pub read_bytes: AtomicU64,
-    /// Frames that the sender is done with; by the sender. The one that it has now is the next.
-    pub released: AtomicU64,
-    /// Frames handed to the sender, repeated ones included; by the sender.
-    pub handed: AtomicU64,
-    /// Of these, repeated ones; by the sender.
-    pub repeats: AtomicU64,
-}
+use super::shared::{Counters, Failure, locked};
 
 /// Reads a ring's counters, from any thread, and computes what changed since the last reading.
 #[derive(Debug, Clone)]

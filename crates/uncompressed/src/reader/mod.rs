@@ -13,6 +13,7 @@ mod engine;
 mod meter;
 mod ring;
 mod shape;
+mod shared;
 
 pub use meter::{Meter, Second};
 pub use ring::{Advance, Bound, Frame, Ring};

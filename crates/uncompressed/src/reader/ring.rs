@@ -1,16 +1,16 @@
 //! The ring, as its reader shares it and its sender sees it.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use super::arena::Arena;
 use super::engine::Engine;
-use super::meter::{Counters, Meter};
+use super::meter::Meter;
+use super::shared::Shared;
 use super::{DEPTH_MAX, Error, FRAMES_MIN, Options, Source};
 use crate::checksum;
-use crate::clock::STOP_EVERY;
 use crate::geometry::Geometry;
 use crate::store::{Header, Store, Trailer};
 use crate::synth;
@@ -66,85 +66,6 @@ pub struct Ring {
     current: u64,
     trailer: Trailer,
     repeated: bool,
-}
-
-/// Why a reader ended; `None` while it runs.
-pub(super) type Failure = Arc<Mutex<Option<Error>>>;
-
-/// What the lock protects: one value, consistent at any time.
-pub(super) fn locked(failure: &Mutex<Option<Error>>) -> MutexGuard<'_, Option<Error>> {
-    failure.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What the reader and the sender of a ring share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub arena: Arena,
-    /// Slots in the ring.
-    pub slots: usize,
-    /// Number and checksum of the contents of each slot; like the slots, ordered by the counters.
-    trailers: Box<[[AtomicU64; 2]]>,
-    pub counters: Arc<Counters>,
-    /// Total number of frames; `None` if there is no end.
-    pub total: Option<u64>,
-    /// The sender is gone: the reader should end.
-    pub stop: AtomicBool,
-    failure: Failure,
-    changed: Condvar,
-}
-
-impl Shared {
-    /// Publishes `trailer`'s frame as filled, the last of so many, and wakes those who wait.
-    pub fn publish(&self, filled: u64, trailer: Trailer) {
-        let [number, checksum] = &self.trailers[self.place(filled - 1)];
-        number.store(trailer.number, Ordering::Relaxed);
-        checksum.store(trailer.checksum, Ordering::Relaxed);
-        let _guard = self.failure();
-        self.counters.filled.store(filled, Ordering::Release);
-        self.changed.notify_all();
-    }
-
-    /// The contents of slot `index`, counted on without end.
-    fn trailer(&self, index: u64) -> Trailer {
-        let [number, checksum] = &self.trailers[self.place(index)];
-        Trailer {
-            number: number.load(Ordering::Relaxed),
-            checksum: checksum.load(Ordering::Relaxed),
-        }
-    }
-
-    /// The index in the ring of slot `index`, counted on without end.
-    pub fn place(&self, index: u64) -> usize {
-        (index % self.slots as u64) as usize
-    }
-
-    /// Sets the reason why the reader ended or nothing can be sent any more; the first reason stays.
-    pub fn fail(&self, error: Error) {
-        self.failure().get_or_insert(error);
-        self.changed.notify_all();
-    }
-
-    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
-        locked(&self.failure)
-    }
-
-    /// Waits until `frames` are filled in all, the reader has ended, or `stop` is set.
-    fn wait_for(&self, frames: u64, stop: &AtomicBool) -> Result<(), Error> {
-        let mut failure = self.failure();
-        while self.counters.filled.load(Ordering::Acquire) < frames {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped);
-            }
-            if let Some(error) = failure.take() {
-                *failure = Some(Error::Ended(error.to_string()));
-                return Err(error);
-            }
-            // A signal handler can set `stop`, but cannot wake a thread.
-            let waited = self.changed.wait_timeout(failure, STOP_EVERY.into());
-            failure = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        Ok(())
-    }
 }
 
 impl Ring {
@@ -211,7 +132,7 @@ impl Ring {
             Source::Mapped => mapped(&store)?.rotated(first),
             Source::Direct | Source::Cached | Source::Memory => bound.reserve()?,
         };
-        let shared = Shared::new(arena, bound, total);
+        let shared = Shared::new(arena, bound.frames as usize, total);
         let mut ring = Self::of(shared, header, bound, None);
         let engine = Engine::new((store, first), Arc::clone(&ring.shared), options)?;
         let reader = std::thread::Builder::new().name("reader".to_owned());
@@ -260,7 +181,7 @@ impl Ring {
         (fill, stop): (impl Fn(u64, &mut [u8]) -> Result<Trailer, Error>, &AtomicBool),
     ) -> Result<Self, Error> {
         let frames = u64::from(bound.frames);
-        let shared = Shared::new(bound.reserve()?, bound, Some(frames));
+        let shared = Shared::new(bound.reserve()?, bound.frames as usize, Some(frames));
         for index in 0..frames {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
@@ -483,21 +404,5 @@ impl Bound {
     fn reserve(&self) -> Result<Arena, Error> {
         let (bytes, frames) = (self.bytes as usize, self.frames as usize);
         Arena::new(bytes / frames, frames).map_err(|cause| Error::Memory { bytes, cause })
-    }
-}
-
-impl Shared {
-    fn new(arena: Arena, bound: Bound, total: Option<u64>) -> Self {
-        let slots = bound.frames as usize;
-        Self {
-            arena,
-            slots,
-            trailers: (0..slots).map(|_| Default::default()).collect(),
-            counters: Arc::default(),
-            total,
-            stop: AtomicBool::new(false),
-            failure: Failure::default(),
-            changed: Condvar::new(),
-        }
     }
 }
