@@ -56,7 +56,7 @@ fn listed(kind: Kind) -> String {
 /// The command line, as `--help` prints it.
 fn commands() -> String {
     let mut text = String::from(
-        "# Command line\n\nGenerated from `crates/suiro/src/cli.rs`. Exit codes: 0 done; 1 a trial \
+        "# Command line\n\nGenerated from `crates/suiro/src/cli.rs` and `args.rs`. Exit codes: 0 done; 1 a trial \
          failed or is not valid, or a check does not hold; 2 the command line or the scenario is \
          wrong; 3 all trials are valid, but a limit (`[limits]`, `--limit`) was not kept.\n",
     );
