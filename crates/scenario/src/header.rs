@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::Seed;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use crate::cell::in_text;
 use crate::document::{Node, entries, entry, key_place, split, words};
@@ -189,7 +189,7 @@ pub(crate) fn table<'t>(root: &Node<'t>, key: &str, refusals: &mut Vec<Refusal<S
         }
         None => {}
     }
-    toml::Spanned::new(0..0, DeValue::Table(toml::de::DeTable::new()))
+    toml::Spanned::new(0..0, DeValue::Table(DeTable::new()))
 }
 
 fn check(root: &Node<'_>, header: &Header, refusals: &mut Vec<Refusal<Span>>) {
@@ -248,14 +248,53 @@ fn axes<'t>(
     let mut axes = Vec::new();
     for (name, span, values) in entries(&matrix) {
         check_name(name, span.clone(), "an axis", refusals);
-        if entry(parameters, name).is_some() {
-            let message = format!("`{name}` is both a parameter and an axis");
-            let hint = format!("remove `{name}` from [parameters]: --set {name}=… fixes the axis");
-            refusals.push(Refusal::new(span, message).hint(hint));
+        let mut points = points(name, values, refusals);
+        match entry(parameters, name).map(|usual| (usual, usual.get_ref().as_table())) {
+            None => {}
+            Some((_, Some(usual))) => {
+                for point in &mut points {
+                    complete(point, usual, name, refusals);
+                }
+            }
+            Some((_, None)) => {
+                let message = format!("`{name}` is both a parameter and an axis");
+                let hint =
+                    format!("remove `{name}` from [parameters]: --set {name}=… fixes the axis");
+                refusals.push(Refusal::new(span, message).hint(hint));
+            }
         }
-        axes.push(Axis { name: name.to_owned(), points: points(name, values, refusals) });
+        axes.push(Axis { name: name.to_owned(), points });
     }
     axes
+}
+
+/// Adds to a value of an axis what the parameter of its name has and it does not name.
+fn complete<'t>(
+    point: &mut Point<'t>,
+    usual: &DeTable<'t>,
+    name: &str,
+    refusals: &mut Vec<Refusal<Span>>,
+) {
+    let span = point.value.span();
+    let found = point.value.get_ref().type_str();
+    let DeValue::Table(own) = point.value.get_mut() else {
+        let message = format!("`{}` of the axis `{name}` is of type {found}", point.label);
+        let expected = format!("a table of what differs from the parameter `{name}`");
+        refusals.push(Refusal::new(span.clone(), message).expected(expected));
+        // What refers to it is not refused as well.
+        point.value = toml::Spanned::new(span, DeValue::Table(usual.clone()));
+        return;
+    };
+    for key in own.keys().filter(|key| !usual.contains_key(*key)) {
+        let message = format!("the parameter `{name}` has no `{}`", key.get_ref());
+        let known: Vec<&str> = usual.keys().map(|key| &**key.get_ref()).collect();
+        refusals.push(Refusal::new(key.span(), message).instead(key.get_ref(), known));
+    }
+    for (key, value) in usual {
+        if !own.contains_key(key) {
+            own.insert(key.clone(), value.clone());
+        }
+    }
 }
 
 fn points<'t>(name: &str, values: &Node<'t>, refusals: &mut Vec<Refusal<Span>>) -> Vec<Point<'t>> {

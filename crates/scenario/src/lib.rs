@@ -15,7 +15,7 @@
 //! | `name`, `title`, `description`, `study` | What it is. `study` names the published study that it repeats. |
 //! | `duration`, `repetitions`, `seed`, `jobs` | How long each trial measures, how often, from which seed, how many at once. |
 //! | `[parameters]` | Named values. `"$name"` below stands for the value, `"${name}"` inside a longer text for its text, `"$name.key"` for what a table has under a key, `"$$name"` for itself. |
-//! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. |
+//! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. If a parameter that is a table has the name of an axis, each value of the axis names only the keys that differ from it. |
 //! | `[limits]` | What the results must keep to, by name: texts such as `"media.latency_p95_ms < 250 ms"`. |
 //! | `[quick]` | What `--quick` changes: `duration`, `repetitions`, `parameters`, `matrix`. |
 //! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`, `switches`); `mtu`. |

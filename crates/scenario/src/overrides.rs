@@ -130,7 +130,7 @@ fn understand(source: &Source, set: &str) -> Result<Change, ScenarioError> {
         entry(&root, section).and_then(|section| entry(section, name)).is_some()
     };
     if let [name] = steps[..] {
-        let section = ["parameters", "matrix"].into_iter().find(|section| is_in(section, name));
+        let section = ["matrix", "parameters"].into_iter().find(|section| is_in(section, name));
         steps.splice(0..0, section);
     }
     if let ["matrix", name] = steps[..]

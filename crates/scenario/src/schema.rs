@@ -152,7 +152,11 @@ fn cells() -> Map<String, Value> {
     let axes = json!({ "type": "array", "items": point, "minItems": 1 });
     let parameters =
         named("Named values: \"$name\" elsewhere in the scenario stands for one.", json!({}));
-    let matrix = named("Axes by name; every combination of their values is a cell.", axes);
+    let matrix = named(
+        "Axes by name; every combination of their values is a cell. If a parameter that is a table has the name of an axis, \
+             each value of the axis names only the keys that differ from it.",
+        axes,
+    );
     let mut repetitions = json!({ "type": "integer" });
     REPETITIONS.describe_value(repetitions.as_object_mut().expect("it was made an object"));
     let quick = json!({

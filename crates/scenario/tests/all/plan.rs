@@ -315,6 +315,33 @@ fn a_value_of_an_axis_may_be_a_table_that_refers_to_parameters() {
     assert!(error.contains("`how` has no `arg`") && error.contains("args"), "{error}");
 }
 
+#[test]
+fn a_value_of_an_axis_may_name_only_what_differs_from_a_parameter() {
+    let whole = "[matrix]\nhow = [{ label = \"a\", value = { n = \"1\", m = \"2\" } }, \
+                 { label = \"b\", value = { n = \"1\", m = \"3\" } }]\n";
+    let short = "[parameters]\nhow = { n = \"1\", m = \"2\" }\n[matrix]\nhow = [{ label = \"a\", value = {} }, \
+                 { label = \"b\", value = { m = \"3\" } }]\n";
+    let scenario = |cells| {
+        let text = format!(
+            "name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"\n{cells}{BODY}command = [\"$how.n\", \"$how.m\"]\n"
+        );
+        parse(&text, "x.toml").unwrap()
+    };
+    let trials = |scenario: &Scenario, overrides: &Overrides| plan(scenario, overrides).trials;
+    let (whole, short) = (scenario(whole), scenario(short));
+    assert_eq!(trials(&short, &Overrides::default()), trials(&whole, &Overrides::default()));
+    assert_eq!(
+        trials(&short, &set(&["how=b"])),
+        trials(&whole, &set(&["how=b"])),
+        "an axis is fixed"
+    );
+    let command = |trial: &suiro_scenario::Trial| {
+        trial.setup.endpoints[0].spec.clone().command().unwrap().command.clone()
+    };
+    let changed = trials(&short, &set(&["parameters.how.n=7"]));
+    assert_eq!(changed.iter().map(command).collect::<Vec<_>>(), [["7", "2"], ["7", "3"]]);
+}
+
 /// The receivers and senders of this scenario's only trial: name, host, port and whom it sends to.
 fn rtp(endpoints: &str) -> Vec<(String, String, u16, String)> {
     let text = format!(
