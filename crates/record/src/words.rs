@@ -474,6 +474,8 @@ words! {
         JitterBuffer = "jitter_buffer",
         /// A key frame came late: until then nothing could be decoded.
         KeyFrame = "key_frame",
+        /// A cache before the player was slow, served what had expired, failed, or cut an answer off.
+        Cache = "cache",
         /// The sending endpoint did not get a CPU, was stopped, or its encoder was busy.
         ServerProcessor = "server_processor",
         /// The receiving endpoint did not get a CPU, or was stopped.

@@ -122,6 +122,9 @@ static METRICS: &[Measure<Causes>] = metrics! {
     why.encoder_ratio ["ratio", Neither, 3] "Limited by: encoder overshoot",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the encoder exceeded its bit rate.",
         |why| limited(why, Cause::Encoder);
+    why.cache_ratio ["ratio", Neither, 3] "Limited by: cache",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: a cache before the player was slow, served what had expired, failed, or cut an answer off.",
+        |why| limited(why, Cause::Cache);
     why.server_processor_ratio ["ratio", Neither, 3] "Limited by: server's CPU",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the sending endpoint did not get a CPU, or was stopped.",
         |why| limited(why, Cause::ServerProcessor);
@@ -218,6 +221,9 @@ static METRICS: &[Measure<Causes>] = metrics! {
     why.stalled_key_frame_ratio ["ratio", Neither, 3] "Stalled by: late key frame",
         "Share of the time stalled or frozen that came from this: a key frame came late: until then nothing could be decoded. Null if nothing stalled.",
         |why| stalled(why, Cause::KeyFrame);
+    why.stalled_cache_ratio ["ratio", Neither, 3] "Stalled by: cache",
+        "Share of the time stalled or frozen that came from this: a cache before the player was slow, served what had expired, failed, or cut an answer off. Null if nothing stalled.",
+        |why| stalled(why, Cause::Cache);
     why.stalled_server_processor_ratio ["ratio", Neither, 3] "Stalled by: server's CPU",
         "Share of the time stalled or frozen that came from this: the sending endpoint did not get a CPU, or was stopped. Null if nothing stalled.",
         |why| stalled(why, Cause::ServerProcessor);

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::flows::is_end;
-use suiro_record::tables::{AccessRow, FlowRow};
-use suiro_record::words::CacheFault;
+use suiro_record::tables::{AccessRow, FlowRow, RequestRow};
+use suiro_record::words::{CacheFault, RequestKind};
 
 use super::wording::count;
 use crate::Records;
+use crate::player::Player;
 
 /// A player tries again a second after a failure, and then less often: so far before an effect its fault may lie.
 const TRIED_NS: i64 = 2_000_000_000;
@@ -37,13 +38,53 @@ fn has(ends: &BTreeSet<&str>, end: &str) -> bool {
     ends.iter().any(|known| is_end(known, end))
 }
 
+/// When caches did wrong by a player: while it waited for an answer, and after a failure until it asked again.
+pub(super) fn acted(records: &Records, player: &Player) -> Vec<(i64, i64)> {
+    let own = ends(&records.flows, |name| name == player.name);
+    let faults = records.access.iter().filter(|row| has(&own, &row.peer));
+    faults.filter_map(|row| wronged(player, row, row.cache_fault?)).collect()
+}
+
+/// How long one fault lasts for a player; `None` if it does not notice it.
+fn wronged(player: &Player, row: &AccessRow, fault: CacheFault) -> Option<(i64, i64)> {
+    let asked = player.requests.iter().filter(|it| it.url == row.path && it.t_ns <= row.t_ns);
+    let asked = asked.max_by_key(|it| it.t_ns)?;
+    let same = |it: &&&RequestRow| it.t_ns > asked.t_ns && is_same(asked, it);
+    let again = || player.requests.iter().filter(same).map(|it| it.t_ns).min();
+    let failed = || again().unwrap_or(row.t_ns.saturating_add(TRIED_NS));
+    let to = match fault {
+        CacheFault::Slow => asked.done_ns.unwrap_or_else(failed),
+        // A playlist that has nothing new; where segments follow from a rule, nobody needs a new manifest.
+        CacheFault::Stale if is_playlist(asked) => failed(),
+        CacheFault::Unavailable | CacheFault::Reset => failed(),
+        CacheFault::Stale | CacheFault::Age => return None,
+    };
+    Some((asked.t_ns, to))
+}
+
+/// RFC 8216 §4.
+fn is_playlist(row: &RequestRow) -> bool {
+    row.kind == RequestKind::Manifest && path(row).ends_with(".m3u8")
+}
+
+fn path(row: &RequestRow) -> &str {
+    row.url.split('?').next().unwrap_or_default()
+}
+
+/// Whether two requests are for the same object, or for the same media in another quality.
+fn is_same(one: &RequestRow, other: &RequestRow) -> bool {
+    let media = |row: &RequestRow| (row.kind, row.track, row.media_ms);
+    match one.media_ms {
+        Some(_) => media(one) == media(other),
+        None => one.kind == other.kind && path(one) == path(other),
+    }
+}
+
 /// What caches did wrong with the requests of a player from `from` to `to`, or shortly before; `None` if nothing.
-pub(super) fn told(records: &Records, player: &str, (from, to): (i64, i64)) -> Option<String> {
-    let own = ends(&records.flows, |name| name == player);
-    let during = from.saturating_sub(TRIED_NS)..to;
+pub(super) fn told(records: &Records, player: &str, during: (i64, i64)) -> Option<String> {
     let mut met: BTreeMap<(&str, CacheFault), usize> = BTreeMap::new();
-    for row in records.access.iter().filter(|row| during.contains(&row.t_ns)) {
-        if let Some(fault) = row.cache_fault.filter(|_| has(&own, &row.peer)) {
+    for row in faults(records, player, during) {
+        if let Some(fault) = row.cache_fault {
             *met.entry((&row.endpoint, fault)).or_default() += 1;
         }
     }
@@ -56,6 +97,18 @@ pub(super) fn told(records: &Records, player: &str, (from, to): (i64, i64)) -> O
         CacheFault::Age => "gave a wrong age",
     };
     Some(format!("the cache {name} {did} for {}", count(requests, "request")))
+}
+
+/// The answers with which they did so.
+pub(super) fn faults<'v>(
+    records: &'v Records,
+    player: &str,
+    (from, to): (i64, i64),
+) -> Vec<&'v AccessRow> {
+    let own = ends(&records.flows, |name| name == player);
+    let during = from.saturating_sub(TRIED_NS)..to;
+    let rows = records.access.iter().filter(|row| during.contains(&row.t_ns));
+    rows.filter(|row| row.cache_fault.is_some() && has(&own, &row.peer)).collect()
 }
 
 #[cfg(test)]

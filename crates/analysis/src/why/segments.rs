@@ -10,7 +10,7 @@ use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
 use super::rules::Rules;
 use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
-use super::transfers::{Transfer, Transfers};
+use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
 use super::{Change, Crossed, Evidence, Explained, Step};
 use crate::Records;
@@ -49,6 +49,8 @@ pub(super) struct Story<'a, 'v> {
     data: Vec<Carried<'a, 'v>>,
     /// What goes back to the senders.
     back: Vec<Carried<'a, 'v>>,
+    /// Slices in which a cache did wrong by it.
+    faulty: Vec<bool>,
 }
 
 /// What a stall waited for.
@@ -79,6 +81,7 @@ impl<'a, 'v> Story<'a, 'v> {
             transfers,
             data: links.of(&flows),
             back: links.of(&turned),
+            faulty: faulty(view, Some(player), transfers.slices),
         }
     }
 
@@ -124,8 +127,9 @@ impl<'a, 'v> Story<'a, 'v> {
         if let Some(awaited) = &awaited {
             sentence.push_str(&self.told_segment(awaited, from));
         }
+        let named = shares.first().is_some_and(|(cause, _)| *cause == Cause::Cache);
         let faults = caches::told(self.records, self.player.name, (since, to));
-        sentence.extend(faults.map(|faults| format!("; {faults}")));
+        sentence.extend(faults.filter(|_| !named).map(|faults| format!("; {faults}")));
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let subject = self.player.name.to_owned();
         Explained {
@@ -217,11 +221,14 @@ impl<'a, 'v> Story<'a, 'v> {
     /// What limited the player's flows in a stretch of time, as shares of it.
     fn shares(&self, from: i64, to: i64) -> Vec<(Cause, f64)> {
         let mut weights = Vec::new();
-        if let Some(transfer) = self.transfer {
-            self.transfers.slices.spread(from, to, |index, ns| {
-                weights.push((transfer.together[index].unwrap_or(Cause::Unknown), ns as f64));
-            });
-        }
+        self.transfers.slices.spread(from, to, |index, ns| {
+            let cause = match self.transfer {
+                Some(transfer) => transfer.together[index],
+                // What carried it is not known, but what its cache did is.
+                None => self.faulty[index].then_some(Cause::Cache),
+            };
+            weights.push((cause.unwrap_or(Cause::Unknown), ns as f64));
+        });
         let shares = super::shares(weights.into_iter());
         if shares.is_empty() { vec![(Cause::Unknown, 1.0)] } else { shares }
     }
@@ -293,6 +300,7 @@ impl<'a, 'v> Story<'a, 'v> {
                 let told = Told::new(clause, waited());
                 Some(Told { is_shown: share >= LEAST_SHARE, ..told })
             }
+            Cause::Cache => self.told_cache(during),
             Cause::Unknown => {
                 let clause = format!("not known: {}", self.missing());
                 Some(Told { clause, ..Told::nothing(cause) })
@@ -303,6 +311,17 @@ impl<'a, 'v> Story<'a, 'v> {
             }
         };
         told.unwrap_or_else(|| Told::plain(cause))
+    }
+
+    /// What its cache did, with the answers that show it.
+    fn told_cache(&self, during: (i64, i64)) -> Option<Told> {
+        let what = caches::told(self.records, self.player.name, during)?;
+        let rows = caches::faults(self.records, self.player.name, during);
+        let (first, last) = (rows.first()?, rows.last()?);
+        let fault = first.cache_fault?;
+        let evidence = Evidence::of("access", &self.records.access, *first, *last)?;
+        let evidence = evidence.only(format!("endpoint={},cache_fault={fault}", first.endpoint));
+        Some(Told::new(what.clone(), vec![Step { what, evidence }]))
     }
 
     fn others(&self, from: i64, to: i64) -> f64 {

@@ -7,6 +7,7 @@ use suiro_record::tables::AccessRow;
 use suiro_record::words::{Cause, RequestKind};
 
 use super::asked::{Asked, Request, pending};
+use super::caches;
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
 use super::links::{Carried, Links, Load};
@@ -74,6 +75,7 @@ fn decide<'v>(
     let names: Vec<String> = senders.iter().map(|sender| format!("tcp {}", sender.name)).collect();
     let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
     let (data, acks) = (links.of(&names), links.of(&turned));
+    let faulty = faulty(view, viewer, slices);
     let judge = |(sender, name): (_, &String)| Judge {
         slices,
         rules: view.rules,
@@ -81,6 +83,7 @@ fn decide<'v>(
         asked: asked.of_sender(viewer, sender),
         manifests: asked.manifests(viewer),
         full: viewer.map(|viewer| full(viewer, slices, view.rules.full)).unwrap_or_default(),
+        faulty: &faulty,
         handshakes: asked.handshakes(viewer),
         round_trips_ns: round_trips_ns(sender),
         own: links.of(std::slice::from_ref(name)),
@@ -97,6 +100,10 @@ fn decide<'v>(
     // Where no connection existed, the player may have been opening one.
     let alone = together.iter_mut().zip(opening).filter(|(cause, _)| cause.is_none());
     alone.for_each(|(cause, opening)| *cause = opening);
+    // Or a cache had cut off the only one.
+    let cut =
+        together.iter_mut().zip(&faulty).filter(|(cause, faulty)| cause.is_none() && **faulty);
+    cut.for_each(|(cause, _)| *cause = Some(Cause::Cache));
     Transfer { viewer, senders, together }
 }
 
@@ -129,6 +136,19 @@ fn clients<'v>(
     if found.is_empty() { vec![""] } else { found }
 }
 
+/// The slices in which a cache did wrong by a viewer.
+pub(super) fn faulty(view: &View<'_>, viewer: Option<&Player>, slices: Slices) -> Vec<bool> {
+    let mut lasted_ns = vec![0; slices.count];
+    for (from, to) in viewer.map_or_else(Vec::new, |viewer| caches::acted(view.records, viewer)) {
+        slices.spread(from, to, |index, ns| lasted_ns[index] += ns);
+    }
+    let most = |(index, ns): (usize, i64)| {
+        let (from, to) = slices.span(index);
+        ns * 2 >= to - from
+    };
+    lasted_ns.into_iter().enumerate().map(most).collect()
+}
+
 /// The slices in which a player's buffer was full.
 fn full(viewer: &Player, slices: Slices, full: f64) -> Vec<bool> {
     let mut buffers: Vec<f64> = viewer.rows.iter().filter_map(|row| row.buffer_ms).collect();
@@ -152,6 +172,8 @@ struct Judge<'a, 'v> {
     manifests: Vec<Request<'v>>,
     /// When the player opened connections.
     handshakes: Vec<(i64, i64)>,
+    /// Slices in which a cache did wrong by the viewer.
+    faulty: &'a [bool],
     /// Slices in which the player's buffer was full.
     full: Vec<bool>,
     /// See [`round_trips_ns`].
@@ -182,7 +204,8 @@ impl Judge<'_, '_> {
         for index in self.sender.lifetime.clone() {
             let account = &self.sender.accounts[index];
             reduced = self.reduced(reduced, index);
-            causes[index] = Some(self.cause(index, account, reduced));
+            let cause = self.cause(index, account, reduced);
+            causes[index] = Some(if self.faulty[index] { by_cache(cause) } else { cause });
         }
         causes
     }
@@ -464,6 +487,19 @@ impl Judge<'_, '_> {
         let near = self.rules.shared_slices;
         let around = index.saturating_sub(near)..(index + near + 1).min(self.slices.count);
         way.limit(around, self.slices.span(index).0)
+    }
+}
+
+/// What a cause is while a cache does wrong: where nothing was on its way, the fault is the reason.
+const fn by_cache(cause: Cause) -> Cause {
+    match cause {
+        Cause::NoRequest
+        | Cause::Application
+        | Cause::RoundTrip
+        | Cause::Manifest
+        | Cause::Handshake
+        | Cause::Unknown => Cause::Cache,
+        other => other,
     }
 }
 

@@ -76,6 +76,7 @@ impl Blamed<'_> {
             Cause::JitterBuffer => self.without_buffer(&mut setup)?,
             Cause::AckPath => self.clean_back(&mut setup)?,
             Cause::LinkRate => self.wider_links(&mut setup)?,
+            Cause::Cache => self.without_fault(&mut setup)?,
             _ => self.on_links(&mut setup)?,
         };
         Ok(Removal { change, setup })
@@ -196,6 +197,21 @@ impl Blamed<'_> {
         }
         let change = format!("without the rungs above {least}");
         found.then_some(change).ok_or("no origin offers rungs")
+    }
+
+    /// The caches on the way of the media do nothing wrong.
+    fn without_fault(&self, setup: &mut Setup) -> Edit {
+        let own = self.own();
+        let mut names = Vec::new();
+        for endpoint in setup.endpoints.iter_mut().filter(|it| own.contains(&it.name)) {
+            if let EndpointSpec::Edge(edge) = &mut endpoint.spec
+                && edge.fault.take().is_some()
+            {
+                names.push(endpoint.name.clone());
+            }
+        }
+        let change = || format!("without the fault of cache {}", names.join(" and "));
+        (!names.is_empty()).then(change).ok_or("no cache on its path has a fault")
     }
 
     fn without_buffer(&self, setup: &mut Setup) -> Edit {

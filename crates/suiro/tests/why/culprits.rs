@@ -191,6 +191,21 @@ pub const CULPRITS: &[Culprit] = &[
         ..PLAYED
     },
     Culprit {
+        name: "slow-cache",
+        cause: Cause::Cache,
+        link: "rate = \"20 Mbit/s\"",
+        rest: concat!(
+            "[endpoints.origin]\nkind = \"origin\"\nhost = \"server\"\nport = 8080\nmedia = \"main\"\nmode = \"vod\"\n",
+            "length = \"60 s\"\nhls_rungs = \"top\"\n",
+            "[endpoints.edge]\nkind = \"cache\"\nhost = \"server\"\norigin = \"origin\"\ntcp = \"reno\"\n",
+            "fault = { kind = \"slow\", rate = \"150 kbit/s\", from = \"2 s\", to = \"5 s\" }\n",
+            "[endpoints.player]\nkind = \"player\"\nhost = \"client\"\norigin = \"edge\"\nprotocol = \"hls\"\n",
+            "abr = \"throughput\"\nbuffer = \"1 s\"\n",
+        ),
+        quick: true,
+        ..PLAYED
+    },
+    Culprit {
         name: "full-buffer",
         cause: Cause::NoRequest,
         shows_in: FLOW,
