@@ -36,6 +36,10 @@ fn syntax(error: &toml::de::Error) -> Refusal<Span> {
     };
     let refusal = Refusal::new(error.span(), format!("not TOML: {message}"));
     match expected {
+        // A text without quotes that begins like `true` or `false`.
+        _ if message == "invalid boolean" => {
+            refusal.expected("`true`, `false`, or a text in quotes")
+        }
         Some("literal string") => refusal.hint("put texts in quotes: \"20 ms\""),
         Some(expected) => refusal.expected(expected),
         None if message == "duplicate key" => refusal.hint("keep one of the two"),
