@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use suiro_http::forwarded::Asked;
+use suiro_http::priority::Priority;
 use suiro_http::server::range::{Part, part};
 use suiro_http::{caching, cmcd, fields};
 use suiro_media::sound::{Decoder, Ear, SAMPLES};
@@ -38,12 +39,13 @@ pub fn frame(data: &[u8]) {
     let _ = frame::parse(&marked);
 }
 
-/// CMCD in the query of a request, and the structured fields that it and CMSD consist of.
+/// CMCD in the query of a request, its priority, and the structured fields that they and CMSD consist of.
 pub fn common_media(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for members in [fields::list(text), fields::dictionary(text)].into_iter().flatten() {
         assert!(members.len() <= 64, "{} members", members.len());
     }
+    assert!(Priority::parse(text).is_none_or(|priority| priority.urgency <= 7));
     for query in [text.to_owned(), format!("CMCD={text}")] {
         if let Some(read) = cmcd::read(Some(&query), &Default::default()) {
             assert!(read.said.next.is_none_or(|next| next.len() <= 256));

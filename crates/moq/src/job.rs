@@ -48,6 +48,8 @@ impl PublisherJob {
             congestion: spec.congestion,
             delta: spec.delta,
             streams: STREAMS,
+            // A frame is sent before the next one begins.
+            fair: false,
             qlog: spec.qlog.then(|| qlog(job)),
         };
         Some(Self {
@@ -111,6 +113,7 @@ impl ViewerJob {
             congestion: spec.congestion,
             delta: spec.delta,
             streams: STREAMS,
+            fair: false,
             qlog: spec.qlog.then(|| qlog(job)),
         };
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;

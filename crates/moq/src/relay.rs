@@ -73,6 +73,8 @@ impl RelayJob {
                 congestion: spec.congestion,
                 delta: spec.delta,
                 streams: spec.streams,
+                // A frame is sent before the next one begins.
+                fair: false,
                 qlog: spec.qlog.then(|| qlog(job)),
             },
             known_clients: job.referring().next().is_some(),

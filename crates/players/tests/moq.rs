@@ -42,7 +42,13 @@ fn free_port() -> u16 {
 }
 
 fn behaviour() -> Behaviour {
-    Behaviour { congestion: QuicCongestion::Cubic, delta: 0.5, streams: 1000, qlog: None }
+    Behaviour {
+        congestion: QuicCongestion::Cubic,
+        delta: 0.5,
+        streams: 1000,
+        fair: false,
+        qlog: None,
+    }
 }
 
 fn relay_job(dir: &Path, port: u16) -> RelayJob {

@@ -73,6 +73,8 @@ pub struct Behaviour {
     pub delta: f64,
     /// Unidirectional streams that each peer may have open.
     pub streams: u32,
+    /// Whether streams of the same priority take turns. Otherwise what one has to send is sent before that of the next.
+    pub fair: bool,
     /// Folder and prefix of qlogs, if they are kept.
     pub qlog: Option<(PathBuf, String)>,
 }
@@ -90,8 +92,7 @@ impl Behaviour {
             .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
             .keep_alive_interval(Some(KEEP_ALIVE))
             .send_window(SEND_WINDOW)
-            // A frame is sent before the next one begins.
-            .send_fairness(false)
+            .send_fairness(self.fair)
             // Every packet crosses on its own, when pacing lets it.
             .enable_segmentation_offload(false)
             .mtu_discovery_config(grows.then_some(mtu));

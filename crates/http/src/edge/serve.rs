@@ -24,6 +24,7 @@ use super::upstream::Upstream;
 use crate::Clock;
 use crate::cmcd;
 use crate::forwarded::{Asked, FORWARDED};
+use crate::priority::PRIORITY;
 use crate::server::{
     AccessLog, Body, Counts, Passed, Refusal, Source, Tally, deliver, preflight, share,
 };
@@ -224,12 +225,15 @@ impl Service {
         Ok(following)
     }
 
-    /// What the origin is to know of the request: whom it came by, and what the client calls this cache.
+    /// What the origin is to know of the request: whom it came by, what the client calls this cache, and how urgent it is.
     fn said(&self, head: &Parts, host: &str) -> Vec<(HeaderName, HeaderValue)> {
         let asked = Asked { scheme: self.scheme, host: host.to_owned() };
         let before = head.headers.get_all(VIA).iter().cloned();
         let vias = before.chain(via(head.version, &self.name)).map(|via| (VIA, via));
-        vias.chain(asked.written().map(|asked| (FORWARDED, asked))).collect()
+        // It is meant for every server on the way (RFC 9218 §5).
+        let priorities = head.headers.get_all(PRIORITY).iter().cloned();
+        let priorities = priorities.map(|priority| (PRIORITY, priority));
+        vias.chain(asked.written().map(|asked| (FORWARDED, asked))).chain(priorities).collect()
     }
 
     /// Answers with what is on its way.

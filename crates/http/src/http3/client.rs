@@ -14,7 +14,7 @@ use super::quic::{Both, Quic};
 
 /// Why there is no response, or not all of it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Http3Error {
+pub enum Http3Error {
     /// There is no socket, or no way to begin.
     #[error(transparent)]
     Net(#[from] NetError),
@@ -43,7 +43,7 @@ failed!(
 
 /// A connection, which any number of requests share. When its last clone is dropped, the connection is closed.
 #[derive(Clone)]
-pub(crate) struct Sender {
+pub struct Sender {
     requests: SendRequest<Quic, Bytes>,
     connection: Connection,
     /// The port of this end.
@@ -51,8 +51,11 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Connects to a server. `host` is the name that its certificate must have.
-    pub(crate) async fn connect(
+    /// Connects to a server. `host` is the name that its certificate must have; `closed` is called when the connection has ended.
+    ///
+    /// # Errors
+    /// [`Http3Error`]: there is no socket, nobody answers, or the certificate is another.
+    pub async fn connect(
         to: SocketAddr,
         host: &str,
         tls: rustls::ClientConfig,
@@ -85,15 +88,16 @@ impl Sender {
         Some((local.map_or(End::Port(self.port), at), remote))
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    /// True if no further request can be made on it.
+    pub fn is_closed(&self) -> bool {
         self.connection.close_reason().is_some()
     }
 
     /// Sends a request without a body; returns the response and what its body comes from.
-    pub(crate) async fn send(
-        &mut self,
-        request: Request<()>,
-    ) -> Result<Response<Incoming>, Http3Error> {
+    ///
+    /// # Errors
+    /// [`Http3Error`]: the server refused or reset the request, or the connection has ended.
+    pub async fn send(&mut self, request: Request<()>) -> Result<Response<Incoming>, Http3Error> {
         let mut stream = self.requests.send_request(request).await?;
         stream.finish().await?;
         let response = stream.recv_response().await?;
@@ -104,19 +108,22 @@ impl Sender {
 }
 
 /// The body of a response. One that is dropped before its end is refused.
-pub(crate) struct Incoming {
+pub struct Incoming {
     stream: RequestStream<Both, Bytes>,
     length: Option<u64>,
 }
 
 impl Incoming {
-    /// Its length, if the server said it.
-    pub(crate) fn length(&self) -> Option<u64> {
+    /// Its length in bytes, if the server said it.
+    pub fn length(&self) -> Option<u64> {
         self.length
     }
 
     /// The next bytes of it; `None` at the end.
-    pub(crate) async fn data(&mut self) -> Result<Option<Bytes>, Http3Error> {
+    ///
+    /// # Errors
+    /// [`Http3Error`]: the server reset the response, or the connection has ended.
+    pub async fn data(&mut self) -> Result<Option<Bytes>, Http3Error> {
         let data = self.stream.recv_data().await?;
         Ok(data.map(|mut data| data.copy_to_bytes(data.remaining())))
     }

@@ -1,13 +1,14 @@
 //! noq's QUIC as `h3` wants it.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
-use moq_noq::{ConnectionError, ReadError, VarInt, WriteError};
+use moq_noq::{ConnectionError, ReadError, Stopped, VarInt, WriteError};
 
 use super::CANCELLED;
 
@@ -24,18 +25,74 @@ pub(crate) struct Quic {
     accept_bi: Option<Pending<Bi>>,
     open_uni: Option<Pending<moq_noq::SendStream>>,
     open_bi: Option<Pending<Bi>>,
+    streams: Streams,
 }
 
 impl Quic {
     pub(crate) fn new(connection: moq_noq::Connection) -> Self {
+        Self::with(connection, Streams::default())
+    }
+
+    fn with(connection: moq_noq::Connection, streams: Streams) -> Self {
         let (accept_uni, accept_bi, open_uni, open_bi) = (None, None, None, None);
-        Self { connection, accept_uni, accept_bi, open_uni, open_bi }
+        Self { connection, accept_uni, accept_bi, open_uni, open_bi, streams }
+    }
+
+    /// The streams that the peer has opened.
+    pub(crate) fn streams(&self) -> Streams {
+        self.streams.clone()
     }
 }
 
 impl Clone for Quic {
     fn clone(&self) -> Self {
-        Self::new(self.connection.clone())
+        Self::with(self.connection.clone(), self.streams())
+    }
+}
+
+/// What `h3` does not pass on about the streams that the peer has opened. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Streams(Arc<Mutex<BTreeMap<u64, Stream>>>);
+
+/// A stream on which nothing has been sent.
+struct Stream {
+    /// Its rank among what the connection has to send: the highest goes first, and 0 is that of a stream without one.
+    rank: Option<i32>,
+    /// Ready when the peer takes no more of it.
+    stopped: Option<Stopped>,
+}
+
+impl Streams {
+    fn opened(&self, stream: &moq_noq::SendStream) {
+        let new = Stream { rank: None, stopped: Some(stream.stopped()) };
+        self.lock().insert(id(stream.id()).into_inner(), new);
+    }
+
+    /// Ranks a stream on which nothing has been sent.
+    pub(crate) fn rank(&self, stream: StreamId, rank: i32) {
+        if let Some(known) = self.lock().get_mut(&stream.into_inner()) {
+            known.rank = Some(rank);
+        }
+    }
+
+    /// Returns when the peer takes no more of what is sent on a stream (STOP_SENDING), or the connection has ended. Asked once,
+    /// before anything is sent.
+    pub(crate) fn refused(&self, stream: StreamId) -> impl Future<Output = ()> + Send + use<> {
+        let known = self.lock().get_mut(&stream.into_inner()).and_then(|it| it.stopped.take());
+        async move {
+            match known {
+                Some(stopped) => drop(stopped.await),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn take(&self, stream: &moq_noq::SendStream) -> Option<Stream> {
+        self.lock().remove(&id(stream.id()).into_inner())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Stream>> {
+        self.0.lock().expect("no holder panics")
     }
 }
 
@@ -71,7 +128,11 @@ impl quic::Connection<Bytes> for Quic {
         let connection = self.connection.clone();
         let begin = || Box::pin(async move { connection.accept_bi().await }) as Pending<_>;
         let accepted = ready!(step(&mut self.accept_bi, context, begin));
-        Poll::Ready(accepted.map(Both::new).map_err(|error| ended(&error)))
+        let known = |streams: Bi| {
+            self.streams.opened(&streams.0);
+            Both::new(streams, Some(self.streams()))
+        };
+        Poll::Ready(accepted.map(known).map_err(|error| ended(&error)))
     }
 
     fn opener(&self) -> Self {
@@ -90,7 +151,7 @@ impl quic::OpenStreams<Bytes> for Quic {
         let connection = self.connection.clone();
         let begin = || Box::pin(async move { connection.open_bi().await }) as Pending<_>;
         let opened = ready!(step(&mut self.open_bi, context, begin));
-        Poll::Ready(opened.map(Both::new).map_err(|error| lost(&error)))
+        Poll::Ready(opened.map(|streams| Both::new(streams, None)).map_err(|error| lost(&error)))
     }
 
     fn poll_open_send(
@@ -100,7 +161,7 @@ impl quic::OpenStreams<Bytes> for Quic {
         let connection = self.connection.clone();
         let begin = || Box::pin(async move { connection.open_uni().await }) as Pending<_>;
         let opened = ready!(step(&mut self.open_uni, context, begin));
-        Poll::Ready(opened.map(Sending::new).map_err(|error| lost(&error)))
+        Poll::Ready(opened.map(|stream| Sending::new(stream, None)).map_err(|error| lost(&error)))
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
@@ -115,8 +176,8 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    fn new((send, receive): Bi) -> Self {
-        Self { send: Sending::new(send), receive: Receiving::new(receive) }
+    fn new((send, receive): Bi, known: Option<Streams>) -> Self {
+        Self { send: Sending::new(send, known), receive: Receiving::new(receive) }
     }
 }
 
@@ -176,11 +237,18 @@ pub(crate) struct Sending {
     /// What `h3` has handed over and the stream has not taken.
     waiting: Option<WriteBuf<Bytes>>,
     is_over: bool,
+    /// Where it is known; `None` if it is not, or sends already.
+    known: Option<Streams>,
 }
 
 impl Sending {
-    fn new(stream: moq_noq::SendStream) -> Self {
-        Self { stream, waiting: None, is_over: false }
+    fn new(stream: moq_noq::SendStream, known: Option<Streams>) -> Self {
+        Self { stream, waiting: None, is_over: false, known }
+    }
+
+    /// What is known of it, the first time.
+    fn take_known(&mut self) -> Option<Stream> {
+        self.known.take()?.take(&self.stream)
     }
 }
 
@@ -209,6 +277,10 @@ impl quic::SendStream<Bytes> for Sending {
             let connection_error = ConnectionErrorIncoming::InternalError(error);
             return Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error });
         }
+        if let Some(rank) = self.take_known().and_then(|known| known.rank) {
+            // A stream that is closed by now needs none.
+            let _ = self.stream.set_priority(rank);
+        }
         self.waiting = Some(data.into());
         Ok(())
     }
@@ -233,6 +305,7 @@ impl quic::SendStream<Bytes> for Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
+        self.take_known();
         if !self.is_over {
             let _ = self.stream.reset(VarInt::from_u32(CANCELLED));
         }

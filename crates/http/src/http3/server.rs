@@ -15,13 +15,14 @@ use moq_noq::{Connection, Endpoint, PathId};
 use suiro_clock::Clock;
 use suiro_quic::Samples;
 use suiro_record::RecordError;
-use suiro_serving::Witness;
+use suiro_serving::{Addresses, GIVEN_UP_MAX, Limits, Witness};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::NO_ERROR;
 use super::quic::{Both, Quic};
+use super::{EXCESSIVE_LOAD, NO_ERROR};
 use crate::flows::{Accepted, Accepting};
+use crate::priority::Priority;
 
 /// How long a handshake, or the head of a request, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,8 +35,8 @@ pub(crate) struct Server {
     pub endpoint: Endpoint,
     /// The clock of its records.
     pub clock: Clock,
-    /// Connections at the same time; further ones are refused.
-    pub connections: usize,
+    /// How many connections there may be at the same time; further ones are refused.
+    pub limits: Limits,
     /// Who records its connections; `None`: nobody.
     pub witness: Option<Accepting>,
     /// Its table `quic`, if it keeps one.
@@ -63,7 +64,7 @@ impl Server {
         F: Future<Output = Response<B>> + Send + 'static,
         B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin + Send + 'static,
     {
-        let open = Arc::new(AtomicUsize::new(0));
+        let addresses = Addresses::default();
         let (tell, mut events) = mpsc::unbounded_channel();
         let mut connections = JoinSet::new();
         let mut stop = std::pin::pin!(stop);
@@ -76,12 +77,14 @@ impl Server {
                 Some(event) = events.recv() => self.on_event(event),
                 Some(_) = connections.join_next() => {}
                 Some(incoming) = self.endpoint.accept() => {
-                    if open.load(Relaxed) >= self.connections {
+                    let address = incoming.remote_address().ip();
+                    let free = connections.len() < self.limits.connections();
+                    let counted = free.then(|| self.limits.count(&addresses, address)).flatten();
+                    let Some(counted) = counted else {
                         incoming.refuse();
                         continue;
-                    }
+                    };
                     number += 1;
-                    let counted = Counted::new(&open);
                     let (witness, tell) = (self.witness.clone(), tell.clone());
                     let one = One { number, witness, tell, respond: respond.clone() };
                     connections.spawn(async move {
@@ -121,22 +124,6 @@ impl Server {
     }
 }
 
-/// One of the connections, until it is dropped.
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    fn new(open: &Arc<AtomicUsize>) -> Self {
-        open.fetch_add(1, Relaxed);
-        Self(Arc::clone(open))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
-
 /// One connection.
 struct One<R> {
     number: u64,
@@ -170,29 +157,52 @@ where
         seen: Option<Arc<Accepted>>,
     ) {
         let builder = h3::server::builder();
-        let building = builder.build(Quic::new(connection.clone()));
+        let quic = Quic::new(connection.clone());
+        let streams = quic.streams();
+        let building = builder.build(quic);
         let Ok(Ok(mut server)) = tokio::time::timeout(PATIENCE, building).await else { return };
+        let given_up = Arc::new(AtomicUsize::new(0));
         // Those in progress end with the connection.
         let mut requests = JoinSet::new();
         // An error is the end of the connection.
         while let Ok(Some(resolver)) = server.accept().await {
             while requests.try_join_next().is_some() {}
-            let (respond, seen) = (self.respond.clone(), seen.clone());
-            let connection = connection.clone();
+            let (respond, seen, streams) = (self.respond.clone(), seen.clone(), streams.clone());
+            let (connection, given_up) = (connection.clone(), given_up.clone());
             requests.spawn(async move {
                 let resolving = tokio::time::timeout(PATIENCE, resolver.resolve_request());
-                let Ok(Ok((mut request, stream))) = resolving.await else { return };
-                request.extensions_mut().insert(connection);
+                let Ok(Ok((mut request, stream))) = resolving.await else {
+                    return count_given_up(&connection, &given_up);
+                };
+                let priority = Priority::read(request.headers()).unwrap_or_default();
+                streams.rank(stream.id(), priority.rank(stream.id().index()));
+                let refused = streams.refused(stream.id());
+                request.extensions_mut().insert(connection.clone());
                 if let Some(seen) = &seen {
                     seen.asked(request.headers());
                 }
                 let head = request.method() == hyper::Method::HEAD;
-                let response = respond(peer, request).await;
+                let answering = async {
+                    let response = respond(peer, request).await;
+                    let _ = send(stream, response, head).await;
+                };
                 // A client that is gone, or has given the request up, needs no answer.
-                let _ = send(stream, response, head).await;
+                tokio::select! {
+                    () = answering => {
+                        let _ = given_up.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
+                    }
+                    () = refused => count_given_up(&connection, &given_up),
+                }
             });
         }
         requests.shutdown().await;
+    }
+}
+
+/// A request was given up before its answer had been sent. Too many of these end the connection (RFC 9114 §10.5).
+fn count_given_up(connection: &Connection, given_up: &AtomicUsize) {
+    if given_up.fetch_add(1, Relaxed) >= GIVEN_UP_MAX {
+        connection.close(EXCESSIVE_LOAD.into(), b"too many requests were given up");
     }
 }
 

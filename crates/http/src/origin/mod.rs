@@ -251,6 +251,26 @@ pub async fn serve(
     counts.expect("without a record there is none to fail")
 }
 
+/// Serves over TLS at `address` until `stop` is ready. `ready` is called once, with the address that it listens at.
+///
+/// # Errors
+/// [`DoorError`], if the address cannot be had, or the certificate not be made or written.
+pub async fn serve_secure(
+    (address, secure): (SocketAddr, &Secure),
+    catalogue: Catalogue,
+    media: Arc<dyn Media>,
+    clock: Clock,
+    ready: impl FnOnce(SocketAddr),
+    stop: impl Future<Output = ()>,
+) -> Result<Counts, DoorError> {
+    let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None, None);
+    let secure = Some(secure);
+    let listening = Listening { address, congestion: None, secure, records: None };
+    let (door, address) = Door::open(&listening, clock)?;
+    ready(address);
+    Ok(serve_with(door, serving::CONNECTIONS_MAX, None, service, stop).await?)
+}
+
 async fn serve_with(
     door: Door,
     per_address: usize,

@@ -18,6 +18,7 @@ use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
 use crate::cmsd::Cmsd;
 use crate::http3::client::Http3Error;
+use crate::priority::PRIORITY;
 use crate::url::{Url, UrlError};
 
 /// How long a connection may take to be made.
@@ -182,14 +183,15 @@ impl Client {
     ) -> Result<Response<Incoming>, FetchError> {
         let told = fetch.told.as_ref();
         let address = told.and_then(|told| told.address(url));
-        let headers = told.map_or(&[][..], Told::headers);
+        let mut headers = told.map_or(&[][..], Told::headers).to_vec();
+        headers.extend(fetch.priority.map(|priority| (PRIORITY, priority.written())));
         loop {
             let reused = self.connect(url).await?;
             let Some((_, connection)) = self.open.as_mut() else {
                 unreachable!("a connection was opened or is open")
             };
             let address = address.as_ref().unwrap_or(url);
-            let sent = connection.send(address, fetch.resource.range, headers);
+            let sent = connection.send(address, fetch.resource.range, &headers);
             match timeout(PROGRESS_TIMEOUT.into(), sent).await {
                 Ok(Ok(response)) => return Ok(response),
                 Ok(Err(_)) if reused => self.give_up().await,

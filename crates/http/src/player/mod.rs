@@ -264,6 +264,7 @@ impl Player {
             abandon: job.abandon,
             cmcd: job.cmcd,
             session: session_name(&job.name, clock),
+            priorities: job.http.is_secure(),
             keep_bodies: job.save,
         };
         let transport =

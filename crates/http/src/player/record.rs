@@ -172,6 +172,8 @@ impl Recorder {
             body_bytes: to_i64(bytes),
             first_byte_ns: first_byte.map(Time::as_nanos_i64),
             attempt: i64::from(fetch.attempt),
+            urgency: fetch.priority.map(|priority| i64::from(priority.urgency)),
+            incremental: fetch.priority.map(|priority| priority.incremental),
             ..RequestRow::default()
         };
         finish(&mut row);

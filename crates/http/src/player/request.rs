@@ -10,6 +10,7 @@ use suiro_units::{BitRate, Duration, Time};
 use super::session::Told;
 use crate::cmsd::Cmsd;
 use crate::presentation::{Resource, Segment, TrackKind};
+use crate::priority::Priority;
 use crate::url::Url;
 
 /// Number of lanes: requests that may run at the same time. One for the manifest, one for the media of each track, and one
@@ -41,6 +42,8 @@ pub struct Fetch {
     pub(crate) chunks: Option<Arc<Init>>,
     /// What it says about the player; `None`: nothing.
     pub(crate) told: Option<Told>,
+    /// How urgent it is among those that share its connection; `None`: it has a connection of its own.
+    pub(crate) priority: Option<Priority>,
 }
 
 /// How far a request has come.

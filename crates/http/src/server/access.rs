@@ -10,6 +10,7 @@ use suiro_record::{RecordError, Text, Writer};
 use suiro_units::Time;
 
 use crate::cmcd;
+use crate::priority::Priority;
 
 /// A row per request answered. Connections share it.
 pub(crate) struct AccessLog {
@@ -32,12 +33,15 @@ impl AccessLog {
 
     /// The row of a request that came at `asked`, with what it says of its player; the answer is still to be added.
     pub fn row(&self, asked: Time, peer: SocketAddr, head: &Parts) -> AccessRow {
+        let priority = Priority::read(&head.headers);
         let row = AccessRow {
             t_ns: asked.as_nanos_i64(),
             endpoint: self.endpoint.clone(),
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
             method: head.method.as_str().into(),
             path: cmcd::without(head.uri.path_and_query().map_or("/", |path| path.as_str())).into(),
+            urgency: priority.map(|priority| i64::from(priority.urgency)),
+            incremental: priority.map(|priority| priority.incremental),
             ..AccessRow::default()
         };
         cmcd::recorded(cmcd::read(head.uri.query(), &head.headers), row)

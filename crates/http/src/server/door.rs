@@ -160,9 +160,8 @@ impl Door {
                 serving::run_over(listener, limits, flows, secure, over_tcp, stop).await
             }
             Self::Quic { endpoint, samples, clock } => {
-                let connections = serving::CONNECTIONS_MAX;
                 let (witness, samples) = (flows, samples.map(|samples| *samples));
-                http3::server::Server { endpoint, clock, connections, witness, samples }
+                http3::server::Server { endpoint, clock, limits, witness, samples }
                     .run(respond, stop)
                     .await
             }

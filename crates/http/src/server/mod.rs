@@ -5,6 +5,8 @@ mod body;
 mod deliver;
 mod door;
 pub mod range;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -306,10 +306,12 @@ async fn queries_count_and_what_players_say_of_themselves_does_not() {
 async fn the_origin_learns_of_the_cache_and_what_it_is_called() {
     let origin = Origin::start(|head, _| object(KEPT, head));
     let edge = Edge::start(&origin).await;
-    let asked = edge.ask(Method::GET, "/a", &[("via", "2 phone"), ("range", "bytes=0-")]).await;
+    let said = [("via", "2 phone"), ("range", "bytes=0-"), ("priority", "u=1, i, x=7")];
+    let asked = edge.ask(Method::GET, "/a", &said).await;
     let head = rest(asked).await.unwrap();
     let lines: Vec<&str> = head.lines().collect();
-    for line in ["via: 2 phone", "via: 1.1 edge", "forwarded: host=\"edge:80\";proto=http"] {
+    let forwarded = "forwarded: host=\"edge:80\";proto=http";
+    for line in ["via: 2 phone", "via: 1.1 edge", forwarded, "priority: u=1, i, x=7"] {
         assert!(lines.contains(&line), "{head}");
     }
     assert!(!head.contains("range:"), "the cache asks for the whole: {head}");

@@ -412,6 +412,11 @@ fn check_connections(http: HttpVersion, player: &Path, origin: &Path) {
     let requests = requests(player);
     let access: Vec<AccessRow> = Reader::read_all(origin).unwrap();
     assert!(requests.len().abs_diff(access.len()) <= 4, "{} {}", requests.len(), access.len());
+    assert!(requests.iter().all(|row| row.urgency.is_some() == http.is_secure()), "{requests:?}");
+    for row in &access {
+        let asked = requests.iter().find(|asked| asked.url == row.path).expect("it was asked for");
+        assert_eq!((row.urgency, row.incremental), (asked.urgency, asked.incremental), "{row:?}");
+    }
     if http == HttpVersion::Http3 {
         let samples: Vec<QuicRow> = Reader::read_all(origin).unwrap();
         assert!(samples.len() > 200, "{}", samples.len());

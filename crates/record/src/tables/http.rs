@@ -60,6 +60,11 @@ table! {
         cmsd_maximum_bps: Option<i64>,
         /// The same: how long it took to begin the response (`rd`).
         cmsd_delay_ms: Option<i64>,
+        /// Priority of the response (RFC 9218) as the player asked for it: its urgency, from 0, the most urgent, to 7. Null over
+        /// HTTP/1.1, where no other response shares the connection, and for players that do not report it.
+        urgency: Option<i64>,
+        /// The same: whether the player uses what has come of it before the rest is there.
+        incremental: Option<bool>,
     }
 }
 
@@ -218,6 +223,11 @@ table! {
         cache_age_ms: Option<i64>,
         /// What the cache did wrong on purpose with this answer; null if nothing.
         cache_fault: Option<CacheFault>,
+        /// Priority (RFC 9218) that the request asks for: its urgency, from 0, the most urgent, to 7; null if it has no header
+        /// `priority` that can be read. Over HTTP/3 responses are sent in this order; HTTP/1.1 and HTTP/2 record it alone.
+        urgency: Option<i64>,
+        /// The same: whether the client uses what has come of the response before the rest is there.
+        incremental: Option<bool>,
     }
 }
 
@@ -247,6 +257,8 @@ impl Default for RequestRow {
             cmsd_rtt_ms: None,
             cmsd_maximum_bps: None,
             cmsd_delay_ms: None,
+            urgency: None,
+            incremental: None,
         }
     }
 }
@@ -288,6 +300,8 @@ impl Default for AccessRow {
             cache: None,
             cache_age_ms: None,
             cache_fault: None,
+            urgency: None,
+            incremental: None,
         }
     }
 }

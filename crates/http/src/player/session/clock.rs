@@ -112,6 +112,7 @@ impl Session {
             room: None,
             chunks: None,
             told: None,
+            priority: None,
         };
         self.clock.in_flight = Some(Underway::new(fetch.clone()));
         Some(fetch)

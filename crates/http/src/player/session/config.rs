@@ -40,6 +40,8 @@ pub struct Config {
     pub cmcd: Option<Cmcd>,
     /// What the session is called then.
     pub session: String,
+    /// True if requests share a connection, so that they say how urgent they are.
+    pub priorities: bool,
     /// True if the bodies of segments are wanted, to be saved.
     pub keep_bodies: bool,
 }
@@ -81,6 +83,7 @@ impl Config {
             room,
             chunks,
             told: None,
+            priority: None,
         }
     }
 }

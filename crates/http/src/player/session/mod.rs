@@ -145,13 +145,17 @@ impl Session {
 
     /// How far a request under way has come. Said of one that is over or given up, it changes nothing.
     pub fn on_progress(&mut self, number: u64, progress: Progress) {
+        if let Some(request) = self.underway(number) {
+            request.progress = progress;
+        }
+    }
+
+    fn underway(&mut self, number: u64) -> Option<&mut Underway> {
         let tracks = self.stream.iter_mut().flat_map(|s| &mut s.tracks);
         let requests = tracks.flat_map(|track| track.in_flight.iter_mut().chain(&mut track.reload));
         let clock = self.clock.in_flight_mut().into_iter();
         let mut requests = self.manifest.in_flight.iter_mut().chain(clock).chain(requests);
-        if let Some(request) = requests.find(|request| request.fetch.number == number) {
-            request.progress = progress;
-        }
+        requests.find(|request| request.fetch.number == number)
     }
 
     /// The playhead as it stands, by which the bodies of requests are read; `None` while nothing is played.
@@ -349,6 +353,7 @@ impl Session {
             room: None,
             chunks: None,
             told: None,
+            priority: None,
         };
         self.manifest.due = None;
         self.manifest.in_flight = Some(Underway::new(fetch.clone()));

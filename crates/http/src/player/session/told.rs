@@ -10,10 +10,18 @@ use super::super::track::TrackState;
 use super::Session;
 use crate::cmcd::{self, Cmcd};
 use crate::presentation::TrackKind;
+use crate::priority::Priority;
 use crate::url::Url;
 
 /// More than so many times the bit rate of a segment is of no use to a player: dash.js's factor for `rtp`.
 const ENOUGH: i64 = 5;
+
+/// Urgency of what everything waits for (RFC 9218 §4.1). 0, the most urgent, is not used.
+const FIRST: u8 = 1;
+/// Urgency of the media that is played next.
+const SOON: u8 = 2;
+/// Urgency of media that is fetched ahead: that of a request that says nothing.
+const LATER: u8 = 3;
 
 /// What a request says about its player.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,11 +58,30 @@ impl Told {
 }
 
 impl Session {
-    /// A request with what it says about the player, if the player says anything.
-    pub(super) fn tell(&mut self, fetch: Fetch) -> Fetch {
+    /// A request with what it says about itself, and about the player, if the player says anything.
+    pub(super) fn tell(&mut self, mut fetch: Fetch) -> Fetch {
+        fetch.priority = self.config.priorities.then(|| self.priority(&fetch));
+        // It is recorded also if it never ends.
+        if let Some(request) = self.underway(fetch.number) {
+            request.fetch.priority = fetch.priority;
+        }
         let Some(mode) = self.config.cmcd else { return fetch };
         let said = self.said(&fetch, cmcd::version(mode));
         Fetch { told: Some(Told::new(mode, &said)), ..fetch }
+    }
+
+    /// How urgent a request is. Small things that everything waits for come first: the clock, manifests, what a decoder needs
+    /// before media. Then the media that is played next: at low latency all of it, else what follows a buffer of less than its
+    /// own length. Media that comes in chunks is incremental, so that sound does not wait for the video of the same moment.
+    fn priority(&self, fetch: &Fetch) -> Priority {
+        let incremental = fetch.chunks.is_some();
+        let What::Segment { segment, .. } = &fetch.what else {
+            return Priority { urgency: FIRST, incremental };
+        };
+        let playout = self.stream.as_ref().and_then(|stream| stream.playout.as_ref());
+        let buffer = playout.zip(fetch.lane.checked_sub(1)).map(|(p, track)| p.buffer_of(track));
+        let soon = incremental || buffer.is_none_or(|buffer| buffer < segment.duration);
+        Priority { urgency: if soon { SOON } else { LATER }, incremental }
     }
 
     fn said(&mut self, fetch: &Fetch, version: i64) -> Cmcd {

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod clock;
+mod priority;
 mod world;
 
 use proptest::prelude::*;

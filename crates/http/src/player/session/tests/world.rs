@@ -306,6 +306,7 @@ pub(super) fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
         abandon: true,
         cmcd: None,
         session: "session".into(),
+        priorities: true,
         keep_bodies: false,
     }
 }

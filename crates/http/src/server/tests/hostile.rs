@@ -1,0 +1,185 @@
+//! Clients that flood, reset and give up, and servers that cut off: a bounded load, an error with its reason, an end.
+
+use bytes::Bytes;
+use suiro_scenario::HttpVersion::{Http1, Http2, Http3};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::server::{Cut, Passed};
+
+const ALL: [HttpVersion; 3] = [Http1, Http2, Http3];
+
+/// A body whose pieces the test sends.
+fn body(pieces: mpsc::Receiver<Result<Bytes, Cut>>) -> Response<Body> {
+    Response::new(Body::Passed(Passed::new(pieces, None)))
+}
+
+/// A server that answers `/held` never, and anything else at once.
+fn holding(http: HttpVersion, load: &Load) -> Served {
+    let load = load.clone();
+    Served::start(http, move |request| {
+        let running = load.begin();
+        async move {
+            if request.uri().path() == "/held" {
+                std::future::pending::<()>().await;
+            }
+            drop(running);
+            Response::new(Body::whole("here"))
+        }
+    })
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_any_more_ends() {
+    for http in ALL {
+        let load = Load::default();
+        let served = holding(http, &load);
+        let client = served.client();
+        let asking = tokio::spawn(async move { client.ask("/held", &[]).await.map(drop) });
+        while load.now() == 0 {
+            tokio::task::yield_now().await;
+        }
+        asking.abort();
+        load.end().await;
+        assert_eq!(load.most(), 1, "{http:?}");
+        served.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_reads_any_more_ends() {
+    for http in ALL {
+        let (send, receive) = mpsc::channel(1);
+        let receive = Arc::new(std::sync::Mutex::new(Some(receive)));
+        let served = Served::start(http, move |_| {
+            let pieces = receive.lock().expect("no holder panics").take().expect("one request");
+            async { body(pieces) }
+        });
+        let client = served.client();
+        send.send(Ok("first".into())).await.expect("room");
+        let mut response = client.ask("/", &[]).await.expect("an answer").into_body();
+        let (piece, _) = response.data().await.expect("no error").expect("not the end");
+        assert_eq!(piece, "first", "{http:?}");
+        drop((response, client));
+        let ended = tokio::time::timeout(BOUND, send.closed()).await;
+        assert!(ended.is_ok(), "{http:?}: the server still holds the body");
+        served.stop().await;
+    }
+}
+
+/// Asks on one connection and gives up, again and again, as in CVE-2023-44487; returns why that ended.
+async fn flood(connection: &mut Connection, url: &Url) -> String {
+    for _ in 0..20_000 {
+        tokio::select! {
+            biased;
+            answer = connection.send(url, None, &[]) => match answer {
+                Ok(_) => panic!("it is held"),
+                Err(error) => return error.to_string(),
+            },
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    panic!("20 000 requests were given up on one connection, and the server went on");
+}
+
+#[tokio::test]
+async fn requests_that_are_given_up_one_after_the_other_end_their_connection_alone() {
+    for http in [Http2, Http3] {
+        let load = Load::default();
+        let served = holding(http, &load);
+        let (hostile, other) = (served.client(), served.client());
+        assert_eq!(other.length("/").await.expect("an answer"), 4);
+        let mut connection = hostile.connect().await.expect("a connection");
+        let why = flood(&mut connection, &served.url("/held")).await;
+        assert!(http == Http2 || why.contains("EXCESSIVE"), "{why}");
+        assert!(load.most() <= 256, "{http:?}: {} at once", load.most());
+        load.end().await;
+        assert_eq!(other.length("/").await.expect("an answer"), 4, "{http:?}");
+        assert!(connection.is_closed());
+        served.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_on_one_connection_are_bounded() {
+    for (http, most) in [(Http2, 128), (Http3, 256)] {
+        let load = Load::default();
+        let served = holding(http, &load);
+        let (hostile, other) = (served.client(), served.client());
+        let asked: Vec<_> = (0..400)
+            .map(|_| {
+                let client = hostile.clone();
+                tokio::spawn(async move { client.ask("/held", &[]).await.map(drop) })
+            })
+            .collect();
+        while load.now() < most {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(other.length("/").await.expect("an answer"), 4, "{http:?}");
+        assert_eq!(load.most(), most + 1, "{http:?}: those that are held, and this one");
+        asked.iter().for_each(tokio::task::JoinHandle::abort);
+        load.end().await;
+        served.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_address_has_so_many_connections() {
+    for http in ALL {
+        let load = Load::default();
+        let served = holding(http, &load);
+        let clients: Vec<Client> = (0..CONNECTIONS).map(|_| served.client()).collect();
+        let mut open = Vec::new();
+        for client in &clients {
+            let mut connection = client.connect().await.expect("a connection");
+            let url = client.home.clone();
+            let answer = connection.send(&url, None, &[]).await.expect("an answer");
+            assert_eq!(rest(&mut answer.into_body()).await.expect("all of it"), 4, "{http:?}");
+            open.push(connection);
+        }
+        let refused = tokio::time::timeout(BOUND, served.client().length("/")).await;
+        assert!(refused.expect("an end").is_err(), "{http:?}: one connection too many");
+        served.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_the_server_cuts_off_is_an_error_and_the_next_request_is_answered() {
+    for http in ALL {
+        let served = Served::start(http, move |request| async move {
+            if request.uri().path() == "/whole" {
+                return Response::new(Body::whole("here"));
+            }
+            let (send, receive) = mpsc::channel(2);
+            for piece in [Ok("first".into()), Err(Cut)] {
+                send.send(piece).await.expect("room");
+            }
+            body(receive)
+        });
+        let client = served.client();
+        let cut = tokio::time::timeout(BOUND, client.length("/cut")).await.expect("an end");
+        assert!(cut.is_err(), "{http:?}: it must not look whole");
+        assert_eq!(client.length("/whole").await.expect("an answer"), 4, "{http:?}");
+        served.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_inside_a_body_is_an_error() {
+    for http in ALL {
+        let (send, receive) = mpsc::channel(1);
+        let receive = Arc::new(std::sync::Mutex::new(Some(receive)));
+        let served = Served::start(http, move |_| {
+            let pieces = receive.lock().expect("no holder panics").take().expect("one request");
+            async { body(pieces) }
+        });
+        let client = served.client();
+        send.send(Ok("first".into())).await.expect("room");
+        let mut response = client.ask("/", &[]).await.expect("an answer").into_body();
+        response.data().await.expect("no error").expect("not the end");
+        served.stop().await;
+        let cut = tokio::time::timeout(BOUND, rest(&mut response)).await.expect("an end");
+        assert!(cut.is_err(), "{http:?}: it must not look whole");
+        drop(send);
+    }
+}

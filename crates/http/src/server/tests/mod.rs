@@ -1,0 +1,157 @@
+//! A server and clients in one process, over loopback: what is sent first, and what hostile ends come to.
+
+mod hostile;
+mod priorities;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{Request, Response};
+use suiro_record::RecordError;
+use suiro_scenario::{Download, HttpVersion, QuicCongestion};
+use suiro_serving::Limits;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::{Body, Door, Listening, Secure};
+use crate::player::{Connection, FetchError, Incoming, Transport};
+use crate::{Clock, Url};
+
+/// Connections of one address.
+const CONNECTIONS: usize = 8;
+/// A test that waits for longer has failed.
+const BOUND: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// A server, until it is stopped.
+struct Served {
+    http: HttpVersion,
+    port: u16,
+    folder: tempfile::TempDir,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), RecordError>>,
+}
+
+impl Served {
+    fn start<R, F>(http: HttpVersion, respond: R) -> Self
+    where
+        R: Fn(Request<()>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let secure = http.is_secure().then(|| Secure {
+            http,
+            names: vec!["127.0.0.1".into()],
+            certificate: folder.path().join("certificate.der"),
+            congestion: QuicCongestion::default(),
+        });
+        let listening = Listening {
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            congestion: None,
+            secure: secure.as_ref(),
+            records: None,
+        };
+        let (door, address) = Door::open(&listening, Clock::from_now()).expect("it listens");
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async move { drop(stopped.await) };
+        let respond = move |_, request| respond(request);
+        let limits = Limits::per_address(CONNECTIONS);
+        let task = tokio::spawn(door.serve(limits, None, respond, stopped));
+        Self { http, port: address.port(), folder, stop, task }
+    }
+
+    fn url(&self, path: &str) -> Url {
+        let scheme = if self.http.is_secure() { "https" } else { "http" };
+        let text = format!("{scheme}://127.0.0.1:{}{path}", self.port);
+        Url::parse_secure(&text).or_else(|_| Url::parse(&text)).expect("a URL")
+    }
+
+    fn client(&self) -> Client {
+        let certificate = self.folder.path().join("certificate.der");
+        let clock = Clock::from_now();
+        let transport = Transport::new(Download::Segment, None, self.http, &certificate, clock);
+        Client { transport, home: self.url("/") }
+    }
+
+    async fn stop(self) {
+        drop(self.stop);
+        self.task.await.expect("no panic").expect("no record");
+    }
+}
+
+/// A client with as many connections as its version of HTTP needs.
+#[derive(Clone)]
+struct Client {
+    transport: Transport,
+    home: Url,
+}
+
+impl Client {
+    async fn connect(&self) -> Result<Connection, FetchError> {
+        Ok(self.transport.connect(&self.home, (&self.home, None)).await?.0)
+    }
+
+    /// Asks for a path on a connection that others may share.
+    async fn ask(
+        &self,
+        path: &str,
+        headers: &[(HeaderName, HeaderValue)],
+    ) -> Result<Response<Incoming>, FetchError> {
+        let url = self.home.join(path).expect("a path");
+        self.connect().await?.send(&url, None, headers).await
+    }
+
+    /// The length of what is at a path.
+    async fn length(&self, path: &str) -> Result<usize, FetchError> {
+        rest(&mut self.ask(path, &[]).await?.into_body()).await
+    }
+}
+
+/// The bytes of a body up to its end; an error if it was cut off.
+async fn rest(body: &mut Incoming) -> Result<usize, FetchError> {
+    let mut bytes = 0;
+    while let Some((data, _)) = body.data().await? {
+        bytes += data.len();
+    }
+    Ok(bytes)
+}
+
+/// Counts what is in progress, and the most at once.
+#[derive(Clone, Default)]
+struct Load(Arc<[AtomicUsize; 2]>);
+
+/// Something in progress, until it is dropped.
+struct Running(Load);
+
+impl Load {
+    fn begin(&self) -> Running {
+        let now = self.0[0].fetch_add(1, Relaxed) + 1;
+        self.0[1].fetch_max(now, Relaxed);
+        Running(self.clone())
+    }
+
+    fn now(&self) -> usize {
+        self.0[0].load(Relaxed)
+    }
+
+    fn most(&self) -> usize {
+        self.0[1].load(Relaxed)
+    }
+
+    /// Waits until nothing is in progress.
+    async fn end(&self) {
+        let ended = async {
+            while self.now() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(BOUND, ended).await.expect("what was given up ends");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.0[0].fetch_sub(1, Relaxed);
+    }
+}
