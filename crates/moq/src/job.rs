@@ -50,6 +50,7 @@ impl PublisherJob {
             streams: STREAMS,
             // A frame is sent before the next one begins.
             fair: false,
+            offload: false,
             qlog: spec.qlog.then(|| qlog(job)),
         };
         Some(Self {
@@ -114,6 +115,7 @@ impl ViewerJob {
             delta: spec.delta,
             streams: STREAMS,
             fair: false,
+            offload: false,
             qlog: spec.qlog.then(|| qlog(job)),
         };
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;

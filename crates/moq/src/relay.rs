@@ -75,6 +75,7 @@ impl RelayJob {
                 streams: spec.streams,
                 // A frame is sent before the next one begins.
                 fair: false,
+                offload: false,
                 qlog: spec.qlog.then(|| qlog(job)),
             },
             known_clients: job.referring().next().is_some(),

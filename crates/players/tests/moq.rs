@@ -47,6 +47,7 @@ fn behaviour() -> Behaviour {
         delta: 0.5,
         streams: 1000,
         fair: false,
+        offload: false,
         qlog: None,
     }
 }

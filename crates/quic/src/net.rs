@@ -75,6 +75,9 @@ pub struct Behaviour {
     pub streams: u32,
     /// Whether streams of the same priority take turns. Otherwise what one has to send is sent before that of the next.
     pub fair: bool,
+    /// Whether packets that leave at the same time are handed to the kernel together, which splits them (UDP GSO). That costs less
+    /// CPU time; but on an emulated link, every packet crosses on its own, when pacing lets it.
+    pub offload: bool,
     /// Folder and prefix of qlogs, if they are kept.
     pub qlog: Option<(PathBuf, String)>,
 }
@@ -93,8 +96,7 @@ impl Behaviour {
             .keep_alive_interval(Some(KEEP_ALIVE))
             .send_window(SEND_WINDOW)
             .send_fairness(self.fair)
-            // Every packet crosses on its own, when pacing lets it.
-            .enable_segmentation_offload(false)
+            .enable_segmentation_offload(self.offload)
             .mtu_discovery_config(grows.then_some(mtu));
         if let Some((folder, prefix)) = &self.qlog {
             // noq writes nothing, and says nothing, where there is no folder.

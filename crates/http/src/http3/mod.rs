@@ -25,5 +25,5 @@ pub(crate) const STREAMS: u32 = 16;
 pub fn behaviour() -> Behaviour {
     let (congestion, delta) = (QuicCongestion::default(), COPA_DELTA);
     // Responses of the same rank share the connection (RFC 9218 §10).
-    Behaviour { congestion, delta, streams: STREAMS, fair: true, qlog: None }
+    Behaviour { congestion, delta, streams: STREAMS, fair: true, offload: false, qlog: None }
 }

@@ -35,7 +35,7 @@ pub fn free_port() -> u16 {
 }
 
 pub fn behaviour(congestion: QuicCongestion) -> Behaviour {
-    Behaviour { congestion, delta: 0.5, streams: 1000, fair: false, qlog: None }
+    Behaviour { congestion, delta: 0.5, streams: 1000, fair: false, offload: false, qlog: None }
 }
 
 pub fn relay(dir: &Path, port: u16, token: Option<&str>) -> RelayJob {

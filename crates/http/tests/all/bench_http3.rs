@@ -1,0 +1,226 @@
+//! The origin's HTTP/3 next to Caddy's (`scripts/setup bench`): segments of 2 MB over loopback, one connection, the same client
+//! for both, by turns. Without Caddy it reports that, and measures the origin alone.
+//!
+//! Each server is a process of its own. Caddy may use every CPU; the origin uses one, and so does the client.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{catalogue, vod};
+use hyper::Request;
+use suiro_bench::{Figure, Target};
+use suiro_http::http3::client::Sender;
+use suiro_http::origin::catalogue::Container;
+use suiro_http::origin::{self, Secure};
+use suiro_http::{Clock, http3};
+use suiro_scenario::{HttpVersion, QuicCongestion};
+use tokio::runtime::{Builder, Runtime};
+
+const SEGMENT_BYTES: usize = 2_000_000;
+/// Turns of each server; the medians of their rates are compared.
+const TURNS: usize = 15;
+/// Segments of one turn.
+const SEGMENTS: u32 = 50;
+/// What is asked of the origin.
+const TARGET: f64 = 0.8;
+/// Clock ticks per second of /proc/PID/stat: USER_HZ, 100 on every architecture that Linux has today.
+const TICKS: f64 = 100.0;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn localhost(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// The origin, until it is killed.
+#[expect(clippy::print_stdout, reason = "the parent waits for it")]
+fn serve(folder: &Path) {
+    let secure = Secure {
+        http: HttpVersion::Http3,
+        names: vec!["localhost".into()],
+        certificate: folder.join("origin.der"),
+        congestion: QuicCongestion::default(),
+    };
+    // Rung `v1` of the pattern at 32 Mbit/s and half a second.
+    let (catalogue, media) = catalogue(vod(600), Container::Fmp4, [400_000, 32_000_000]);
+    let ready = |address: SocketAddr| println!("{}", address.port());
+    let at = (localhost(0), &secure);
+    let (media, clock, never) = (Arc::new(media), Clock::from_now(), std::future::pending());
+    let serving = origin::serve_secure(at, catalogue, media, clock, ready, never);
+    runtime().block_on(serving).expect("it serves");
+}
+
+/// A server in a process of its own, until it is dropped.
+struct Server {
+    name: &'static str,
+    child: Child,
+    port: u16,
+    certificate: PathBuf,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    fn origin(folder: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this program is a file"));
+        let mut child = command.arg("origin").arg(folder).stdout(Stdio::piped()).spawn();
+        let out = child.as_mut().expect("it starts").stdout.take().expect("it is piped");
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).expect("it tells its port");
+        let (child, port) = (child.expect("it starts"), line.trim().parse().expect("a port"));
+        Self { name: "origin", child, port, certificate: folder.join("origin.der") }
+    }
+
+    fn caddy(program: &Path, folder: &Path) -> Self {
+        let certificate = folder.join("caddy.der");
+        let names = vec!["localhost".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        std::fs::write(&certificate, made.cert.der()).expect("a file");
+        std::fs::write(folder.join("cert.pem"), made.cert.pem()).expect("a file");
+        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("a file");
+        std::fs::create_dir_all(folder.join("v1")).expect("a folder");
+        std::fs::write(folder.join("v1/7.m4s"), vec![b'.'; SEGMENT_BYTES]).expect("a segment");
+        let (port, shown) = (free_port(), folder.display());
+        let text = format!(
+            "{{\n admin off\n persist_config off\n auto_https off\n skip_install_trust\n}}\n\
+             https://localhost:{port} {{\n bind 127.0.0.1\n tls {shown}/cert.pem {shown}/key.pem\n\
+             root * {shown}\n file_server\n}}\n"
+        );
+        let config = folder.join("Caddyfile");
+        std::fs::write(&config, text).expect("a configuration");
+        let mut command = Command::new(program);
+        command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&config);
+        let command = command.env("HOME", folder).env("XDG_DATA_HOME", folder);
+        let log = std::fs::File::create(folder.join("caddy.log")).expect("a file");
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().expect("Caddy starts");
+        Self { name: "caddy", child, port, certificate }
+    }
+
+    /// Connects; to a server that is only starting, a little later.
+    async fn connect(&self) -> Sender {
+        for _ in 0..100 {
+            let protocols = vec![http3::ALPN.to_vec()];
+            let tls = suiro_quic::tls::client(&self.certificate, protocols).expect("TLS");
+            let (to, behaviour) = (localhost(self.port), http3::behaviour());
+            let connecting = Sender::connect(to, "localhost", tls, &behaviour, || {});
+            match tokio::time::timeout(Duration::from_millis(500), connecting).await {
+                Ok(Ok(sender)) => return sender,
+                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+        panic!("{}: no server at port {} within 50 s", self.name, self.port)
+    }
+
+    /// CPU time so far, in seconds.
+    fn cpu_s(&self) -> f64 {
+        cpu_s(&self.child.id().to_string())
+    }
+}
+
+fn cpu_s(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    // After the name, which may have spaces: the 14th and 15th field are user and system time.
+    let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
+    let ticks: f64 = fields.skip(11).take(2).map(|field| field.parse().unwrap_or(0.0)).sum();
+    ticks / TICKS
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    runtime().block_on(async {
+        let listener = suiro_http::net::listen(localhost(0), None).expect("a free port");
+        listener.local_addr().expect("it is bound").port()
+    })
+}
+
+fn program() -> Option<PathBuf> {
+    let own = suiro_media::cache::folder().join("peers");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(own).chain(std::env::split_paths(&path));
+    folders.map(|folder| folder.join("caddy")).find(|file| file.is_file())
+}
+
+/// One request and all of its response.
+async fn get(sender: &mut Sender) {
+    let request = Request::get("https://localhost/v1/7.m4s").body(()).expect("a request");
+    let response = sender.send(request).await.expect("it answers");
+    assert_eq!(response.status(), 200, "the segment is there");
+    let (mut body, mut bytes) = (response.into_body(), 0);
+    while let Some(data) = body.data().await.expect("all of it") {
+        bytes += data.len();
+    }
+    assert_eq!(bytes, SEGMENT_BYTES);
+}
+
+/// The rate of one turn, in bytes per second; and the CPU time per byte of the server and of the client, in seconds.
+async fn turn(clock: Clock, server: &Server, sender: &mut Sender) -> [f64; 3] {
+    let (begun, before) = (clock.now(), [server.cpu_s(), cpu_s("self")]);
+    for _ in 0..SEGMENTS {
+        get(sender).await;
+    }
+    let bytes = f64::from(SEGMENTS) * SEGMENT_BYTES as f64;
+    let took = (clock.now() - begun).as_secs_f64();
+    [bytes / took, (server.cpu_s() - before[0]) / bytes, (cpu_s("self") - before[1]) / bytes]
+}
+
+fn median(turns: &[[f64; 3]], which: usize) -> f64 {
+    let mut values: Vec<f64> = turns.iter().map(|turn| turn[which]).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, role, folder] = &arguments[..]
+        && role == "origin"
+    {
+        return serve(Path::new(folder));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut servers = vec![Server::origin(folder.path())];
+    match program() {
+        Some(program) => servers.push(Server::caddy(&program, folder.path())),
+        None => eprintln!("skipped: caddy is not installed\nhint: scripts/setup bench"),
+    }
+    let clock = Clock::from_now();
+    let mut turns: Vec<Vec<[f64; 3]>> = vec![Vec::new(); servers.len()];
+    runtime().block_on(async {
+        let mut senders = Vec::new();
+        for server in &servers {
+            senders.push(server.connect().await);
+        }
+        for round in 0..=TURNS {
+            for ((server, sender), turns) in servers.iter().zip(&mut senders).zip(&mut turns) {
+                let turn = turn(clock, server, sender).await;
+                // The first warms up.
+                if round > 0 {
+                    turns.push(turn);
+                }
+            }
+        }
+    });
+    let figure = |what: &str, which: usize, scale: f64, unit: &str| {
+        let name = format!("origin over HTTP/3, segments of 2 MB over loopback: {what}");
+        let figure = Figure::new(name, median(&turns[0], which) * scale, unit);
+        match turns.get(1) {
+            Some(peer) => figure.beside("caddy", median(peer, which) * scale),
+            None => figure,
+        }
+    };
+    figure("rate", 0, 1e-9, "GB/s").target(Target::OfPeer(TARGET)).tell();
+    figure("CPU time of the server for each GB", 1, 1e9, "s").tell();
+    figure("CPU time of the client for each GB", 2, 1e9, "s").tell();
+}
