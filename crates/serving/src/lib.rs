@@ -29,6 +29,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
+pub use places::GIVEN_UP_MAX;
 use places::Places;
 
 /// Connections at the same time. For a further one, a connection without a request in progress is closed, strangers
@@ -50,6 +51,16 @@ impl Limits {
     /// [`CONNECTIONS_MAX`] in all.
     pub const fn per_address(per_address: usize) -> Self {
         Self { connections: CONNECTIONS_MAX, per_address, sockets: false }
+    }
+
+    /// Connections at the same time, of all addresses.
+    pub const fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// Counts one more connection of an address, until what is returned is dropped; `None` if it has as many as it may have.
+    pub fn count(&self, addresses: &Addresses, address: IpAddr) -> Option<Counted> {
+        addresses.count(address, self.per_address)
     }
 
     /// The same, and each request has the [`Socket`] that it came on among its extensions.
@@ -201,7 +212,7 @@ where
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(counted) = addresses.count(peer.ip(), limits.per_address) else { continue };
+        let Some(counted) = limits.count(&addresses, peer.ip()) else { continue };
         tokio::select! {
             () = &mut stop => break,
             () = make_room(&mut connections, limits.connections, &places) => {}
@@ -221,7 +232,7 @@ where
             if let Some(seen) = &seen {
                 W::asked(seen, request.headers());
             }
-            let asked = asking.asked();
+            let asked = asking.asked(request.method() == hyper::Method::HEAD);
             let response = respond(peer, request);
             async move {
                 let (head, body) = response.await.into_parts();
@@ -303,12 +314,13 @@ async fn make_room(connections: &mut JoinSet<()>, most: usize, places: &Places) 
     }
 }
 
-/// How many connections each address has.
+/// How many connections each address has. Clones are the same.
 #[derive(Debug, Clone, Default)]
-struct Addresses(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
+pub struct Addresses(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
 
 /// One of an address's connections, until it is dropped.
-struct Counted {
+#[derive(Debug)]
+pub struct Counted {
     addresses: Addresses,
     address: IpAddr,
 }

@@ -11,6 +11,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+/// So many more requests of a connection may be given up than answered: more than a client of media gives up in its life. It ends
+/// floods of requests that are reset at once (CVE-2023-44487): h2 counts only those that no answer was begun for.
+pub const GIVEN_UP_MAX: usize = 512;
+
 /// The connections of a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
@@ -37,9 +41,21 @@ struct Connection {
     known: bool,
     /// Requests in progress.
     busy: usize,
+    /// How many more of its requests were given up than answered.
+    given_up: usize,
     /// The event in which this last changed.
     since: u64,
     task: Option<AbortHandle>,
+}
+
+impl Connection {
+    /// A client has given a request up before it had all of the answer.
+    fn give_up(&mut self) {
+        self.given_up += 1;
+        if let Some(task) = self.task.as_ref().filter(|_| self.given_up > GIVEN_UP_MAX) {
+            task.abort();
+        }
+    }
 }
 
 impl Connections {
@@ -61,7 +77,8 @@ impl Places {
     pub(crate) fn take(&self) -> Arc<Place> {
         let mut connections = self.lock();
         let number = connections.event();
-        let connection = Connection { known: false, busy: 0, since: number, task: None };
+        let connection =
+            Connection { known: false, busy: 0, given_up: 0, since: number, task: None };
         connections.by_number.insert(number, connection);
         Arc::new(Place { places: self.clone(), number })
     }
@@ -92,10 +109,10 @@ impl Place {
         self.change(|connection| connection.task = Some(task));
     }
 
-    /// A request began.
-    pub(crate) fn asked(self: &Arc<Self>) -> Request {
+    /// A request began. An answer to one without a body (`HEAD`) is sent with its head.
+    pub(crate) fn asked(self: &Arc<Self>, bodiless: bool) -> Request {
         self.change(|connection| connection.busy += 1);
-        Request { place: Arc::clone(self) }
+        Request { place: Arc::clone(self), is_over: bodiless }
     }
 
     fn change(&self, change: impl FnOnce(&mut Connection)) {
@@ -118,21 +135,31 @@ impl Drop for Place {
 #[derive(Debug)]
 pub(crate) struct Request {
     place: Arc<Place>,
+    /// All of its answer has been handed to the connection.
+    is_over: bool,
 }
 
 impl Request {
     /// It is answered by `body`; the request is in progress until the body is sent, or dropped.
-    pub(crate) fn answered<B>(self, success: bool, body: B) -> Answer<B> {
+    pub(crate) fn answered<B: Body>(mut self, success: bool, body: B) -> Answer<B> {
+        self.is_over |= body.is_end_stream();
         if success {
             self.place.change(|connection| connection.known = true);
         }
-        Answer { body, _request: self }
+        Answer { body, request: self }
     }
 }
 
 impl Drop for Request {
     fn drop(&mut self) {
-        self.place.change(|connection| connection.busy -= 1);
+        let is_over = self.is_over;
+        self.place.change(|connection| {
+            connection.busy -= 1;
+            match is_over {
+                true => connection.given_up = connection.given_up.saturating_sub(1),
+                false => connection.give_up(),
+            }
+        });
         self.place.places.shared.idle.notify_one();
     }
 }
@@ -141,7 +168,7 @@ impl Drop for Request {
 #[derive(Debug)]
 pub(crate) struct Answer<B> {
     body: B,
-    _request: Request,
+    request: Request,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
@@ -152,7 +179,10 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        let ended = matches!(frame, Poll::Ready(None)) || self.body.is_end_stream();
+        self.request.is_over |= ended;
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
