@@ -1,10 +1,18 @@
 // The page that publishes or views by Media over QUIC in Chromium, and reports what it does. It is served by the endpoint
 // in the same host.
+
+import type {
+  CameraJob,
+  Command,
+  Job,
+  Report,
+  ShownReport,
+  StatisticsReport,
+} from "../src/generated/moq";
 import { trialOffset } from "../webrtc/clock";
 import type { Asked, Told } from "../webrtc/worker";
 import type { Asked as Play, Told as Played } from "./player";
 import { type Begin, Publisher } from "./publish";
-import type { CameraJob, Command, Job, Report, ShownReport, StatisticsReport } from "./report";
 import { refuse, Session } from "./session";
 import { Viewer } from "./view";
 

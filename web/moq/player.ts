@@ -1,10 +1,11 @@
 // Alongside the page of a viewer: objects through a decoder of WebCodecs to a canvas, and what is read from there. What the
 // page does meanwhile delays no frame.
+
+import type { ShownReport } from "../src/generated/moq";
 import { readStamp } from "../src/stamp";
 import { trialOffset } from "../webrtc/clock";
 import * as container from "./container";
 import { Decoding, Order } from "./order";
-import type { ShownReport } from "./report";
 
 /** The strip with the stamp is read at this size: blocks of 8 by 4 pixels. */
 const WIDTH = 320;

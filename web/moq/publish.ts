@@ -1,6 +1,7 @@
 // A publisher: the camera's track through an encoder of WebCodecs into groups of a session.
+
+import type { CameraJob } from "../src/generated/moq";
 import * as container from "./container";
-import type { CameraJob } from "./report";
 import {
   type Asked,
   PUBLISH_NAMESPACE,

@@ -1,6 +1,6 @@
 // A session of moq-transport (draft 18) over WebTransport: as much of it as a publisher and a viewer of one broadcast
 // need. Every request is a bidirectional stream, every group of objects a unidirectional one.
-import type { Job, SessionReport } from "./report";
+import type { Job, SessionReport } from "../src/generated/moq";
 import { Bytes, concat, message, Reader } from "./wire";
 
 /** Types of messages (§9), and of streams (§10). */

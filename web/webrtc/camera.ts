@@ -1,6 +1,7 @@
 // A camera: footage that repeats, captured on the clock and stamped with number and time as `media::live` does.
+
+import type { Footage } from "../src/generated/webrtc";
 import { writeStamp } from "../src/stamp";
-import type { Footage } from "./report";
 
 export interface CameraJob {
   readonly footage: Footage;

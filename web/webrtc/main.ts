@@ -1,8 +1,9 @@
 // The page that is an end of a WebRTC connection in Chromium, and reports what it does. It is served by the endpoint
 // in the same host.
+
+import type { Command, Job, Report, ShownReport, StatisticsReport } from "../src/generated/webrtc";
 import { trialOffset } from "./clock";
 import { Publisher } from "./publish";
-import type { Command, Job, Report, ShownReport, StatisticsReport } from "./report";
 import { Session } from "./session";
 import { statistics } from "./statistics";
 import { receive, want, watch } from "./view";

@@ -1,5 +1,5 @@
 // A publisher: the camera's track in every session.
-import type { Codec } from "./report";
+import type { Job } from "../src/generated/webrtc";
 import { prefer, type Session } from "./session";
 
 /** The element of the breakout box that TypeScript's library does not know. */
@@ -22,7 +22,7 @@ export class Publisher {
   private readonly timed = new Set<Session>();
 
   constructor(
-    private readonly codec: Codec,
+    private readonly codec: Job["codec"],
     private readonly max_bps: number,
     private readonly key_every_ms: number | null,
   ) {}

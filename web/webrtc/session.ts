@@ -1,5 +1,5 @@
 // One peer connection: offer and answer, and what was agreed on.
-import type { Agreed, Codec, Resource, SessionReport } from "./report";
+import type { Agreed, Job, Resource, SessionReport } from "../src/generated/webrtc";
 
 /** Header extensions that Chromium has and does not offer by itself. */
 const WANTED = "abs-capture-time";
@@ -127,7 +127,7 @@ export class Session {
 }
 
 /** What the parameters of a codec must have: H.264 in packetization mode 1, VP9 and AV1 of 8 bits in 4:2:0. */
-const NEEDED: Readonly<Record<Codec, RegExp>> = {
+const NEEDED: Readonly<Record<Job["codec"], RegExp>> = {
   h264: /packetization-mode=1/,
   vp8: /^/,
   vp9: /^$|profile-id=0/,
@@ -137,7 +137,7 @@ const NEEDED: Readonly<Record<Codec, RegExp>> = {
 /** Of a codec, what is offered or taken, in this order: H.264's Constrained Baseline first. */
 export function usable<T extends { mimeType: string; sdpFmtpLine?: string }>(
   all: readonly T[],
-  codec: Codec,
+  codec: Job["codec"],
 ): T[] {
   const named = all.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${codec}`);
   const found = named.filter(({ sdpFmtpLine }) => NEEDED[codec].test(sdpFmtpLine ?? ""));
@@ -147,7 +147,7 @@ export function usable<T extends { mimeType: string; sdpFmtpLine?: string }>(
 }
 
 /** Only this codec, and retransmissions of it. */
-export function prefer(transceiver: RTCRtpTransceiver, codec: Codec): void {
+export function prefer(transceiver: RTCRtpTransceiver, codec: Job["codec"]): void {
   const all = RTCRtpReceiver.getCapabilities("video")?.codecs ?? [];
   const found = usable(all, codec);
   const sends = usable(RTCRtpSender.getCapabilities("video")?.codecs ?? [], codec);

@@ -1,5 +1,5 @@
 // Counters of a connection, as getStats has them.
-import type { StatisticsReport } from "./report";
+import type { StatisticsReport } from "../src/generated/webrtc";
 import type { Session } from "./session";
 
 type Stats = Record<string, unknown>;
@@ -63,9 +63,15 @@ export async function statistics(
     jitter_buffer_frames: known(received?.jitterBufferEmittedCount),
     jitter_buffer_ms: milliseconds(received?.jitterBufferDelay),
     jitter_buffer_target_ms: milliseconds(received?.jitterBufferTargetDelay),
-    limitation: word(sent?.qualityLimitationReason),
+    limitation: limitation(sent?.qualityLimitationReason),
     codec: codec(find("codec", ({ id }) => id === video.codecId)),
   };
+}
+
+/** RTCQualityLimitationReason of the W3C's statistics. */
+function limitation(found: unknown): StatisticsReport["limitation"] {
+  const reasons = ["none", "cpu", "bandwidth", "other"] as const;
+  return reasons.find((reason) => reason === found) ?? null;
 }
 
 /** A codec with its parameters, as SDP writes them. */

@@ -1,6 +1,7 @@
 // A viewer: what is shown, read from the frame itself.
+
+import type { Job, ShownReport } from "../src/generated/webrtc";
 import { readStamp } from "../src/stamp";
-import type { Codec, ShownReport } from "./report";
 import { prefer, type Session } from "./session";
 
 /** The strip with the stamp is read at this size: blocks of 8 by 4 pixels. */
@@ -47,7 +48,7 @@ export function receive(session: Session, video: HTMLVideoElement, worker: Worke
 /** The same for a session that makes the offer. Once it was answered, a receiver takes no transform any more. */
 export function want(
   session: Session,
-  codec: Codec,
+  codec: Job["codec"],
   video: HTMLVideoElement,
   worker: Worker,
 ): void {

@@ -145,7 +145,7 @@ export interface MetricDiff {
   /** The p value adjusted for the number of metrics and cells. */
   q: number | null;
   /** What became of it; null if either is not measured. */
-  verdict?: DiffVerdict | null;
+  verdict: DiffVerdict | null;
 }
 
 /** What became of a metric. */

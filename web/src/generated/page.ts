@@ -22,7 +22,7 @@ export interface Page {
   /** The machine; the first, if trials ran on several. */
   machine: Machine;
   /** What made the trials' time virtual; null for the machine's own time. */
-  virtual_time?: VirtualTime | null;
+  virtual_time: VirtualTime | null;
   /** The machines that trials ran on; empty if they did not record it. */
   machines: PageMachine[];
   /** Versions of the programs taking part. */
@@ -47,19 +47,19 @@ export interface Page {
   /** The trials, in the order of the plan. */
   trials: PageTrial[];
   /** The cells and trials of a page of very many, instead of `cells` and `trials`; null otherwise. */
-  many?: PageMany | null;
+  many: PageMany | null;
   /** Several trials side by side; null if `suiro compare` has not been asked for it. */
-  comparison?: PageComparison | null;
+  comparison: PageComparison | null;
   /** Published claims, compared with measured values. */
   findings: Finding[];
   /** What the study published; null if the scenario repeats none. */
-  published?: PageStudy | null;
+  published: PageStudy | null;
 }
 
 /** The machine a run was made on. */
 export interface Machine {
   /** Its host name, which distinguishes the machines of a sweep; empty if it is not known. */
-  name?: string;
+  name: string;
   /** Kernel release. */
   kernel: string;
   /** Distribution. */
@@ -346,7 +346,7 @@ export interface LinkTotals {
    * The most by which the recorded departure of a packet may differ from the actual one: how long the system call
    * took that it left with.
    */
-  departure_error?: Lateness;
+  departure_error: Lateness;
   /**
    * The largest 99th percentile of `lateness` at which this direction is valid; null in records of earlier versions,
    * where it was 2000.
@@ -357,7 +357,7 @@ export interface LinkTotals {
   /** Share of the time in which a thread of the link was of the real-time class; 0 for an ordinary user. */
   real_time: number | null;
   /** How often the link's other thread took over because the one on duty was not awake in time. */
-  takeovers?: number;
+  takeovers: number;
 }
 
 /** Times over all packets that were delivered: how late the emulator was, or how exact a time is. */
@@ -400,7 +400,7 @@ export interface EndpointOutcome {
   /** Its log below the trial's folder. */
   log: string;
   /** Whether it ran while it should have; null if that is not known. */
-  lateness?: EndpointLateness | null;
+  lateness: EndpointLateness | null;
 }
 
 /** Whether an endpoint ran while it should have: a summary of its rows in table `lateness`. */
@@ -456,7 +456,7 @@ export interface ScreenOutcome {
   /** Frames whose stamp cannot be read. */
   stamps_unread: number;
   /** Scores by ITU-T P.1203; null without the program `p1203-standalone` or if it failed. */
-  p1203?: P1203 | null;
+  p1203: P1203 | null;
   /** Programs and models that scored it, with their versions; empty if it has no scores. */
   scored_by: Record<string, string>;
   /**
@@ -643,13 +643,13 @@ export interface Finding {
   /** Why. */
   because: string;
   /** The formula that is judged, as in the study's file. */
-  formula?: string;
+  formula: string;
   /** Why it is judged this way. */
   note: string | null;
   /** Repetitions that can be judged by themselves. */
-  judged_in?: number;
+  judged_in: number;
   /** The number of them in which it holds. */
-  held_in?: number;
+  held_in: number;
 }
 
 /** A study as published, compared with what was measured. */

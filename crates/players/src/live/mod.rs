@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use serde::Serialize;
 use suiro_clock::Clock;
 use suiro_endpoint::Versions;
 use suiro_media::live::{Footage, FootageSpec, LiveError};
@@ -158,6 +159,11 @@ impl<R: FnOnce()> Events<R> {
             }
         }
     }
+}
+
+/// A message to the page.
+pub(crate) fn written(message: &impl Serialize) -> String {
+    serde_json::to_string(message).expect("our messages have texts as keys")
 }
 
 /// The footage of a camera, prepared if it is not yet.

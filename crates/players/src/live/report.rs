@@ -11,6 +11,7 @@ const TIME_MAX_MS: f64 = 366.0 * 86_400.0 * 1e3;
 /// A time in milliseconds since the trial's epoch; what was before it counts as the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "f64")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "f64"))]
 pub(crate) struct Ms(f64);
 
 impl TryFrom<f64> for Ms {

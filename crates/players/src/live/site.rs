@@ -8,6 +8,7 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
 use suiro_clock::Clock;
 use suiro_media::live::{Footage, Picture};
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -134,16 +135,23 @@ impl Site {
     }
 }
 
-/// The footage as the page receives it.
-pub(crate) fn footage_json(footage: &Footage) -> serde_json::Value {
-    let (width, height) = footage.size();
-    serde_json::json!({
-        "width": width,
-        "height": height,
-        "fps": footage.fps(),
-        "frames": footage.frames(),
-        "per_part": PER_PART,
-    })
+/// Frames in 8 bit 4:2:0 that repeat: `/footage/N` has those from N times `per_part` on.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Footage"))]
+pub(crate) struct FootageMessage {
+    width: u32,
+    height: u32,
+    fps: u32,
+    frames: u64,
+    per_part: u64,
+}
+
+impl From<&Footage> for FootageMessage {
+    fn from(footage: &Footage) -> Self {
+        let (width, height) = footage.size();
+        let (fps, frames) = (footage.fps(), footage.frames());
+        Self { width, height, fps, frames, per_part: PER_PART }
+    }
 }
 
 /// The frames of one part; of the last, those that there are.

@@ -6,6 +6,7 @@
 //! that was shown, with the stamp that it bears.
 
 mod frames;
+mod message;
 mod record;
 mod report;
 
@@ -23,8 +24,9 @@ use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc::Sender;
 
 use crate::PlayError;
-use crate::live::site::{Page, Sent, footage_json};
-use crate::live::{self, Chromium, Event, Events, Show};
+use crate::live::site::{Page, Sent};
+use crate::live::{self, Chromium, Event, Events, Show, written};
+use message::{CameraJob, Command, Streams};
 use record::{Log, Who};
 
 pub use record::Summary;
@@ -121,51 +123,51 @@ impl MoqJob {
     }
 
     /// What the page receives.
-    fn for_page(&self, footage: Option<&Footage>, certificate: &[u8], clock: Clock) -> String {
+    fn for_page(
+        &self,
+        footage: Option<&Footage>,
+        certificate: &[u8],
+        clock: Clock,
+    ) -> message::Job {
         let (_, host, port) = &self.relay;
         let query = match &self.token {
             Some(token) => format!("?{}={token}", suiro_moq::TOKEN_KEY),
             None => String::new(),
         };
-        let (role, camera) = match (&self.role, footage) {
-            (Role::Publisher(camera), Some(footage)) => {
-                ("publisher", Some(encoder(camera, footage)))
-            }
-            _ => ("viewer", None),
+        let camera = match (&self.role, footage) {
+            (Role::Publisher(camera), Some(footage)) => Some(encoder(camera, footage)),
+            _ => None,
         };
-        let hash: Vec<u8> = Sha256::digest(certificate).to_vec();
-        serde_json::json!({
-            "role": role,
-            "url": format!("https://{host}:{port}/{query}"),
-            "certificate": hash,
-            "broadcast": self.broadcast,
-            "congestion": self.congestion.name(),
-            "protocol": format!("moqt-{}", self.draft),
-            "camera": camera,
-            "epoch_unix_ms": clock.epoch_unix_ns() as f64 / 1e6,
-        })
-        .to_string()
+        message::Job {
+            url: format!("https://{host}:{port}/{query}"),
+            certificate: Sha256::digest(certificate).to_vec(),
+            broadcast: self.broadcast.clone(),
+            congestion: self.congestion,
+            protocol: format!("moqt-{}", self.draft),
+            camera,
+            epoch_unix_ms: clock.epoch_unix_ns() as f64 / 1e6,
+        }
     }
 }
 
-fn encoder(camera: &Camera, footage: &Footage) -> serde_json::Value {
-    let rate = camera.rate.as_bps();
-    let catalog = Catalog::of_camera(footage.size(), footage.fps(), rate);
+fn encoder(camera: &Camera, footage: &Footage) -> CameraJob {
+    let rate_bps = camera.rate.as_bps();
+    let catalog = Catalog::of_camera(footage.size(), footage.fps(), rate_bps);
     let codec = catalog.video.as_ref().and_then(|video| video.renditions.get(VIDEO));
     let codec = codec.map(|rendition| rendition.codec.replace("avc3", "avc1"));
     let streams = match camera.streams {
         // The scenario's check refuses datagrams of Chromium.
-        MoqStreams::Frame | MoqStreams::Datagram => "frame",
-        MoqStreams::Gop => "gop",
+        MoqStreams::Frame | MoqStreams::Datagram => Streams::Frame,
+        MoqStreams::Gop => Streams::Gop,
     };
-    serde_json::json!({
-        "footage": footage_json(footage),
-        "codec": codec,
-        "catalog": String::from_utf8_lossy(&catalog.write()),
-        "rate_bps": rate,
-        "key_every_ms": camera.key_every.as_millis_f64(),
-        "streams": streams,
-    })
+    CameraJob {
+        footage: footage.into(),
+        codec: codec.expect("the catalog of a camera has its video"),
+        catalog: String::from_utf8_lossy(&catalog.write()).into_owned(),
+        rate_bps,
+        key_every_ms: camera.key_every.as_millis_f64(),
+        streams,
+    }
 }
 
 /// Why a browser does not publish or view.
@@ -266,7 +268,7 @@ pub async fn run(
     let mut records = Log::create(&job.dir, job.who(), clock.epoch_unix_ns(), save)?;
     let certificate = certificate(&job.dir, &job.relay.0)?;
     let page = job.for_page(footage.as_ref(), &certificate, clock);
-    let show = Show { page: PAGE, job: page, footage, arguments: ARGUMENTS, commands: 1 };
+    let show = Show { page: PAGE, job: written(&page), footage, arguments: ARGUMENTS, commands: 1 };
     let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
     let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
     let failure = stage.run(until_it_fails(events, &orders, &mut records), stop).await?;
@@ -294,7 +296,7 @@ async fn until_it_fails(
         let failure = match events.next().await {
             Event::Begin => {
                 // There is room for the one command.
-                let _ = orders.try_send(r#"{"do":"begin"}"#.to_owned());
+                let _ = orders.try_send(written(&Command::Begin));
                 None
             }
             Event::Sent(sent) => on_sent(sent, records)?,

@@ -1,4 +1,4 @@
-//! What the page for Media over QUIC reports (`web/moq/report.ts`), read strictly.
+//! What the page for Media over QUIC reports, read strictly.
 
 use serde::Deserialize;
 
@@ -9,34 +9,49 @@ const HEADER_BYTES: usize = 8 + 4;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Report {
     pub session: Option<SessionReport>,
     pub statistics: Vec<StatisticsReport>,
     pub shown: Vec<ShownReport>,
+    /// Frames that the camera or the encoder missed because the page was late, so far.
     pub missed: u64,
+    /// Frames that were encoded or decoded so far, of these the key frames, and the time that it took.
     pub coded: u64,
+    /// Objects that could not be read.
     pub malformed: u64,
+    /// How often the decoder of a viewer fell behind, and the frames that were given up then, so far.
     pub behind: u64,
+    /// Of a viewer: frames that its decoder gave up.
     pub given_up: u64,
+    /// Why it does not work; null if it does.
     pub failure: Option<String>,
+    /// Entries that were left out of reports because there were too many.
     pub left_out: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SessionReport {
     pub opened_ms: Ms,
+    /// When QUIC and HTTP/3 were ready.
     pub connected_ms: Option<Ms>,
     pub set_up_ms: Option<Ms>,
     pub ended_ms: Option<Ms>,
     pub ended: Option<String>,
+    /// The protocol that is offered, such as `moqt-18`.
     pub protocol: Option<String>,
+    /// What the browser is asked to optimise its sending rate for.
     pub congestion: Option<String>,
+    /// What becomes a stream.
     pub streams: u64,
 }
 
+/// Counters of the connection since its beginning, from getStats; null: Chromium does not know it (yet).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StatisticsReport {
     pub at_ms: Ms,
     pub sent_packets: Option<u64>,
@@ -45,20 +60,28 @@ pub(super) struct StatisticsReport {
     pub lost_packets: Option<u64>,
     pub srtt_ms: Option<Ms>,
     pub min_rtt_ms: Option<Ms>,
+    /// The rate at which it thinks that it can send.
     pub send_bps: Option<f64>,
+    /// Bytes that streams were given, and of these those that they have taken.
     pub given_bytes: u64,
     pub taken_bytes: u64,
+    /// Frames that were encoded or decoded so far, of these the key frames, and the time that it took.
     pub coded: u64,
     pub key_frames: u64,
     pub coding_ms: Ms,
+    /// Of a viewer: frames that its decoder gave up.
     pub given_up: Option<u64>,
 }
 
+/// A frame that was shown.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ShownReport {
+    /// The time in its object, in microseconds.
     pub time_us: u64,
     pub shown_ms: Ms,
+    /// The number in its stamp, and its capture time in milliseconds since 1970; null: it cannot be read.
     pub frame: Option<u32>,
     pub captured_unix_ms: Option<u64>,
 }

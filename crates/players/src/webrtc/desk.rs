@@ -7,7 +7,9 @@ use suiro_webrtc::signalling::{Command, Door, Handle, Reply};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
+use super::message::Command as Order;
 use super::record::SESSIONS_MAX;
+use crate::live::written;
 
 /// Offers that the page has not answered yet; more are refused.
 const UNANSWERED_MAX: usize = 64;
@@ -36,11 +38,11 @@ impl Desk {
 
     /// The trial begins.
     pub fn begin(&mut self) {
-        let _ = self.order(&serde_json::json!({ "do": "begin" }));
+        let _ = self.order(&Order::Begin);
     }
 
-    fn order(&self, command: &serde_json::Value) -> Option<()> {
-        self.orders.try_send(command.to_string()).ok()
+    fn order(&self, order: &Order<'_>) -> Option<()> {
+        self.orders.try_send(written(order)).ok()
     }
 
     /// Somebody asks for something. An offer is replied to when the page has answered it.
@@ -60,7 +62,7 @@ impl Desk {
     fn on_offer(&mut self, offer: &str, reply: oneshot::Sender<Reply>) {
         let unanswered = self.sessions.values().filter(|session| session.waits.is_some()).count();
         let number = self.opened + 1;
-        let answer = serde_json::json!({ "do": "answer", "session": number, "offer": offer });
+        let answer = Order::Answer { session: number, offer };
         let full = unanswered >= UNANSWERED_MAX || self.sessions.len() >= SESSIONS_MAX;
         if full || self.order(&answer).is_none() {
             let _ = reply.send(Reply::problem(503, "busy", "too many offers; try again"));
@@ -98,9 +100,7 @@ impl Desk {
             return Reply::problem(412, "precondition failed", &detail);
         }
         for candidate in candidates {
-            let add = serde_json::json!({
-                "do": "candidate", "session": number, "candidate": candidate,
-            });
+            let add = Order::Candidate { session: number, candidate };
             if self.order(&add).is_none() {
                 return Reply::problem(503, "busy", "too many candidates; try again");
             }
@@ -111,7 +111,7 @@ impl Desk {
     fn on_delete(&mut self, name: &str) -> Reply {
         let Some((number, _)) = self.named(name) else { return unknown() };
         self.sessions.remove(&number);
-        match self.order(&serde_json::json!({ "do": "close", "session": number })) {
+        match self.order(&Order::Close { session: number }) {
             Some(()) => Reply::empty(200),
             None => Reply::problem(503, "busy", "too many requests; try again"),
         }

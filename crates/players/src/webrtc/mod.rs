@@ -7,6 +7,7 @@
 
 mod desk;
 mod frames;
+mod message;
 mod record;
 mod report;
 
@@ -28,9 +29,10 @@ use suiro_webrtc::signalling::{Door, server as signalling};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::PlayError;
-use crate::live::site::{Page, Sent, footage_json};
-use crate::live::{self, Chromium, Event, Events, Show};
+use crate::live::site::{FootageMessage, Page, Sent};
+use crate::live::{self, Chromium, Event, Events, Show, written};
 use desk::Desk;
+use message::{PageRole, Resource};
 use record::{Log, Who};
 
 pub use record::Summary;
@@ -152,32 +154,30 @@ impl WebrtcJob {
     }
 
     /// What the page receives.
-    fn for_page(&self, footage: Option<&Footage>, clock: Clock) -> String {
+    fn for_page(&self, footage: Option<&Footage>, clock: Clock) -> message::Job {
         let door = Door { signalling: self.signalling(), token: None };
         let offers_to = match &self.meeting {
             Meeting::Offers(Server { host, port, token, .. }) => {
                 let url = format!("http://{host}:{port}{}", door.resource(self.quality));
-                Some(serde_json::json!({ "url": url, "token": token }))
+                Some(Resource { url, token: token.clone() })
             }
             Meeting::Waits { .. } => None,
         };
         let (role, max_bps, key_every) = match &self.role {
             Role::Publisher(Camera { most, key_every, .. }) => {
-                ("publisher", most.as_bps(), *key_every)
+                (PageRole::Publisher, most.as_bps(), *key_every)
             }
-            Role::Viewer { .. } => ("viewer", 0, None),
+            Role::Viewer { .. } => (PageRole::Viewer, 0, None),
         };
-        let footage = footage.map(footage_json);
-        serde_json::json!({
-            "role": role,
-            "codec": self.codec,
-            "offers_to": offers_to,
-            "max_bps": max_bps,
-            "key_every_ms": key_every.map(Duration::as_millis_f64),
-            "footage": footage,
-            "epoch_unix_ms": clock.epoch_unix_ns() as f64 / 1e6,
-        })
-        .to_string()
+        message::Job {
+            role,
+            codec: self.codec,
+            offers_to,
+            max_bps,
+            key_every_ms: key_every.map(Duration::as_millis_f64),
+            footage: footage.map(FootageMessage::from),
+            epoch_unix_ms: clock.epoch_unix_ns() as f64 / 1e6,
+        }
     }
 }
 
@@ -270,7 +270,7 @@ pub async fn run(
     let trials = trials.map(|trials| format!("--force-fieldtrials={trials}"));
     let arguments: Vec<&str> = ARGUMENTS.iter().copied().chain(trials.as_deref()).collect();
     let arguments = arguments.as_slice();
-    let show = Show { page: PAGE, job: page, footage, arguments, commands: WAITING_MAX };
+    let show = Show { page: PAGE, job: written(&page), footage, arguments, commands: WAITING_MAX };
     let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
     let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
     let mut end = End { desk: Desk::new(door, orders), records, asked, log };

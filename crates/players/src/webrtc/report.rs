@@ -1,4 +1,4 @@
-//! What the page for WebRTC reports (`web/webrtc/report.ts`), read strictly.
+//! What the page for WebRTC reports, read strictly.
 
 use serde::Deserialize;
 use suiro_record::words::{Limitation, SessionEnd};
@@ -9,17 +9,22 @@ use crate::live::report::Ms;
 const HEADER_BYTES: usize = 4 + 8 + 1 + 4;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Report {
     pub sessions: Vec<SessionReport>,
     pub statistics: Vec<StatisticsReport>,
     pub shown: Vec<ShownReport>,
+    /// Frames that the camera missed because the page was late, so far.
     pub missed: u64,
+    /// Why it does not work; null if it does.
     pub failure: Option<String>,
+    /// Entries that were left out of reports because there were too many.
     pub left_out: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) enum Ended {
     Closed,
     Broken,
@@ -40,6 +45,7 @@ impl From<Ended> for SessionEnd {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SessionReport {
     pub session: u64,
     pub opened_ms: Ms,
@@ -47,27 +53,35 @@ pub(super) struct SessionReport {
     pub connected_ms: Option<Ms>,
     pub ended_ms: Option<Ms>,
     pub ended: Option<Ended>,
+    /// Where it can be deleted, if this end made the offer.
     pub location: Option<String>,
+    /// This end's candidates over UDP, as `ADDRESS:PORT`.
     pub candidates: Vec<String>,
     pub agreed: Option<Agreed>,
 }
 
+/// What both ends agreed on, as their session descriptions have it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Agreed {
+    /// The codec of the video, without any other as a fallback.
     pub codec: String,
     pub payload_types: String,
     pub feedback: String,
     pub extensions: String,
 }
 
+/// Counters of a connection since its beginning, from getStats; null: Chromium does not know it (yet).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StatisticsReport {
     pub session: u64,
     pub at_ms: Ms,
     pub local: Option<String>,
     pub remote: Option<String>,
+    /// Packets and bytes of the pair of candidates, without headers of UDP and IP.
     pub sent_packets: u64,
     pub sent_bytes: u64,
     pub received_packets: u64,
@@ -80,31 +94,43 @@ pub(super) struct StatisticsReport {
     pub retransmissions: u64,
     pub plis: u64,
     pub firs: u64,
+    /// Packets of video so far.
     pub video_packets: u64,
     pub width: Option<u32>,
     pub height: Option<u32>,
+    /// Time that frames took to be encoded or decoded so far, and how many.
     pub coding_ms: Ms,
     pub coded: u64,
     pub key_frames: Option<u64>,
+    /// Quantiser parameters of these frames so far, added up.
     pub qp_sum: Option<u64>,
+    /// Of a receiver: frames that came and were not shown, and freezes, so far.
     pub dropped: Option<u64>,
     pub freezes: Option<u64>,
     pub freezes_ms: Option<Ms>,
+    /// Frames that left the jitter buffer so far; the time that they were in it and were to be in it, added up.
     pub jitter_buffer_frames: Option<u64>,
     pub jitter_buffer_ms: Option<Ms>,
     pub jitter_buffer_target_ms: Option<Ms>,
+    /// What limits the encoder of a sender now.
     pub limitation: Option<Limitation>,
+    /// The codec of the video, without any other as a fallback.
     pub codec: Option<String>,
 }
 
+/// A frame that was shown.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ShownReport {
     pub rtp: u32,
     pub shown_ms: Ms,
+    /// When its last packet came.
     pub received_ms: Option<Ms>,
+    /// The number in its stamp, and its capture time in milliseconds since 1970; null: it cannot be read.
     pub frame: Option<u32>,
     pub captured_unix_ms: Option<u64>,
+    /// Frames that were presented so far, also those that the page did not see.
     pub presented: u64,
 }
 
