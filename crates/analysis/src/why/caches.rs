@@ -6,6 +6,8 @@ use suiro_record::flows::is_end;
 use suiro_record::tables::{AccessRow, FlowRow, RequestRow};
 use suiro_record::words::{CacheFault, RequestKind};
 
+use super::Step;
+use super::evidence::Evidence;
 use super::wording::count;
 use crate::Records;
 use crate::player::Player;
@@ -80,35 +82,54 @@ fn is_same(one: &RequestRow, other: &RequestRow) -> bool {
     }
 }
 
-/// What caches did wrong with the requests of a player from `from` to `to`, or shortly before; `None` if nothing.
-pub(super) fn told(records: &Records, player: &str, during: (i64, i64)) -> Option<String> {
-    let mut met: BTreeMap<(&str, CacheFault), usize> = BTreeMap::new();
-    for row in faults(records, player, during) {
-        if let Some(fault) = row.cache_fault {
-            *met.entry((&row.endpoint, fault)).or_default() += 1;
-        }
-    }
-    let ((name, fault), requests) = met.into_iter().max_by_key(|(_, requests)| *requests)?;
-    let did = match fault {
-        CacheFault::Slow => "was slow",
-        CacheFault::Stale => "served what had expired",
-        CacheFault::Unavailable => "answered with status 503",
-        CacheFault::Reset => "cut the answer off",
-        CacheFault::Age => "gave a wrong age",
-    };
-    Some(format!("the cache {name} {did} for {}", count(requests, "request")))
-}
+/// What a cache did wrong with requests of a player: the answers that show it.
+pub(super) struct Wrong<'v>(Vec<&'v AccessRow>);
 
-/// The answers with which they did so.
-pub(super) fn faults<'v>(
-    records: &'v Records,
-    player: &str,
-    (from, to): (i64, i64),
-) -> Vec<&'v AccessRow> {
-    let own = ends(&records.flows, |name| name == player);
-    let during = from.saturating_sub(TRIED_NS)..to;
-    let rows = records.access.iter().filter(|row| during.contains(&row.t_ns));
-    rows.filter(|row| row.cache_fault.is_some() && has(&own, &row.peer)).collect()
+impl<'v> Wrong<'v> {
+    /// What was done most often from `from` to `to`, or shortly before; `None` if nothing was.
+    pub fn of(records: &'v Records, player: &str, (from, to): (i64, i64)) -> Option<Self> {
+        let own = ends(&records.flows, |name| name == player);
+        let during = from.saturating_sub(TRIED_NS)..to;
+        let mut met: BTreeMap<(&str, CacheFault), Vec<&AccessRow>> = BTreeMap::new();
+        for row in records.access.iter().filter(|row| during.contains(&row.t_ns)) {
+            if let Some(fault) = row.cache_fault.filter(|_| has(&own, &row.peer)) {
+                met.entry((&row.endpoint, fault)).or_default().push(row);
+            }
+        }
+        met.into_values().max_by_key(Vec::len).map(Self)
+    }
+
+    /// As a clause, with its number.
+    pub fn told(&self) -> String {
+        let first = self.0.first();
+        let did = match first.and_then(|row| row.cache_fault) {
+            Some(CacheFault::Slow) => "was slow",
+            Some(CacheFault::Stale) => "served what had expired",
+            Some(CacheFault::Unavailable) => "answered with status 503",
+            Some(CacheFault::Reset) => "cut the answer off",
+            Some(CacheFault::Age) => "gave a wrong age",
+            None => "did nothing wrong",
+        };
+        let name = first.map_or("", |row| &row.endpoint);
+        format!("the cache {name} {did} for {}", count(self.0.len(), "request"))
+    }
+
+    /// A step for each connection, whose filter selects exactly the rows of that one.
+    pub fn steps(&self, records: &Records) -> Vec<Step> {
+        let mut by_peer: BTreeMap<&str, Vec<&'v AccessRow>> = BTreeMap::new();
+        for row in &self.0 {
+            by_peer.entry(&row.peer).or_default().push(row);
+        }
+        let step = |rows: Vec<&'v AccessRow>| {
+            let (first, last) = (*rows.first()?, *rows.last()?);
+            let evidence = Evidence::of("access", &records.access, first, last)?;
+            let AccessRow { endpoint, peer, .. } = first;
+            let fault = first.cache_fault?;
+            let filter = format!("endpoint={endpoint},peer={peer},cache_fault={fault}");
+            Some(Step { what: Self(rows).told(), evidence: evidence.only(filter) })
+        };
+        by_peer.into_values().filter_map(step).collect()
+    }
 }
 
 #[cfg(test)]
@@ -144,7 +165,8 @@ mod tests {
             ..Records::default()
         };
         let told = |from_s: i64| {
-            told(&records, "one", (from_s * 1_000_000_000, 12_000_000_000)).unwrap_or_default()
+            let during = (from_s * 1_000_000_000, 12_000_000_000);
+            Wrong::of(&records, "one", during).map_or_else(String::new, |wrong| wrong.told())
         };
         assert_eq!(told(8), "the cache edge was slow for 1 request");
         assert_eq!(told(7), "the cache edge was slow for 2 requests");

@@ -5,7 +5,7 @@ use suiro_record::tables::{LinkRow, RequestRow, RungRow};
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
 use suiro_units::BitRate;
 
-use super::caches;
+use super::caches::Wrong;
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
 use super::rules::Rules;
@@ -128,8 +128,8 @@ impl<'a, 'v> Story<'a, 'v> {
             sentence.push_str(&self.told_segment(awaited, from));
         }
         let named = shares.first().is_some_and(|(cause, _)| *cause == Cause::Cache);
-        let faults = caches::told(self.records, self.player.name, (since, to));
-        sentence.extend(faults.filter(|_| !named).map(|faults| format!("; {faults}")));
+        let wrong = Wrong::of(self.records, self.player.name, (since, to));
+        sentence.extend(wrong.filter(|_| !named).map(|wrong| format!("; {}", wrong.told())));
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let subject = self.player.name.to_owned();
         Explained {
@@ -315,13 +315,8 @@ impl<'a, 'v> Story<'a, 'v> {
 
     /// What its cache did, with the answers that show it.
     fn told_cache(&self, during: (i64, i64)) -> Option<Told> {
-        let what = caches::told(self.records, self.player.name, during)?;
-        let rows = caches::faults(self.records, self.player.name, during);
-        let (first, last) = (rows.first()?, rows.last()?);
-        let fault = first.cache_fault?;
-        let evidence = Evidence::of("access", &self.records.access, *first, *last)?;
-        let evidence = evidence.only(format!("endpoint={},cache_fault={fault}", first.endpoint));
-        Some(Told::new(what.clone(), vec![Step { what, evidence }]))
+        let wrong = Wrong::of(self.records, self.player.name, during)?;
+        Some(Told::new(wrong.told(), wrong.steps(self.records)))
     }
 
     fn others(&self, from: i64, to: i64) -> f64 {

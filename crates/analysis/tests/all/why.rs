@@ -10,8 +10,8 @@ use suiro_record::tables::{
     AccessRow, FlowRow, FrameRow, LinkRow, MoqSessionRow, PlayerRow, RateRow, RequestRow, TcpRow,
 };
 use suiro_record::words::{
-    Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind, TcpSource,
-    TcpState, Track, Transport, Verdict,
+    CacheFault, CacheOutcome, Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState,
+    RequestKind, TcpSource, TcpState, Track, Transport, Verdict,
 };
 use suiro_record::{LinkRate, LinkTotals, Text, Trial};
 use suiro_units::{Bytes, Seed, Time};
@@ -409,6 +409,43 @@ pub fn sample(at_ms: i64, busy_us: i64) -> TcpRow {
         sndbuf_limited_us: Some(0),
         rto_us: Some(240_000),
         timeouts: Some(0),
+    }
+}
+
+/// The same over HTTP/3, where no socket is sampled.
+#[test]
+fn a_cache_that_makes_a_player_wait_is_named() {
+    let mut records = waits_for_a_manifest();
+    records.flows.push(FlowRow {
+        t_ns: Time::ZERO,
+        endpoint: "player".into(),
+        role: FlowRole::Client,
+        protocol: Transport::Tcp,
+        local: "10.0.0.2:4000".into(),
+        remote: "10.0.0.1:80".into(),
+        carries: Carries::HttpMedia,
+        flows: 1,
+        closed_ns: None,
+        peer: Some("edge".into()),
+    });
+    for row in &mut records.access {
+        row.cache = Some(CacheOutcome::Miss);
+        row.endpoint = "edge".into();
+        let late = (3_100 * MS..7_900 * MS).contains(&row.t_ns);
+        row.cache_fault = late.then_some(CacheFault::Slow);
+    }
+    for sampled in [true, false] {
+        if !sampled {
+            records.tcp.clear();
+        }
+        let why = explain(&trial(9.0), &records);
+        let (found, other) = main_cause(&why, &[Effect::Stall]);
+        assert!(found == Cause::Cache && other <= 0.1, "{sampled}: {found} {other}");
+        let effect = &why.effects[0];
+        let clause = "the cache edge was slow for 2 requests";
+        assert_eq!(effect.because.as_deref(), Some(clause), "{}", effect.sentence);
+        let shows = effect.chain.iter().find(|step| step.evidence.table == "access");
+        assert_eq!(shows.map(|step| step.what.as_str()), Some(clause));
     }
 }
 

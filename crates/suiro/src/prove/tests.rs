@@ -143,10 +143,17 @@ host = "server"
 media = "main"
 mode = "vod"
 tcp = "bbr"
+[endpoints.edge]
+kind = "cache"
+host = "server"
+port = 8080
+origin = "origin"
+tcp = "bbr"
+fault = { kind = "slow", rate = "100 kbit/s" }
 [endpoints.player]
 kind = "player"
 host = "client"
-origin = "origin"
+origin = "edge"
 abr = "throughput"
 [endpoints.sink]
 kind = "command"
@@ -197,6 +204,7 @@ fn each_cause_has_the_smallest_change_that_removes_it() {
         change(Cause::ServerProcessor, 5500, 8000),
         change(Cause::CongestionWindow, 5500, 8000),
         change(Cause::OversizedRung, 5500, 8000),
+        change(Cause::Cache, 5500, 8000),
     ];
     assert_eq!(
         all,
@@ -214,6 +222,7 @@ fn each_cause_has_the_smallest_change_that_removes_it() {
             "without stopper",
             "with another congestion control, cubic",
             "without the rungs above 1 Mbit/s",
+            "without the fault of cache edge",
         ]
     );
 }
