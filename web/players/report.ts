@@ -9,6 +9,18 @@ export interface Job {
   readonly buffer_s: number;
   /** Live: how far behind the live edge to play; null: as the library does. */
   readonly target_latency_s: number | null;
+  /** dash.js: which of its rules choose the rung. */
+  readonly rules: "dynamic" | "throughput" | "bola" | "l2a" | "lolp";
+  /** dash.js: how it measures the throughput of responses in chunks. */
+  readonly estimate: "moof" | "data" | "aast";
+  /** dash.js: `lolp` is a rule of LoL+ for its speed. */
+  readonly catch_up: "steps" | "lolp";
+  /** By how much the speed may change; null: as the library does. */
+  readonly speed_change: number | null;
+  /** How far behind its target it may fall before it seeks; null: as the library does. */
+  readonly max_drift_s: number | null;
+  /** How it reports its playback to the server; null: it does not. */
+  readonly cmcd: { readonly version: 1 | 2; readonly headers: boolean } | null;
 }
 
 export type State = "starting" | "playing" | "stalled" | "ended";

@@ -46,15 +46,27 @@ static DASH_JS: Library = Library {
     version: "5.2.1",
     sha256: "3a22b1f4576ab294f41e56f156cec7972a5f83edda379416778293ff22d2eb49",
 };
+/// Of 2022, before its L2A-LL was fixed (dash.js, pull request 4195).
+static DASH_JS_45: Library = Library {
+    file: "dash.js-4.5",
+    version: "4.5.0",
+    sha256: "69df2926793f31fb7d749a06fc8fd1c1b80dab80a72318e5d119f61360d1c252",
+};
 static HLS_JS: Library = Library {
     file: "hls.js",
     version: "1.7.4",
     sha256: "cfc70cc9e9fc63d071919e087670abc760c8fd1bc889b88588026e4d22193bbe",
 };
+/// The first with low latency, which measures throughput from the request on (hls.js, issues 2861 and 3563).
+static HLS_JS_10: Library = Library {
+    file: "hls.js-1.0",
+    version: "1.0.0",
+    sha256: "c8f57525a3c0464d454ec50de3a021742c8a57e0ffc2a9a79eb6ee2e647892f2",
+};
 
 const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
-static KNOWN: [Known; 4] = [
+static KNOWN: [Known; 6] = [
     Known {
         program: Program::Vlc,
         name: "vlc",
@@ -78,10 +90,24 @@ static KNOWN: [Known; 4] = [
         remedy: "make players (Chromium by apt, dash.js by npm)",
     },
     Known {
+        program: Program::Dashjs45,
+        name: "dash.js 4.5",
+        commands: CHROMIUM,
+        library: Some(&DASH_JS_45),
+        remedy: "make players (Chromium by apt, dash.js by npm)",
+    },
+    Known {
         program: Program::Hlsjs,
         name: "hls.js",
         commands: CHROMIUM,
         library: Some(&HLS_JS),
+        remedy: "make players (Chromium by apt, hls.js by npm)",
+    },
+    Known {
+        program: Program::Hlsjs10,
+        name: "hls.js 1.0",
+        commands: CHROMIUM,
+        library: Some(&HLS_JS_10),
         remedy: "make players (Chromium by apt, hls.js by npm)",
     },
 ];

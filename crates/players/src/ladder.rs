@@ -3,18 +3,15 @@
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::header::HOST;
-use hyper::{Request, client::conn::http1};
-use hyper_util::rt::TokioIo;
-use suiro_http::Url;
+use suiro_http::player::single::{self, Asked};
 use suiro_http::presentation::{
     self, MANIFEST_BYTES_MAX, Playlist, Presentation, Segments, Source, TrackKind,
 };
+use suiro_http::{Clock, Url};
 use suiro_scenario::Protocol;
 use suiro_units::BitRate;
 
-use crate::PlayError;
+use crate::{PlayError, Served};
 
 /// How long one manifest may take to come.
 const FETCH_WITHIN: StdDuration = StdDuration::from_secs(10);
@@ -73,8 +70,13 @@ impl PlacedSegment {
 
 impl Ladder {
     /// Fetches the manifest, and of HLS the playlists of all rungs.
-    pub async fn fetch(url: &Url, protocol: Protocol) -> Result<Self, PlayError> {
-        let body = get(url, url).await?;
+    pub async fn fetch(
+        (url, served): (&Url, &Served),
+        protocol: Protocol,
+        clock: Clock,
+    ) -> Result<Self, PlayError> {
+        let reader = Reader { home: url, served, clock };
+        let body = reader.get(url).await?;
         let failed = |error: &dyn std::fmt::Display| PlayError::Manifest {
             url: url.to_string(),
             reason: error.to_string(),
@@ -89,7 +91,7 @@ impl Ladder {
                         return Err(failed(&"a media playlist, not a multivariant one"));
                     }
                     Playlist::Multivariant(presentation) => {
-                        let media = playlists(url, &presentation).await?;
+                        let media = reader.playlists(&presentation).await?;
                         (presentation, media)
                     }
                 }
@@ -137,26 +139,45 @@ impl Ladder {
     }
 }
 
-/// The playlists that the one at `home` names.
-async fn playlists(
-    home: &Url,
-    presentation: &Presentation,
-) -> Result<Vec<(Url, Segments, Option<u64>)>, PlayError> {
-    let rungs = presentation.tracks.iter().flat_map(|track| &track.rungs);
-    let mut found = Vec::new();
-    // Media time zero: where the first segment of the first playlist begins.
-    let mut zero = None;
-    for rung in rungs {
-        let Source::Playlist(url) = &rung.source else { continue };
-        let body = get(home, url).await?;
-        let Ok(Playlist::Media(media)) = presentation::from_playlist(&body, url) else { continue };
-        zero = zero.or(media.date_unix_ns);
-        let shift = media.date_unix_ns.zip(zero).map_or(0, |(date, zero)| {
-            i64::try_from(date).unwrap_or(0) - i64::try_from(zero).unwrap_or(0)
-        });
-        found.push((url.clone(), media.segments_from(shift), zero));
+/// Reads manifests of the server that the user named.
+struct Reader<'a> {
+    home: &'a Url,
+    served: &'a Served,
+    clock: Clock,
+}
+
+impl Reader<'_> {
+    /// The playlists that the one at `home` names.
+    async fn playlists(
+        &self,
+        presentation: &Presentation,
+    ) -> Result<Vec<(Url, Segments, Option<u64>)>, PlayError> {
+        let rungs = presentation.tracks.iter().flat_map(|track| &track.rungs);
+        let mut found = Vec::new();
+        // Media time zero: where the first segment of the first playlist begins.
+        let mut zero = None;
+        for rung in rungs {
+            let Source::Playlist(url) = &rung.source else { continue };
+            let body = self.get(url).await?;
+            let Ok(Playlist::Media(media)) = presentation::from_playlist(&body, url) else {
+                continue;
+            };
+            zero = zero.or(media.date_unix_ns);
+            let shift = media.date_unix_ns.zip(zero).map_or(0, |(date, zero)| {
+                i64::try_from(date).unwrap_or(0) - i64::try_from(zero).unwrap_or(0)
+            });
+            found.push((url.clone(), media.segments_from(shift), zero));
+        }
+        Ok(found)
     }
-    Ok(found)
+
+    /// One GET, the body in memory.
+    async fn get(&self, url: &Url) -> Result<Bytes, PlayError> {
+        let Served { http, certificate } = self.served;
+        let asked = Asked { home: self.home, url, http: *http, certificate };
+        let body = single::get(asked, self.clock, MANIFEST_BYTES_MAX, FETCH_WITHIN).await;
+        body.map_err(|reason| PlayError::Manifest { url: url.to_string(), reason })
+    }
 }
 
 impl Names {
@@ -201,39 +222,6 @@ impl Names {
     }
 }
 
-/// One GET, the body in memory; `home` is the URL that the user named.
-async fn get(home: &Url, url: &Url) -> Result<Bytes, PlayError> {
-    let failed = |reason: String| PlayError::Manifest { url: url.to_string(), reason };
-    match tokio::time::timeout(FETCH_WITHIN, exchange(home, url)).await {
-        Ok(body) => body.map_err(failed),
-        Err(_) => Err(failed(format!("no answer within {} s", FETCH_WITHIN.as_secs()))),
-    }
-}
-
-async fn exchange(home: &Url, url: &Url) -> Result<Bytes, String> {
-    let told = |error: &dyn std::fmt::Display| error.to_string();
-    let stream = suiro_http::net::connect_from(home, url, None).await.map_err(|e| told(&e))?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|e| told(&e))?;
-    let request = Request::get(url.target())
-        .header(HOST, url.authority())
-        .body(Empty::<Bytes>::new())
-        .map_err(|e| told(&e))?;
-    let answer = async {
-        let response = sender.send_request(request).await.map_err(|e| told(&e))?;
-        if !response.status().is_success() {
-            return Err(format!("status {}", response.status().as_u16()));
-        }
-        let body = Limited::new(response.into_body(), MANIFEST_BYTES_MAX).collect().await;
-        body.map(|body| body.to_bytes()).map_err(|e| told(&e))
-    };
-    let mut answer = std::pin::pin!(answer);
-    tokio::select! {
-        answered = &mut answer => answered,
-        _ = connection => answer.await,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,9 +244,11 @@ mod tests {
         // Of the addresses that RFC 5737 reserves for documentation.
         let home = Url::parse("http://192.0.2.1/main.m3u8").unwrap();
         let near = Url::parse("http://127.0.0.1:9/rung.m3u8").unwrap();
-        let error = get(&home, &near).await.unwrap_err().to_string();
+        let (served, clock) = (Served::default(), Clock::from_now());
+        let from = |home| Reader { home, served: &served, clock };
+        let error = from(&home).get(&near).await.unwrap_err().to_string();
         assert!(error.contains("must not refer to a local address"), "{error}");
-        let error = get(&near, &near).await.unwrap_err().to_string();
+        let error = from(&near).get(&near).await.unwrap_err().to_string();
         assert!(!error.contains("must not refer"), "the user may: {error}");
     }
 

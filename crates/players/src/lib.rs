@@ -26,13 +26,42 @@ pub mod webrtc;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use suiro_abr::CatchUp;
 use suiro_endpoint::{Context, Failure};
 use suiro_http::{Clock, Url, origin};
-use suiro_scenario::{EndpointSpec, Job, Program, Protocol};
-use suiro_units::{Duration, Time};
+use suiro_scenario::{
+    Cmcd, DashEstimate, DashRules, EndpointSpec, HttpVersion, Job, Program, Protocol,
+};
+use suiro_units::{Duration, Ratio, Time};
 
 pub use installed::{Installed, Located, Missing, chromium, locate, programs, remedy};
 use session::Session;
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Served {
+    /// The version of HTTP.
+    pub http: HttpVersion,
+    /// The file with the only certificate that is trusted, for HTTP/2 and HTTP/3.
+    pub certificate: PathBuf,
+}
+
+/// What a player in a browser is configured with: keys of the endpoint `player`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Which rules of dash.js choose the rung.
+    pub rules: DashRules,
+    /// How dash.js measures the throughput of responses in chunks.
+    pub estimate: DashEstimate,
+    /// How dash.js chooses its speed: `Steps` is its own rule.
+    pub catch_up: CatchUp,
+    /// By how much the speed may change.
+    pub speed_change: Option<Ratio>,
+    /// How far behind its target it may fall before it seeks.
+    pub max_drift: Option<Duration>,
+    /// How it reports its playback to the server.
+    pub cmcd: Option<Cmcd>,
+}
 
 /// What a player of others is to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +72,8 @@ pub struct PlayJob {
     pub program: Program,
     /// The manifest: an MPD, or a multivariant playlist.
     pub url: Url,
+    /// How the server is spoken to; only dash.js and hls.js speak more than HTTP/1.1.
+    pub served: Served,
     /// What the manifest is.
     pub protocol: Protocol,
     /// The most media to hold ahead of the playhead; only dash.js and hls.js are configured with
@@ -51,6 +82,8 @@ pub struct PlayJob {
     /// Live only: how far behind the live edge to play; only dash.js and hls.js are configured with
     /// it.
     pub target_latency: Option<Duration>,
+    /// What else dash.js and hls.js are configured with.
+    pub settings: Settings,
     /// The folder for records.
     pub dir: PathBuf,
     /// When to begin.
@@ -71,10 +104,25 @@ impl PlayJob {
         Some(Self {
             name: job.endpoint.name.clone(),
             program: player.program,
-            url: Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            url: match peer.http.is_secure() {
+                true => Url::parse_secure(&format!("https://{}:{port}{path}", peer.host)).ok()?,
+                false => Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            },
+            served: Served {
+                http: peer.http,
+                certificate: suiro_quic::tls::file(&job.dir, &player.origin),
+            },
             protocol: player.protocol(),
             buffer: player.buffer,
             target_latency: player.target_latency,
+            settings: Settings {
+                rules: player.rules,
+                estimate: player.estimate,
+                catch_up: player.catch_up,
+                speed_change: player.speed_change,
+                max_drift: player.max_drift,
+                cmcd: player.cmcd,
+            },
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
         })
@@ -111,6 +159,9 @@ pub enum PlayError {
         /// The last it said.
         reason: String,
     },
+    /// The server's certificate could not be read.
+    #[error(transparent)]
+    Certificate(#[from] suiro_quic::tls::TlsError),
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] suiro_record::RecordError),
@@ -200,7 +251,9 @@ async fn watch(
     match session.job.program {
         Program::Vlc => vlc::play(session, installed).await,
         Program::Gstreamer => gstreamer::play(session, installed).await,
-        Program::Dashjs | Program::Hlsjs => browser::play(session, installed).await,
+        Program::Dashjs | Program::Dashjs45 | Program::Hlsjs | Program::Hlsjs10 => {
+            browser::play(session, installed).await
+        }
         Program::Suiro => unreachable!("`Installed::find` knows only players of others"),
     }
 }

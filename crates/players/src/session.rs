@@ -49,7 +49,7 @@ impl Fetched {
 impl<'j> Session<'j> {
     /// Fetches the manifest and opens the records.
     pub async fn open(job: &'j PlayJob, clock: Clock) -> Result<Self, PlayError> {
-        let ladder = Ladder::fetch(&job.url, job.protocol).await?;
+        let ladder = Ladder::fetch((&job.url, &job.served), job.protocol, clock).await?;
         let recorder = Recorder::create(&job.dir, &job.name)?;
         let (view, fetched) = (View::default(), Fetched::default());
         Ok(Self { job, clock, ladder, view, recorder, fetched, pending: VecDeque::new() })

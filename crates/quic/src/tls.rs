@@ -9,6 +9,7 @@ use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsag
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use sha2::{Digest, Sha256};
 
 /// Largest certificate that is read.
 const BYTES_MAX: u64 = 64 << 10;
@@ -106,11 +107,7 @@ pub fn server(
 /// # Errors
 /// [`TlsError`].
 pub fn client(from: &Path, protocols: Vec<Vec<u8>>) -> Result<rustls::ClientConfig, TlsError> {
-    let der = suiro_outside::file::read(from, BYTES_MAX).map_err(|cause| TlsError::Io {
-        doing: "reading the server's certificate",
-        file: from.to_owned(),
-        cause,
-    })?;
+    let der = read(from)?;
     let used = |cause| TlsError::Use { file: from.to_owned(), cause };
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(der)).map_err(used)?;
@@ -120,6 +117,26 @@ pub fn client(from: &Path, protocols: Vec<Vec<u8>>) -> Result<rustls::ClientConf
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols;
     Ok(config)
+}
+
+/// SHA-256 of the public key in the certificate in the file (`SubjectPublicKeyInfo`, RFC 5280 §4.1.2.7): by it Chromium knows
+/// a certificate that no authority signed.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn key_sha256(from: &Path) -> Result<[u8; 32], TlsError> {
+    let der = CertificateDer::from(read(from)?);
+    let used = |cause| TlsError::Use { file: from.to_owned(), cause };
+    let parsed = rustls::server::ParsedCertificate::try_from(&der).map_err(used)?;
+    Ok(Sha256::digest(parsed.subject_public_key_info()).into())
+}
+
+fn read(from: &Path) -> Result<Vec<u8>, TlsError> {
+    suiro_outside::file::read(from, BYTES_MAX).map_err(|cause| TlsError::Io {
+        doing: "reading the server's certificate",
+        file: from.to_owned(),
+        cause,
+    })
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {

@@ -14,9 +14,9 @@ use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
-use suiro_players::PlayJob;
+use suiro_players::{PlayJob, Served, Settings};
 use suiro_scenario::{
-    Conference, Download, Edge, HlsRungs, HttpVersion, Job, Mode, MoqPublisher, MoqRelay,
+    Conference, Declares, Download, Edge, HlsRungs, HttpVersion, Job, Mode, MoqPublisher, MoqRelay,
     MoqViewer, MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol,
     QuicCongestion, RtpReceiver, RtpSender, Spray, UncompressedController, UncompressedNode,
     UncompressedReceiver, UncompressedRegistry, UncompressedSender, WebClients, WebServer,
@@ -99,7 +99,7 @@ pub struct PlayArgs {
     /// The manifest: http://HOST[:PORT]/PATH (or https) of an MPD (.mpd) or a playlist (.m3u8); or a WHEP resource, whose path ends
     /// with `whep`.
     url: String,
-    /// The program that plays: suiro, vlc, gstreamer, dashjs or hlsjs.
+    /// The program that plays: suiro, vlc, gstreamer, dashjs, dashjs-4.5, hlsjs or hlsjs-1.0.
     #[arg(long, value_name = "NAME", default_value = "suiro", value_parser = word::<Program>)]
     player: Program,
     /// How rungs are chosen by suiro's player: throughput, bola, dynamic, mpc, l2a or lolp.
@@ -216,6 +216,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         window: args.window,
         length: args.duration,
         hls_rungs: HlsRungs::All,
+        declares: Declares::Peak,
         top: None,
         chunks: args.chunk.map(|chunk| ChunkSpec::new(chunk, args.part)),
         cmsd: None,
@@ -261,8 +262,10 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
     if args.save {
         make_room(&args.out, args.replace)?;
     }
-    if secure && (args.player != Program::Suiro || args.http == HttpVersion::Http1) {
-        let what = "over TLS only suiro's own player plays, over HTTP/2 or HTTP/3";
+    let knows = args.player == Program::Suiro || args.player.is_in_browser();
+    if secure && (!knows || args.http == HttpVersion::Http1) {
+        let what =
+            "over TLS only suiro's own player, dash.js and hls.js play, over HTTP/2 or HTTP/3";
         bail!(Usage(format!("{}: {what}", args.url)));
     }
     if args.player != Program::Suiro {
@@ -339,10 +342,15 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
     let job = PlayJob {
         name: "player".to_owned(),
         program: args.player,
+        served: Served {
+            http: if url.is_secure() { args.http } else { HttpVersion::Http1 },
+            certificate: args.certificate.clone(),
+        },
         url,
         protocol,
         buffer: args.buffer,
         target_latency: args.target_latency,
+        settings: Settings::default(),
         dir: args.out.clone(),
         start: Time::ZERO,
     };

@@ -63,6 +63,8 @@ pub struct RungEntry {
     /// segment bit rate, and enough for DASH's `@bandwidth` with a `minBufferTime` of one segment
     /// (ISO/IEC 23009-1 §5.3.5.2).
     pub rate: BitRate,
+    /// What manifests give: [`rate`](Self::rate), unless the scenario wants another.
+    pub declared: BitRate,
     /// Mean bit rate, all bytes counted.
     pub mean_rate: BitRate,
     /// What the encoder was asked for.
@@ -118,13 +120,13 @@ impl Catalogue {
         if self.container(protocol) != Some(track.container) {
             return None;
         }
-        let rate = track.rungs.get(rung)?.rate;
+        let rate = track.rungs.get(rung)?.declared;
         match (protocol, track.kind) {
             (Protocol::Dash, _) => Some(rate),
             (Protocol::Hls, TrackKind::Audio) => None,
             (Protocol::Hls, TrackKind::Video) => {
                 let listed = rung >= self.first_in_hls(track);
-                let sound = self.sound_in_hls().map_or(0, |audio| audio.rate.as_bps());
+                let sound = self.sound_in_hls().map_or(0, |audio| audio.declared.as_bps());
                 listed.then(|| BitRate::from_bps(rate.as_bps() + sound))
             }
         }
@@ -144,10 +146,17 @@ impl Catalogue {
         }
     }
 
+    /// Manifests give what the encoder was asked for.
+    pub fn declare_nominal(&mut self) {
+        for rung in self.tracks.iter_mut().flat_map(|track| &mut track.rungs) {
+            rung.declared = rung.nominal;
+        }
+    }
+
     /// Offers no rung of video above this bit rate, except the lowest.
     pub fn leave_out_above(&mut self, top: BitRate) {
         for track in self.tracks.iter_mut().filter(|track| track.kind == TrackKind::Video) {
-            let kept = track.rungs.iter().take_while(|rung| rung.rate <= top).count();
+            let kept = track.rungs.iter().take_while(|rung| rung.declared <= top).count();
             track.rungs.truncate(kept.max(1));
         }
     }

@@ -29,8 +29,8 @@ pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
 
 /// §4.3.4.2. BANDWIDTH is of everything that is played with the variant, its sound included.
 fn variant(out: &mut String, rung: &RungEntry, audio: Option<&RungEntry>) -> std::fmt::Result {
-    let sound_bps = audio.map_or(0, |audio| audio.rate.as_bps());
-    write!(out, "#EXT-X-STREAM-INF:BANDWIDTH={}", rung.rate.as_bps() + sound_bps)?;
+    let sound_bps = audio.map_or(0, |audio| audio.declared.as_bps());
+    write!(out, "#EXT-X-STREAM-INF:BANDWIDTH={}", rung.declared.as_bps() + sound_bps)?;
     let mean_bps = audio.map_or(0, |audio| audio.mean_rate.as_bps());
     write!(out, ",AVERAGE-BANDWIDTH={}", rung.mean_rate.as_bps() + mean_bps)?;
     let codecs = match audio {

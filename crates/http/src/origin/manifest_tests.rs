@@ -16,6 +16,7 @@ fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
     RungEntry {
         id: id.into(),
         rate: BitRate::from_kbps(kbps),
+        declared: BitRate::from_kbps(kbps),
         mean_rate: BitRate::from_kbps(kbps * 9 / 10),
         nominal: BitRate::from_kbps(kbps * 8 / 10),
         codecs: if video { "avc3.64001f" } else { "mp4a.40.2" }.into(),

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::RecordError;
-use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
+use suiro_scenario::{Declares, EndpointSpec, HlsRungs, Job, Mode};
 use suiro_units::{BitRate, Duration};
 use tokio::net::TcpListener;
 
@@ -138,6 +138,8 @@ pub struct OriginJob {
     pub length: Duration,
     /// Which rungs HLS offers.
     pub hls_rungs: HlsRungs,
+    /// Which bit rate of a rung manifests give.
+    pub declares: Declares,
     /// Rungs of video above this bit rate are not offered; `None`: all are.
     pub top: Option<BitRate>,
     /// Live: whether segments are released chunk by chunk while they are captured; `None`: whole, at their ends.
@@ -163,6 +165,7 @@ impl OriginJob {
             window: origin.window,
             length: origin.length.unwrap_or(job.duration),
             hls_rungs: origin.hls_rungs,
+            declares: origin.declares,
             top: origin.top,
             chunks: origin.chunk.map(|chunk| ChunkSpec::new(chunk, origin.part)),
             cmsd: origin.cmsd.then(|| job.endpoint.name.clone()),
@@ -216,6 +219,9 @@ pub async fn run(
         package::open(&job.package, job.chunks.filter(|_| job.mode == Mode::Live))?;
     catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
     catalogue.hls_rungs = job.hls_rungs;
+    if job.declares == Declares::Nominal {
+        catalogue.declare_nominal();
+    }
     if let Some(top) = job.top {
         catalogue.leave_out_above(top);
     }

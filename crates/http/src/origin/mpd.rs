@@ -202,7 +202,7 @@ fn rows(out: &mut String, timeline: &Loop, listed: std::ops::Range<u64>) -> std:
 
 fn representation(out: &mut String, rung: &RungEntry, kind: TrackKind) -> std::fmt::Result {
     write!(out, "   <Representation id=\"{}\"", escape(&rung.id))?;
-    write!(out, " bandwidth=\"{}\" codecs=\"{}\"", rung.rate.as_bps(), escape(&rung.codecs))?;
+    write!(out, " bandwidth=\"{}\" codecs=\"{}\"", rung.declared.as_bps(), escape(&rung.codecs))?;
     if let Some((width, height)) = rung.size {
         write!(out, " width=\"{width}\" height=\"{height}\"")?;
     }

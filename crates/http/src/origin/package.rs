@@ -102,6 +102,7 @@ fn cut(
     }
     let rate = |bps: u128| BitRate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
     (entry.rate, entry.mean_rate) = (rate(peak), rate(bits / ticks.max(1)));
+    entry.declared = entry.rate;
     entry.chunks = Chunks::new(u64::from(track.timescale), &segments, spec.part);
     match entry.chunks {
         Some(_) => Ok(()),
@@ -147,6 +148,7 @@ fn entry(
     Some(RungEntry {
         id: track.id.clone(),
         rate: rendition.bitrate_max,
+        declared: rendition.bitrate_max,
         mean_rate: rendition.bitrate_mean,
         nominal: track.bitrate,
         codecs,

@@ -36,6 +36,7 @@ fn rung(
     RungEntry {
         id: id.into(),
         rate: BitRate::from_kbps(500),
+        declared: BitRate::from_kbps(500),
         mean_rate: BitRate::from_kbps(450),
         nominal: BitRate::from_kbps(400),
         codecs: if id == "a" { "mp4a.40.2" } else { "avc3.64001f" }.into(),

@@ -15,6 +15,7 @@ mod request;
 mod retry;
 mod save;
 pub mod session;
+pub mod single;
 mod track;
 mod watch;
 mod wire;

@@ -299,7 +299,9 @@ fn request(
         true => Request::get(url.to_string()),
         false => Request::get(url.target()).header(HOST, url.authority()),
     };
-    request = request.header(USER_AGENT, OWN_AGENT);
+    if headers.iter().all(|(name, _)| name != USER_AGENT) {
+        request = request.header(USER_AGENT, OWN_AGENT);
+    }
     for (name, value) in headers {
         request = request.header(name, value);
     }

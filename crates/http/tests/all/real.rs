@@ -20,7 +20,7 @@ use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::{Clock, Url};
 use suiro_media::spec::{Format, Rung, Source};
 use suiro_media::{Ffmpeg, MediaSpec, Package};
-use suiro_scenario::{Cmcd, HlsRungs, HttpVersion, Mode, Protocol, QuicCongestion};
+use suiro_scenario::{Cmcd, Declares, HlsRungs, HttpVersion, Mode, Protocol, QuicCongestion};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -70,6 +70,7 @@ pub fn origin_job(
         window: Duration::from_secs(8),
         length: Duration::from_secs(seconds),
         hls_rungs: HlsRungs::All,
+        declares: Declares::Peak,
         top: None,
         chunks,
         per_address: None,

@@ -9,15 +9,19 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration as StdDuration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
+use suiro_quic::tls::key_sha256;
+use suiro_scenario::HttpVersion;
+use suiro_units::Ratio;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::installed::LIBRARY_BYTES_MAX;
 use crate::record::State;
 use crate::session::Session;
-use crate::{Installed, PlayError};
+use crate::{Installed, PlayError, Served, Settings};
 use chromium::Browser;
 use report::{PageClock, REPORT_BYTES_MAX};
 use server::{JSON, SCRIPT, content, empty};
@@ -51,7 +55,9 @@ pub(crate) async fn play(
     });
     let url = format!("http://127.0.0.1:{port}/");
     let at = (session.job.dir.as_path(), session.job.name.as_str());
-    let mut browser = Browser::start(&installed.at.command, at, &url, &[])?;
+    let trust = trust(session)?;
+    let trust: Vec<&str> = trust.iter().map(String::as_str).collect();
+    let mut browser = Browser::start(&installed.at.command, at, &url, &trust)?;
     tokio::select! {
         never = server::serve(listener, move |request| answer(site.clone(), request)) => match never {},
         ended = browser.ended() => Ok(Some(ended)),
@@ -59,13 +65,41 @@ pub(crate) async fn play(
     }
 }
 
+/// Arguments by which Chromium trusts the server's certificate, and asks over QUIC if that is what the server speaks: it would
+/// try TCP otherwise.
+fn trust(session: &Session<'_>) -> Result<Vec<String>, PlayError> {
+    let (Served { http, certificate }, url) = (&session.job.served, &session.job.url);
+    if !http.is_secure() {
+        return Ok(Vec::new());
+    }
+    let key = BASE64_STANDARD.encode(key_sha256(certificate)?);
+    let mut arguments = vec![format!("--ignore-certificate-errors-spki-list={key}")];
+    if *http == HttpVersion::Http3 {
+        arguments.push(format!("--origin-to-force-quic-on={}:{}", url.host(), url.port()));
+    }
+    Ok(arguments)
+}
+
 /// What the page is to play.
 fn job(session: &Session<'_>) -> String {
+    let Settings { rules, estimate, catch_up, speed_change, max_drift, cmcd } =
+        &session.job.settings;
+    let library = if session.job.program.is_dashjs() { "dashjs" } else { "hlsjs" };
+    let cmcd = cmcd.map(|cmcd| {
+        let version = if cmcd.is_version_2() { 2 } else { 1 };
+        serde_json::json!({ "version": version, "headers": cmcd.is_in_headers() })
+    });
     serde_json::json!({
-        "player": session.job.program.name(),
+        "player": library,
         "manifest": session.job.url.to_string(),
         "buffer_s": session.job.buffer.as_secs_f64(),
         "target_latency_s": session.job.target_latency.map(|latency| latency.as_secs_f64()),
+        "rules": rules,
+        "estimate": estimate,
+        "catch_up": catch_up,
+        "speed_change": speed_change.map(Ratio::get),
+        "max_drift_s": max_drift.map(|drift| drift.as_secs_f64()),
+        "cmcd": cmcd,
     })
     .to_string()
 }

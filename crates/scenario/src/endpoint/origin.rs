@@ -64,6 +64,9 @@ pub struct Origin {
     /// them. Default: `all`.
     #[serde(default)]
     pub hls_rungs: HlsRungs,
+    /// Which bit rate of a rung the manifests give. Default: `peak`.
+    #[serde(default, skip_serializing_if = "Declares::is_default")]
+    pub declares: Declares,
     /// Rungs of video whose bit rate in the manifests is above this are not offered, except the lowest. Default: all are
     /// offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +124,23 @@ impl HttpVersion {
 
 pub(super) fn is_cubic(congestion: &QuicCongestion) -> bool {
     *congestion == QuicCongestion::default()
+}
+
+/// Which bit rate of a rung manifests give: players choose by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Declares {
+    /// That of its largest segment, as RFC 8216 §4.3.4.2 and ISO/IEC 23009-1 §5.3.5.2 want it.
+    #[default]
+    Peak,
+    /// The `bitrate` of the ladder, which encoders that write manifests give. Short segments can have twice as much.
+    Nominal,
+}
+
+impl Declares {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which rungs HLS offers.

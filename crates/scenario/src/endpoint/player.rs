@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 use suiro_abr::{Algorithm, CatchUp};
 use suiro_media::spec::Format;
 use suiro_strict::{Bounds, bounds, bounds_of};
-use suiro_units::{Bytes, Duration};
+use suiro_units::{Bytes, Duration, Ratio};
 
 use super::{Delivery, Edge, Exit, Flow, Kind, Mode, Need, Origin, Reference, Viewer};
 use crate::check::Check;
 
 bounds! {
-    Player { receive_buffer: Bounds::new(Bytes::new(4_000), Bytes::new(64_000_000)) }
+    Player {
+        receive_buffer: Bounds::new(Bytes::new(4_000), Bytes::new(64_000_000)),
+        speed_change: Bounds::new(Ratio::ZERO, Ratio::constant(0.5)),
+        max_drift: Bounds::above(Duration::ZERO, Duration::from_secs(3600)),
+    }
 }
 
 /// Plays the stream of one origin until the trial ends.
@@ -28,8 +32,14 @@ pub struct Player {
     /// The program that plays. Default: `suiro`.
     #[serde(default, rename = "player")]
     pub program: Program,
-    /// How suiro's player chooses rungs of the ladder. Other players use their own algorithms.
+    /// How suiro's player chooses rungs of the ladder. Other players use their own algorithms; for dash.js see `rules`.
     pub abr: Algorithm,
+    /// dash.js only: which of its rules choose the rung. Default: `dynamic`, which is its own.
+    #[serde(default, skip_serializing_if = "DashRules::is_default")]
+    pub rules: DashRules,
+    /// dash.js only: how it measures the throughput of a response that comes in chunks. Default: `moof`, which is its own.
+    #[serde(default, skip_serializing_if = "DashEstimate::is_default")]
+    pub estimate: DashEstimate,
     /// Limit on the media that it buffers ahead of the playhead; `vlc` and `gstreamer` decide that
     /// themselves. Default: 12 s.
     #[serde(default = "buffer")]
@@ -46,15 +56,24 @@ pub struct Player {
     /// themselves. Default: three segments, as RFC 8216 §6.3.3 advises; if the origin sends chunks, three parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
-    /// Live only: how suiro's player chooses the speed that keeps it there. Default: `steps`.
+    /// Live only: how suiro's player chooses the speed that keeps it there. `lolp` is also for dash.js, which has a rule of its
+    /// own otherwise. Default: `steps`.
     #[serde(default)]
     pub catch_up: CatchUp,
+    /// dash.js and hls.js, live only: by how much they may change their speed for it, at most 50 %; hls.js only plays faster.
+    /// Default: dash.js takes it from the MPD, hls.js does not change its speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed_change: Option<Ratio>,
+    /// dash.js and hls.js, live only, next to `target_latency`: how far they may fall behind it before they seek. Default:
+    /// dash.js 12 s, hls.js its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_drift: Option<Duration>,
     /// Whether suiro's player abandons a segment that would arrive after the buffer is empty and
     /// requests it from a lower rung instead. Default: `true`.
     #[serde(default = "yes")]
     pub abandon: bool,
-    /// Whether and how suiro's player reports its playback to the origin with each request (Common Media Client Data,
-    /// CTA-5004); the origin's table `access` has it. Default: it does not.
+    /// Whether and how suiro's player, dash.js or hls.js reports its playback to the origin with each request (Common Media
+    /// Client Data, CTA-5004); the origin's table `access` has it. Default: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmcd: Option<Cmcd>,
     /// Whether the played media is written to a file in the trial's folder; suiro's player only.
@@ -74,6 +93,18 @@ pub enum Cmcd {
     QueryV2,
     /// Version 2, in headers of the request.
     HeadersV2,
+}
+
+impl Cmcd {
+    /// Whether it is version 2.
+    pub const fn is_version_2(self) -> bool {
+        matches!(self, Self::QueryV2 | Self::HeadersV2)
+    }
+
+    /// Whether it is in headers.
+    pub const fn is_in_headers(self) -> bool {
+        matches!(self, Self::Headers | Self::HeadersV2)
+    }
 }
 
 /// A streaming protocol over HTTP.
@@ -113,10 +144,58 @@ pub enum Program {
     Vlc,
     /// GStreamer's `playbin3`.
     Gstreamer,
-    /// dash.js in Chromium: DASH only.
+    /// dash.js 5 in Chromium: DASH only.
     Dashjs,
-    /// hls.js in Chromium: HLS only.
+    /// dash.js 4.5.0, of 2022, which published studies used.
+    #[serde(rename = "dashjs-4.5")]
+    Dashjs45,
+    /// hls.js 1.7 in Chromium: HLS only.
     Hlsjs,
+    /// hls.js 1.0.0, of 2021, the first with low latency.
+    #[serde(rename = "hlsjs-1.0")]
+    Hlsjs10,
+}
+
+/// Rules of dash.js for the rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DashRules {
+    /// Throughput while the buffer is low, BOLA while it is high.
+    #[default]
+    Dynamic,
+    /// The highest rung below a share of the measured throughput.
+    Throughput,
+    /// The buffer level alone.
+    Bola,
+    /// L2A-LL: learns by online convex optimisation.
+    L2a,
+    /// LoL+: weighs throughput, latency, stalls and switches by a self-organising map.
+    Lolp,
+}
+
+/// How dash.js measures the throughput of a response that comes in chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DashEstimate {
+    /// By the times at which the boxes `moof` and `mdat` of each chunk came.
+    #[default]
+    Moof,
+    /// By the pieces that came, without the pauses between them.
+    Data,
+    /// By the time from which the MPD says that each chunk is available.
+    Aast,
+}
+
+impl DashRules {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl DashEstimate {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Player {
@@ -125,8 +204,8 @@ impl Player {
         self.protocol.unwrap_or(match self.program {
             // GStreamer 1.22 takes the start of a live SegmentTimeline twice: of a stream that has
             // run for a while, it waits for segments that are as much in the future.
-            Program::Hlsjs | Program::Gstreamer => Protocol::Hls,
-            Program::Suiro | Program::Vlc | Program::Dashjs => Protocol::Dash,
+            Program::Hlsjs | Program::Hlsjs10 | Program::Gstreamer => Protocol::Hls,
+            Program::Suiro | Program::Vlc | Program::Dashjs | Program::Dashjs45 => Protocol::Dash,
         })
     }
 }
@@ -139,7 +218,28 @@ impl Program {
             Self::Vlc => "vlc",
             Self::Gstreamer => "gstreamer",
             Self::Dashjs => "dashjs",
+            Self::Dashjs45 => "dashjs-4.5",
             Self::Hlsjs => "hlsjs",
+            Self::Hlsjs10 => "hlsjs-1.0",
+        }
+    }
+
+    /// Whether it is a version of dash.js.
+    pub const fn is_dashjs(self) -> bool {
+        matches!(self, Self::Dashjs | Self::Dashjs45)
+    }
+
+    /// Whether it is a version of dash.js or hls.js, which run in a browser.
+    pub const fn is_in_browser(self) -> bool {
+        self.is_dashjs() || matches!(self, Self::Hlsjs | Self::Hlsjs10)
+    }
+
+    /// Whether it can report its playback in that form.
+    pub const fn sends(self, cmcd: Cmcd) -> bool {
+        match self {
+            Self::Suiro | Self::Dashjs | Self::Hlsjs => true,
+            Self::Dashjs45 => !cmcd.is_version_2(),
+            Self::Vlc | Self::Gstreamer | Self::Hlsjs10 => false,
         }
     }
 
@@ -147,8 +247,8 @@ impl Program {
     pub const fn plays(self, protocol: Protocol) -> bool {
         match self {
             Self::Suiro | Self::Vlc | Self::Gstreamer => true,
-            Self::Dashjs => matches!(protocol, Protocol::Dash),
-            Self::Hlsjs => matches!(protocol, Protocol::Hls),
+            Self::Dashjs | Self::Dashjs45 => matches!(protocol, Protocol::Dash),
+            Self::Hlsjs | Self::Hlsjs10 => matches!(protocol, Protocol::Hls),
         }
     }
 }
@@ -185,7 +285,8 @@ impl Kind for Player {
         }
         let (http, server) =
             edge.map_or((origin.http, Origin::NAME), |edge| (edge.http, Edge::NAME));
-        if http.is_secure() && self.program != Program::Suiro {
+        let knows = self.program == Program::Suiro || self.program.is_in_browser();
+        if http.is_secure() && !knows {
             let (name, version) = (self.program.name(), http.name());
             let message =
                 format!("the player `{name}` does not trust the certificate of HTTP/{version}");
@@ -218,15 +319,48 @@ impl Player {
             let hint = format!("remove protocol, or write protocol = \"{plays}\"");
             check.push(check.refusal("protocol", message).hint(hint));
         }
-        if self.cmcd.is_some() && program != Program::Suiro {
-            let message = format!("the player `{}` cannot send CMCD", program.name());
-            let hint = "remove cmcd; only suiro's own player supports it";
+        if let Some(cmcd) = self.cmcd.filter(|cmcd| !program.sends(*cmcd)) {
+            let version = if cmcd.is_version_2() { 2 } else { 1 };
+            let message =
+                format!("the player `{}` cannot send version {version} of CMCD", program.name());
+            let hint = match program {
+                Program::Dashjs45 => "write cmcd = \"query\" or \"headers\"",
+                _ => "remove cmcd; `suiro`, `dashjs` and `hlsjs` support it",
+            };
             check.push(check.refusal("cmcd", message).hint(hint));
         }
+        self.check_browser(check);
         if self.save && program != Program::Suiro {
             let message = format!("the player `{}` cannot save", program.name());
             let hint = "remove save; only suiro's own player supports it";
             check.push(check.refusal("save", message).hint(hint));
+        }
+    }
+}
+
+impl Player {
+    /// What only players in a browser know.
+    fn check_browser(&self, check: &mut Check<'_>) {
+        let (program, in_browser) = (self.program, self.program.is_in_browser());
+        let of_dashjs =
+            [("rules", !self.rules.is_default()), ("estimate", !self.estimate.is_default())];
+        for (key, _) in of_dashjs.into_iter().filter(|(_, set)| *set && !program.is_dashjs()) {
+            let message = format!("the player `{}` has no such choice", program.name());
+            let hint = format!("remove {key}; only dash.js has it");
+            check.push(check.refusal(key, message).hint(hint));
+        }
+        let of_both = [
+            ("speed_change", self.speed_change.is_some()),
+            ("max_drift", self.max_drift.is_some()),
+        ];
+        for (key, _) in of_both.into_iter().filter(|(_, set)| *set && !in_browser) {
+            let message = format!("the player `{}` has no such setting", program.name());
+            let hint = format!("remove {key}; it is for dash.js and hls.js");
+            check.push(check.refusal(key, message).hint(hint));
+        }
+        if in_browser && self.max_drift.is_some() && self.target_latency.is_none() {
+            let message = "the drift is from a target latency, and there is none";
+            check.push(check.refusal("max_drift", message).hint("add target_latency"));
         }
     }
 }

@@ -49,6 +49,7 @@ fn rung(id: &str, rate: u64, timeline: Loop) -> RungEntry {
     RungEntry {
         id: id.into(),
         rate: BitRate::from_bps(rate),
+        declared: BitRate::from_bps(rate),
         codecs: if id.starts_with('v') { "avc1.64001f" } else { "mp4a.40.2" }.into(),
         size: id.starts_with('v').then_some((1280, 720)),
         frame_rate: id.starts_with('v').then_some((30, 1)),

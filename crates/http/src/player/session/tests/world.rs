@@ -19,6 +19,7 @@ pub(super) fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
     RungEntry {
         id: id.into(),
         rate: BitRate::from_kbps(kbps),
+        declared: BitRate::from_kbps(kbps),
         mean_rate: BitRate::from_kbps(kbps),
         nominal: BitRate::from_kbps(kbps),
         codecs: "x".into(),
