@@ -41,6 +41,7 @@ mod link;
 mod metric;
 mod multicast;
 mod newcomer;
+mod nqoe;
 mod panel;
 mod player;
 mod quic;

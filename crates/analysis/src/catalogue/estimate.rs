@@ -79,21 +79,29 @@ impl Estimated<'_> {
     /// The distance of the estimate from the capacity, as a share of it, over the time that was watched; not soon after the
     /// first estimate or a change of the rate.
     fn errors(&self) -> Distribution {
+        self.settled(|estimate, capacity| (estimate / (capacity * self.body) - 1.0).abs())
+    }
+
+    /// The estimate itself, at the same times.
+    fn estimates(&self) -> Distribution {
+        self.settled(|estimate, _| estimate)
+    }
+
+    /// What `value` makes of an estimate and the capacity then.
+    fn settled(&self, value: impl Fn(f64, f64) -> f64) -> Distribution {
         let first = self.player.rows.iter().find(|row| row.estimate_bps.is_some());
         let begun = first.map_or(0, |row| row.t_ns.saturating_add(SETTLES_NS));
-        let error = |stretch: Stretch<f64>| {
+        let of = |stretch: Stretch<f64>| {
             let at = self
                 .capacity
                 .iter()
                 .find(|at| (at.from_ns..at.to_ns).contains(&stretch.from_ns))?;
             let settled = at.from_ns.saturating_add(SETTLES_NS).max(begun);
             let known = stretch.from_ns >= settled && at.value > 0.0;
-            known.then(|| {
-                ((stretch.value / (at.value * self.body) - 1.0).abs(), stretch.length_ns())
-            })
+            known.then(|| (value(stretch.value, at.value), stretch.length_ns()))
         };
         let estimates = self.player.stretches(|row| Some(row.estimate_bps? as f64));
-        Distribution::weighted(estimates.filter_map(error))
+        Distribution::weighted(estimates.filter_map(of))
     }
 }
 
@@ -109,6 +117,12 @@ static METRICS: &[Measure<Estimates>] = metrics! {
     player.estimate_error_p95_ratio ["ratio", Lower, 3] "Estimate error, 95 %",
         "The same, 95th percentile.",
         |e| e.errors().percentile(0.95);
+    player.estimate_p50_bps ["bit/s", Neither, 3] "Estimate, median",
+        "The player's estimate of the throughput, median over the times in which `player.estimate_error_p50_ratio` counts.",
+        |e| e.estimates().percentile(0.5);
+    player.estimate_p95_bps ["bit/s", Neither, 3] "Estimate, 95 %",
+        "The same, 95th percentile.",
+        |e| e.estimates().percentile(0.95);
 };
 
 #[cfg(test)]
