@@ -27,7 +27,9 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
             ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
             ("low-latency", include_str!("../../../scenarios/low-latency.toml")),
+            ("low-latency-abr", include_str!("../../../scenarios/low-latency-abr.toml")),
             ("low-latency-cache", include_str!("../../../scenarios/low-latency-cache.toml")),
+            ("player-estimates", include_str!("../../../scenarios/player-estimates.toml")),
         ],
     ),
     (

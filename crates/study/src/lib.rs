@@ -28,6 +28,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("S2", include_str!("../../../studies/s2.toml")),
     ("S3", include_str!("../../../studies/s3.toml")),
     ("S4", include_str!("../../../studies/s4.toml")),
+    ("S5", include_str!("../../../studies/s5.toml")),
 ];
 
 /// A published study.
