@@ -64,6 +64,7 @@ fn catalogue(zero_unix_ns: u64) -> Catalogue {
     let rung = RungEntry {
         id: "v0".into(),
         rate,
+        declared: rate,
         mean_rate: rate,
         nominal: rate,
         codecs: "avc1.64001f".into(),
