@@ -1,68 +1,14 @@
 // The controller's live page: nodes by site, and a move of a stream by choosing it and then a node. All text comes from
 // other machines, so it is only ever set as text. Elements are kept from one look to the next: a button that was replaced
 // between the press and the release of the mouse would not be clicked, and the focus would be lost.
-
-interface Lane {
-  stream: number;
-  phase: string;
-  on: boolean;
-  ring_slots: number;
-  ring_waiting: number;
-  bytes: number;
-  repeated: number;
-  late: number;
-}
-
-interface Receiver {
-  stream: number;
-  on: boolean;
-  frames: number;
-  lost: number;
-  storing: string | null;
-}
-
-interface Stream {
-  stream: number;
-  node: string;
-  twins: { node: string; to: string }[];
-  stored_by: string[];
-  stuck: string | null;
-}
-
-interface Site {
-  name: string;
-  uplink_bps: number;
-  used_bps: number;
-  material: number[];
-}
-
-interface NodeState {
-  name: string;
-  site: string;
-  capacity: number;
-  fault: string | null;
-  status: { tai_ns: number; lanes: Lane[]; receivers: Receiver[] } | null;
-}
-
-interface Status {
-  name: string;
-  leads: boolean;
-  leader: string;
-  tai_ns: number;
-  running: boolean;
-  storing: boolean;
-  unwritten: string | null;
-  sites: Site[];
-  nodes: NodeState[];
-  streams: Stream[];
-  events: {
-    tai: string;
-    what: string;
-    stream: number | null;
-    node: string | null;
-    detail: string;
-  }[];
-}
+import type {
+  ControllerStatus,
+  LaneStatus,
+  NodeStatus,
+  ReceiverStatus,
+  SiteStatus,
+  StreamStatus,
+} from "../src/generated/control";
 
 const API = "/x-suiro/control/v1.0/";
 const EVERY_MS = 500;
@@ -76,7 +22,7 @@ const ORDER = new Intl.Collator("en", { numeric: true });
 
 let token = "";
 let chosen: number | null = null;
-let last: Status | null = null;
+let last: ControllerStatus | null = null;
 /** Bytes and time of each node's lanes at the last look, for rates. */
 let before = new Map<string, { bytes: number; at: number }>();
 let rates = new Map<string, string>();
@@ -180,7 +126,7 @@ function choose(stream: number | null): void {
 }
 
 /** Rates since the last look: once for each status, however often it is drawn. */
-function measure(status: Status): void {
+function measure(status: ControllerStatus): void {
   const now = new Map<string, { bytes: number; at: number }>();
   for (const node of status.nodes)
     for (const lane of node.status?.lanes ?? []) {
@@ -196,22 +142,22 @@ function measure(status: Status): void {
 }
 
 /** The nodes that shall send a stream: its own, then its twins. */
-function legs(stream: Stream): string[] {
+function legs(stream: StreamStatus): string[] {
   return [stream.node, ...stream.twins.map((twin) => twin.node)];
 }
 
 /** The nodes that send a stream now. */
-function senders(status: Status, stream: number): string[] {
+function senders(status: ControllerStatus, stream: number): string[] {
   return status.nodes.filter((node) => sends(node, stream)).map((node) => node.name);
 }
 
-function makeTwin(stream: Stream): HTMLElement {
+function makeTwin(stream: StreamStatus): HTMLElement {
   const twin = element("span", "twin", `Stream ${stream.stream}, twin`);
   twin.title = "It sends the same packets over another path";
   return twin;
 }
 
-function makeStream(stream: Stream): HTMLElement {
+function makeStream(stream: StreamStatus): HTMLElement {
   const button = element("button", "stream", `Stream ${stream.stream}`);
   button.type = "button";
   button.dataset.stream = String(stream.stream);
@@ -219,7 +165,7 @@ function makeStream(stream: Stream): HTMLElement {
   return button;
 }
 
-function makeNode(node: NodeState): HTMLElement {
+function makeNode(node: NodeStatus): HTMLElement {
   const here = element("button", "here");
   here.type = "button";
   here.dataset.here = node.name;
@@ -237,7 +183,7 @@ function makeNode(node: NodeState): HTMLElement {
 }
 
 /** What a node does, in a word, and its class. */
-function stateOf(node: NodeState, carries: boolean, stores: boolean): [string, string] {
+function stateOf(node: NodeStatus, carries: boolean, stores: boolean): [string, string] {
   if (node.fault !== null) return [`Faulty: ${node.fault}`, "bad"];
   if (node.status === null) return ["Not there", "bad"];
   if (node.status.lanes.some((lane) => lane.on)) return ["On air", "on"];
@@ -246,7 +192,12 @@ function stateOf(node: NodeState, carries: boolean, stores: boolean): [string, s
   return [carries ? "Ready, off air" : "Standby", ""];
 }
 
-function updateNode(card: HTMLElement, node: NodeState, site: Site, status: Status): void {
+function updateNode(
+  card: HTMLElement,
+  node: NodeStatus,
+  site: SiteStatus,
+  status: ControllerStatus,
+): void {
   const own = status.streams.filter((stream) => stream.node === node.name);
   const on = (node.status?.lanes ?? []).filter((lane) => lane.on);
   const twins = status.streams.filter((stream) =>
@@ -290,12 +241,17 @@ function updateNode(card: HTMLElement, node: NodeState, site: Site, status: Stat
   write(here, `Send stream ${chosen} from ${node.name}`);
 }
 
-function sends(node: NodeState, stream: number): boolean {
+function sends(node: NodeStatus, stream: number): boolean {
   return (node.status?.lanes ?? []).some((lane) => lane.on && lane.stream === stream);
 }
 
 /** Whether a stream may be moved to a node: it is well, has room, the material and a sender, and does not send it already. */
-function canSend(node: NodeState, site: Site, status: Status, stream: number): boolean {
+function canSend(
+  node: NodeStatus,
+  site: SiteStatus,
+  status: ControllerStatus,
+  stream: number,
+): boolean {
   const carried = status.streams.filter((other) => legs(other).includes(node.name));
   const isWell = node.fault === null && node.status !== null;
   const hasSender = (node.status?.lanes ?? []).some((lane) => lane.stream === stream);
@@ -304,21 +260,21 @@ function canSend(node: NodeState, site: Site, status: Status, stream: number): b
   return isWell && hasSender && hasRoom && !sendsIt && site.material.includes(stream);
 }
 
-function receiverText(receiver: Receiver): string {
+function receiverText(receiver: ReceiverStatus): string {
   const doing = receiver.on ? "stores" : "stored";
   const file = receiver.storing?.split("/").pop();
   const where = file === undefined ? "" : ` in ${file}`;
   return `${doing} stream ${receiver.stream}: ${receiver.frames} frames, ${receiver.lost} lost${where}`;
 }
 
-function laneText(node: NodeState, lane: Lane, several: boolean): string {
+function laneText(node: NodeStatus, lane: LaneStatus, several: boolean): string {
   const rate = rates.get(`${node.name}/${lane.stream}`) ?? "–";
   const which = several ? `${lane.stream}: ` : "";
   const faults = `${lane.repeated} repeated, ${lane.late} late`;
   return `${which}${rate} · ring ${lane.ring_waiting} of ${lane.ring_slots} · ${faults}`;
 }
 
-function makeSite(site: Site): HTMLElement {
+function makeSite(site: SiteStatus): HTMLElement {
   const meter = element("meter", "meter");
   meter.setAttribute("aria-label", `Uplink of ${site.name}`);
   const head = element("div", "head", element("h2", "", site.name), element("small", "uplink"));
@@ -327,7 +283,7 @@ function makeSite(site: Site): HTMLElement {
   return card;
 }
 
-function updateSite(card: HTMLElement, site: Site, status: Status): void {
+function updateSite(card: HTMLElement, site: SiteStatus, status: ControllerStatus): void {
   const used = `${rateText(site.used_bps)} of ${rateText(site.uplink_bps)} planned`;
   write(part(card, "uplink"), used);
   const meter = part(card, "meter") as HTMLMeterElement;
@@ -351,7 +307,7 @@ function timeOf(tai: string): string {
   return `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
-function updateEvent(line: HTMLElement, event: Status["events"][number]): void {
+function updateEvent(line: HTMLElement, event: ControllerStatus["events"][number]): void {
   const about = [event.what];
   if (event.stream !== null) about.push(`stream ${event.stream}`);
   if (event.node !== null) about.push(event.node);
@@ -360,7 +316,7 @@ function updateEvent(line: HTMLElement, event: Status["events"][number]): void {
 }
 
 /** What matters most, in a line. */
-function headline(status: Status): { text: string; bad: boolean } {
+function headline(status: ControllerStatus): { text: string; bad: boolean } {
   const numbers = status.streams.map((stream) => stream.stream);
   const dark = status.running ? numbers.filter((own) => senders(status, own).length === 0) : [];
   const missing = status.streams.filter(
@@ -385,7 +341,7 @@ function list(streams: number[]): string {
   return `${word} ${[...streams].sort((one, other) => one - other).join(", ")}`;
 }
 
-function show(status: Status): void {
+function show(status: ControllerStatus): void {
   keep(
     byId("sites"),
     [...status.sites].sort((one, other) => ORDER.compare(one.name, other.name)),
@@ -443,7 +399,7 @@ async function look(): Promise<void> {
       signOut();
       return;
     }
-    last = (await reply.json()) as Status;
+    last = (await reply.json()) as ControllerStatus;
     // Once, so that times keep their order; again if a clock was set.
     const now = Date.now() - last.tai_ns / 1e6;
     if (!(Math.abs(now - ahead) < 1000)) ahead = now;

@@ -19,6 +19,7 @@ const NAME_MAX: usize = 60;
 /// with one number the later one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "String"))]
 pub struct Claim {
     number: u64,
     since: Tai,
@@ -87,6 +88,7 @@ impl From<Claim> for String {
 /// Which version of the desired state: of two, the greater one is the newer one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanId {
     /// The claim of the controller that made it.
     pub claim: Claim,

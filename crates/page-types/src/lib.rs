@@ -32,6 +32,7 @@ fn typescript(schema: &Value, from: &str) -> String {
     );
     let root = schema["title"].as_str().expect("the root type has a title");
     declare(&mut out, root, schema);
+    assert!(schema["$defs"].get(root).is_none(), "two types are called {root}");
     for (name, definition) in schema["$defs"].as_object().unwrap_or(&Map::new()) {
         declare(&mut out, name, definition);
     }

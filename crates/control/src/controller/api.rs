@@ -1,19 +1,17 @@
 //! What operators ask a controller for: its page, the status, and changes of the desired state.
 
-use std::net::SocketAddrV4;
-
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Control;
 use crate::desired::{BYTES_MAX, Desired};
-use crate::net;
 use crate::nmos::door::{self, missing, not_allowed};
 use crate::nmos::{Ask, Reply};
 use crate::page;
 
 /// Something that happened, as the page shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Event {
     /// When, in TAI.
     pub tai: String,
@@ -127,53 +125,5 @@ impl Control {
         self.note("accepted", None, None, told);
         self.want(desired);
         Reply::json(202, &json!({ "accepted": told, "unwritten": self.unwritten }))
-    }
-
-    fn status(&mut self) -> Value {
-        let leader = self.leader();
-        let nodes = self.desired.nodes.iter().map(|(name, node)| {
-            let seen = self.seen.get(name).map(|(_, status)| status);
-            json!({
-                "name": name,
-                "site": node.site,
-                "capacity": node.streams,
-                "fault": self.faulty.get(name).map(ToString::to_string).or_else(|| self.apart.get(name).cloned()),
-                "status": seen,
-            })
-        });
-        let sites = self.desired.sites.iter().map(|(name, site)| {
-            json!({
-                "name": name,
-                "uplink_bps": site.uplink.as_bps(),
-                "used_bps": self.desired.sent_by(name),
-                "material": site.material,
-            })
-        });
-        let twin = |(node, to): (&str, SocketAddrV4)| json!({ "node": node, "to": to.to_string() });
-        let streams = self.desired.streams().map(|(stream, own)| {
-            json!({
-                "stream": stream,
-                "node": own.node,
-                "rate_bps": own.rate.as_bps(),
-                "to": own.to.to_string(),
-                "twins": own.legs().skip(1).map(twin).collect::<Vec<_>>(),
-                "stored_by": own.stored_by,
-                "stuck": self.stuck.get(&stream),
-            })
-        });
-        json!({
-            "name": self.spec.name,
-            "tai_ns": net::tai().as_nanos(),
-            "leads": self.leads(),
-            "leader": leader,
-            "plan": self.plan.id,
-            "unwritten": self.unwritten,
-            "running": self.desired.running,
-            "storing": self.desired.storing,
-            "sites": sites.collect::<Vec<_>>(),
-            "nodes": nodes.collect::<Vec<_>>(),
-            "streams": streams.collect::<Vec<_>>(),
-            "events": self.events.iter().rev().take(50).collect::<Vec<_>>(),
-        })
     }
 }

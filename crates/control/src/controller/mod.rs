@@ -11,6 +11,7 @@ mod lease;
 mod refusals;
 mod share;
 mod standing;
+mod status;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

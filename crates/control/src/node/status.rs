@@ -15,6 +15,7 @@ use crate::nmos::node::Node;
 /// The state of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// Its name.
     pub name: String,
@@ -62,6 +63,7 @@ impl Status {
 /// The state of one stream that a node can store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReceiverStatus {
     /// Its number.
     pub stream: u32,
@@ -84,6 +86,7 @@ pub struct ReceiverStatus {
 /// The state of one stream at a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LaneStatus {
     /// Its number.
     pub stream: u32,
