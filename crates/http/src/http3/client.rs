@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Buf, Bytes};
 use h3::client::{RequestStream, SendRequest};
+use h3::error::StreamError;
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Request, Response};
 use moq_noq::{Connection, PathId};
@@ -18,9 +19,12 @@ pub enum Http3Error {
     /// There is no socket, or no way to begin.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The handshake, the connection or the request failed.
+    /// The handshake or the connection failed.
     #[error("http/3: {0}")]
     Failed(String),
+    /// The server ended the request alone.
+    #[error("http/3: {0}")]
+    Stream(String),
 }
 
 /// The errors of the libraries, whose texts say all that anybody needs of them.
@@ -34,12 +38,16 @@ macro_rules! failed {
     )*};
 }
 
-failed!(
-    moq_noq::ConnectionError,
-    moq_noq::ConnectError,
-    h3::error::ConnectionError,
-    h3::error::StreamError
-);
+failed!(moq_noq::ConnectionError, moq_noq::ConnectError, h3::error::ConnectionError);
+
+impl From<StreamError> for Http3Error {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::RemoteTerminate { .. } => Self::Stream(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
 
 /// A connection, which any number of requests share. When its last clone is dropped, the connection is closed.
 #[derive(Clone)]

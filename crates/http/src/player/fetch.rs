@@ -69,6 +69,13 @@ pub(crate) enum FetchError {
     Near(UrlError),
 }
 
+impl FetchError {
+    /// True if the connection is in order all the same.
+    const fn is_of_request(&self) -> bool {
+        matches!(self, Self::Status(_) | Self::Http3(Http3Error::Stream(_)))
+    }
+}
+
 impl From<hyper::Error> for FetchError {
     fn from(cause: hyper::Error) -> Self {
         Self::Http(cause)
@@ -119,8 +126,9 @@ impl Client {
         let mut url = fetch.resource.url.clone();
         let whole = timeout(TOTAL_TIMEOUT.into(), self.redirected(fetch, &mut url)).await;
         let body = whole.unwrap_or(Err(FetchError::TotalTimeout));
-        // After an error status the connection is in order; after anything else it may not be.
-        if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
+        // After an error status, or the end of a stream among many, the connection is in order; after anything else it may not be.
+        let in_order = FetchError::is_of_request;
+        if body.as_ref().err().is_some_and(|error| !in_order(error)) {
             self.give_up().await;
         }
         let Progress { first_byte, held, handshake, server, retry_after, status, bytes, .. } =

@@ -36,6 +36,8 @@ use crate::flows::Flows;
 use crate::url::Url;
 use chunked::Chunk;
 use fetch::Client;
+#[cfg(test)]
+pub(crate) use fetch::Client as FetchClient;
 pub(crate) use fetch::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};

@@ -478,6 +478,42 @@ async fn an_origin_without_an_answer_is_a_bad_gateway() {
     edge.stop().await;
 }
 
+/// Time passes only where everybody waits: for the test, at once.
+#[tokio::test]
+async fn an_origin_that_never_answers_is_waited_for_within_bounds() {
+    let origin = Origin::start(|head_of, _| {
+        let never = Step::Wait(Arc::default());
+        match head_of.split(' ').nth(1).unwrap() {
+            "/blocked.m3u8" => vec![never],
+            _ => {
+                let chunked = head(&format!("transfer-encoding: chunked\r\n{KEPT}"));
+                vec![chunked, chunk("first;"), never]
+            }
+        }
+    });
+    let edge = Edge::start(&origin).await;
+    let asking = async {
+        let response = edge.get("/blocked.m3u8").await;
+        assert_eq!(response.status(), 504);
+        assert_eq!(rest(response).await.unwrap(), "the origin has not answered in time\n");
+    };
+    let asked = async {
+        while origin.asked() == 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+    };
+    tokio::join!(asking, asked);
+    tokio::time::resume();
+    let mut part = edge.get("/v0/2.4.m4s").await;
+    assert_eq!(next(&mut part).await, "first;");
+    tokio::time::pause();
+    assert!(rest(part).await.is_err(), "it must not look whole");
+    tokio::time::resume();
+    let counted = edge.stop().await;
+    assert_eq!((counted.failed, counted.misses), (2, 1));
+}
+
 #[tokio::test]
 async fn objects_in_flight_and_kept_are_bounded() {
     let go_on = Arc::new(Notify::new());

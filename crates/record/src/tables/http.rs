@@ -49,7 +49,7 @@ table! {
         /// player does not report it.
         handshake_ns: Option<i64>,
         /// Of a request for a clock: by how much the player then set its own forward, 0 if the two agreed as far as that could
-        /// be known; null for other requests, or if the answer was no time.
+        /// be known; null for other requests, if the answer was no time, or if nothing that is listed was captured near it.
         clock_offset_ns: Option<i64>,
         /// CMSD (CTA-5006) of the response, as of the server nearest to the player that reports it: its estimate of the
         /// throughput (`etp`); null if it does not.

@@ -4,10 +4,12 @@
 use suiro_units::{Duration, Time};
 
 use super::super::request::{Fetch, Fetched, Underway, What};
+use super::super::track::TrackState;
 use super::super::watch::Abandoned;
 use super::Session;
+use super::prepare::LATENCY_DRIFT;
 use crate::iso8601;
-use crate::presentation::{ClockSource, LiveStream, Resource};
+use crate::presentation::{ClockSource, LiveStream, Resource, Segments};
 use crate::url::Url;
 
 /// How long playback waits for the clock. It begins with the player's own clock then.
@@ -61,17 +63,28 @@ fn offset(author_ns: u64, epoch_unix_ns: u64, requested: Time, finished: Time) -
 
 impl Session {
     /// By how many nanoseconds the player's clock is set forward for this answer: 0 if it is right as it is, `None` if this is
-    /// not the answer of a clock.
+    /// not the answer of a clock, or not a believable one.
     pub(crate) fn clock_offset(&self, fetch: &Fetch, fetched: &Fetched) -> Option<i64> {
         let body = fetched.body.as_ref().ok().filter(|_| fetch.what == What::Clock)?;
         let author_ns = iso8601::parse_date_time(std::str::from_utf8(body).ok()?.trim())?;
         // A clock of before the stream began is wrong.
         let began = self.stream.as_ref().and_then(|s| s.live.as_ref()?.zero_unix_ns);
-        if began.is_some_and(|began| author_ns < began) {
+        if began.is_some_and(|began| author_ns < began || !self.is_near_the_edge(author_ns - began))
+        {
             return None;
         }
         let sent = fetched.requested + fetched.handshake;
         Some(offset(author_ns, self.config.epoch_unix_ns, sent, fetched.finished))
+    }
+
+    /// Whether the segments that are listed end about where a clock says that the stream has come to. By a clock that lies, the
+    /// player would wait for what is never listed.
+    fn is_near_the_edge(&self, captured_ns: u64) -> bool {
+        let tracks = self.stream.as_ref().and_then(|stream| stream.tracks.first());
+        let listed = tracks.and_then(TrackState::lowest_segments).filter(|list| list.is_listed());
+        let Some(last) = listed.and_then(Segments::last) else { return true };
+        let most = LATENCY_DRIFT.max(last.duration * 3);
+        last.end().as_nanos().abs_diff(captured_ns) <= most.as_nanos()
     }
 
     /// The first manifest of a live stream names a clock.

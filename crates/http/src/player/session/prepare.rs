@@ -11,7 +11,7 @@ const SPEED_CHANGE: f64 = 0.05;
 /// How far the latency may be off before the speed changes.
 const LATENCY_TOLERANCE: Duration = Duration::from_millis(100);
 /// How far the latency may be off before the player jumps: dash.js's `maxDrift`.
-const LATENCY_DRIFT: Duration = Duration::from_secs(12);
+pub(super) const LATENCY_DRIFT: Duration = Duration::from_secs(12);
 /// The same at low latency: what a viewer of a live event should never be behind, and enough to be caught up by speed.
 const LOW_LATENCY_DRIFT: Duration = Duration::from_secs(3);
 

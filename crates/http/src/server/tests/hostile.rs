@@ -1,10 +1,16 @@
 //! Clients that flood, reset and give up, and servers that cut off: a bounded load, an error with its reason, an end.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use bytes::Bytes;
 use suiro_scenario::HttpVersion::{Http1, Http2, Http3};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::*;
+use crate::player::FetchClient;
+use crate::player::session::{Fetch, What};
+use crate::presentation::Resource;
 use crate::server::{Cut, Passed};
 
 const ALL: [HttpVersion; 3] = [Http1, Http2, Http3];
@@ -50,7 +56,7 @@ async fn an_answer_that_nobody_waits_for_any_more_ends() {
 async fn a_body_that_nobody_reads_any_more_ends() {
     for http in ALL {
         let (send, receive) = mpsc::channel(1);
-        let receive = Arc::new(std::sync::Mutex::new(Some(receive)));
+        let receive = Arc::new(Mutex::new(Some(receive)));
         let served = Served::start(http, move |_| {
             let pieces = receive.lock().expect("no holder panics").take().expect("one request");
             async { body(pieces) }
@@ -168,7 +174,7 @@ async fn a_body_that_the_server_cuts_off_is_an_error_and_the_next_request_is_ans
 async fn a_connection_that_ends_inside_a_body_is_an_error() {
     for http in ALL {
         let (send, receive) = mpsc::channel(1);
-        let receive = Arc::new(std::sync::Mutex::new(Some(receive)));
+        let receive = Arc::new(Mutex::new(Some(receive)));
         let served = Served::start(http, move |_| {
             let pieces = receive.lock().expect("no holder panics").take().expect("one request");
             async { body(pieces) }
@@ -181,5 +187,112 @@ async fn a_connection_that_ends_inside_a_body_is_an_error() {
         let cut = tokio::time::timeout(BOUND, rest(&mut response)).await.expect("an end");
         assert!(cut.is_err(), "{http:?}: it must not look whole");
         drop(send);
+    }
+}
+
+/// What a server does to a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Harm {
+    /// It resets the stream in the middle of the body.
+    Reset,
+    /// It closes the connection in the middle of the body.
+    Close,
+    /// It closes the connection instead of answering, once.
+    CloseFirst,
+}
+
+/// A server of HTTP/3 that harms what is asked for at `/harmed`: in the middle of a body when `go` says so. And which
+/// connections it had.
+fn harmful(harm: Harm, go: &Arc<Notify>) -> (Served, Arc<Mutex<BTreeSet<usize>>>) {
+    let (go, asked) = (go.clone(), Arc::new(AtomicUsize::new(0)));
+    let connections = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = connections.clone();
+    let served = Served::start(Http3, move |request| {
+        let (go, asked, seen) = (go.clone(), asked.clone(), seen.clone());
+        async move {
+            let connection = request.extensions().get::<moq_noq::Connection>();
+            let connection = connection.expect("one of QUIC").clone();
+            seen.lock().expect("no holder panics").insert(connection.stable_id());
+            if request.uri().path() == "/whole" {
+                return Response::new(Body::whole("here"));
+            }
+            let close = move || connection.close(INTERNAL_ERROR.into(), b"");
+            if harm == Harm::CloseFirst {
+                return match asked.fetch_add(1, Relaxed) {
+                    0 => {
+                        close();
+                        Response::new(Body::EMPTY)
+                    }
+                    _ => Response::new(Body::whole("there")),
+                };
+            }
+            let (send, receive) = mpsc::channel(2);
+            tokio::spawn(async move {
+                send.send(Ok("first".into())).await.expect("room");
+                go.notified().await;
+                match harm {
+                    Harm::Reset => drop(send.send(Err(Cut)).await),
+                    _ => close(),
+                }
+            });
+            body(receive)
+        }
+    });
+    (served, connections)
+}
+
+/// RFC 9114 §8.1, `H3_INTERNAL_ERROR`.
+const INTERNAL_ERROR: u32 = 0x102;
+
+fn fetch(number: u64, url: Url) -> Fetch {
+    Fetch {
+        number,
+        lane: 0,
+        what: What::Manifest,
+        resource: Resource { url, range: None },
+        attempt: 1,
+        bytes_max: 1000,
+        keep_body: true,
+        room: None,
+        chunks: None,
+        told: None,
+        priority: None,
+    }
+}
+
+#[tokio::test]
+async fn a_player_goes_on_after_a_reset_on_the_same_connection_and_otherwise_on_another() {
+    for harm in [Harm::Reset, Harm::Close, Harm::CloseFirst] {
+        let go = Arc::new(Notify::new());
+        let (served, connections) = harmful(harm, &go);
+        let (transport, home) = (served.client().transport, Arc::new(served.url("/")));
+        let head = tokio::sync::watch::Sender::default().subscribe();
+        let mut client = FetchClient::new(Clock::from_now(), transport, home, None, head);
+        let fetched = client.fetch(&fetch(1, served.url("/whole"))).await;
+        assert_eq!(fetched.body.as_deref(), Ok(&b"here"[..]));
+        let (mut progress, _chunks) = client.follow();
+        let harmed = fetch(2, served.url("/harmed"));
+        let told = async {
+            if harm != Harm::CloseFirst {
+                progress.wait_for(|progress| progress.bytes == 5).await.expect("it fetches");
+                go.notify_one();
+            }
+        };
+        let both = async { tokio::join!(client.fetch(&harmed), told).0 };
+        let fetched = tokio::time::timeout(BOUND, both).await.expect("an end");
+        match harm {
+            // RFC 9110 §9.2.2: a connection that ended while it was idle is replaced once.
+            Harm::CloseFirst => assert_eq!(fetched.body.as_deref(), Ok(&b"there"[..])),
+            _ => {
+                let error = fetched.body.expect_err("it must not look whole");
+                assert!(error.starts_with("http/3: "), "{error}");
+                assert_eq!((fetched.bytes, fetched.status), (5, Some(200)), "{harm:?}");
+            }
+        }
+        let fetched = client.fetch(&fetch(3, served.url("/whole"))).await;
+        assert_eq!(fetched.body.as_deref(), Ok(&b"here"[..]), "{harm:?}");
+        let connections = connections.lock().expect("no holder panics").len();
+        assert_eq!(connections, if harm == Harm::Reset { 1 } else { 2 }, "{harm:?}");
+        served.stop().await;
     }
 }

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod clock;
+mod lies;
 mod priority;
 mod world;
 
