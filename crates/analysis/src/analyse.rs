@@ -9,7 +9,7 @@ use crate::bins::Bins;
 use crate::catalogue::FAMILIES;
 use crate::timeline::{Timeline, finish};
 use crate::view::View;
-use crate::why::{Rules, Why};
+use crate::why::{self, Rules, Why};
 
 /// What the records of one trial say.
 #[derive(Debug, Clone, Default)]
@@ -34,17 +34,17 @@ pub fn analyse(trial: &Trial, records: &Records, bins_max: usize) -> Analysis {
         group.draw(&bins, &mut series);
     }
     let timeline = finish(&view, &bins, series);
-    Analysis { metrics: metrics.into(), timeline, why: view.why().clone() }
+    Analysis { metrics: metrics.into(), timeline, why: why::of(&view).clone() }
 }
 
 /// What limited flows, and what stalls, freezes and the like came from; nothing else.
 pub fn explain(trial: &Trial, records: &Records) -> Why {
-    View::new(trial, records).why().clone()
+    why::of(&View::new(trial, records)).clone()
 }
 
 /// The same, by rules of which some numbers are changed.
 pub fn explain_by(rules: Rules, trial: &Trial, records: &Records) -> Why {
-    View::new(trial, records).with_rules(rules).why().clone()
+    why::of(&View::new(trial, records).with_rules(rules)).clone()
 }
 
 /// Every metric of the [`catalogue()`](crate::catalogue()) that applies to what took part, by name;

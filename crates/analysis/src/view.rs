@@ -25,7 +25,8 @@ pub(crate) struct View<'a> {
     sockets: OnceCell<Vec<Socket<'a>>>,
     players: OnceCell<Vec<Player<'a>>>,
     rings: OnceCell<ByRing<'a>>,
-    why: OnceCell<Why>,
+    /// What [`crate::why::of`] found.
+    pub why: OnceCell<Why>,
 }
 
 impl<'a> View<'a> {
@@ -71,11 +72,6 @@ impl<'a> View<'a> {
     /// The seconds of every ring of uncompressed video, by endpoint and stream.
     pub fn rings(&self) -> &ByRing<'a> {
         self.rings.get_or_init(|| by_ring(self.records))
-    }
-
-    /// What limited flows, and what effects came from.
-    pub fn why(&self) -> &Why {
-        self.why.get_or_init(|| crate::why::of(self))
     }
 
     /// Those rows whose time is within the trial, its end excluded.

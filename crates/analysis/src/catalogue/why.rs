@@ -5,7 +5,7 @@ use suiro_record::words::{Cause, Effect};
 use crate::family::{Family, Measure, Subject};
 use crate::instance::Instance;
 use crate::view::View;
-use crate::why::Why;
+use crate::why::{self, Why};
 
 /// All flows and viewers of a trial.
 pub(super) struct Causes;
@@ -14,7 +14,7 @@ impl Subject for Causes {
     type One<'v> = &'v Why;
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v Why)> {
-        let why = view.why();
+        let why = why::of(view);
         let any = !why.subjects.is_empty() || !why.effects.is_empty();
         any.then(|| (Instance::only(), why)).into_iter().collect()
     }

@@ -2,6 +2,7 @@
 
 use suiro_record::words::{Cause, Effect};
 
+use super::account;
 use super::wording::{clause, label, seconds, span};
 use super::{Subject, Why};
 
@@ -122,5 +123,5 @@ fn mainly(subject: &Subject, from: i64, to: i64) -> Option<Cause> {
     let parts = within.map(|limit| {
         (limit.cause, super::since(limit.to_ns.min(to), limit.from_ns.max(from)) as f64)
     });
-    super::shares(parts).first().map(|(cause, _)| *cause)
+    account::shares(parts).first().map(|(cause, _)| *cause)
 }

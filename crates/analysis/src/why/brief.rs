@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::words::{Direction, Effect, LinkCause};
+use suiro_record::words::{Cause, Direction, Effect, LinkCause};
 use suiro_record::{LinkTotals, Metrics, Trial};
 
+use super::account::shares;
 use super::told::LEAST_SHARE;
 use super::wording::{count, label, rate, seconds, span, verb};
-use super::{Cause, Explained, Why, shares, since};
+use super::{Explained, Why, since};
 
 /// One valid repetition of a cell.
 #[derive(Clone, Copy)]

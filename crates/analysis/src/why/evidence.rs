@@ -4,7 +4,6 @@ use std::fmt;
 
 use suiro_record::tables::LinkRow;
 
-use super::Step;
 use crate::Records;
 
 /// Rows of one table, counted from 0 over all files of the table in the order of their names.
@@ -36,6 +35,15 @@ impl Evidence {
     pub(super) fn only(self, filter: String) -> Self {
         if self.first == self.last { self } else { Self { filter, ..self } }
     }
+}
+
+/// A step of a chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What happened.
+    pub what: String,
+    /// Where that is recorded.
+    pub evidence: Evidence,
 }
 
 /// Packets that were chosen within a stretch of time.

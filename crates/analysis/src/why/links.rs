@@ -6,6 +6,7 @@ use std::ops::Range;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::Cause;
 
+use super::Crossed;
 use super::path::{Dropped, Drops};
 use super::rules::Rules;
 use super::since;
@@ -367,6 +368,17 @@ fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
         }
     }
     falls
+}
+
+impl Crossed {
+    /// Of a viewer, with what carried its media and what goes back to the sender.
+    pub(super) fn new(subject: &str, data: &[Carried], back: &[Carried]) -> Self {
+        let of = |ways: &[Carried]| {
+            let rows = ways.iter().filter_map(|way| way.rows.first());
+            rows.map(|row| (row.link.to_string(), row.direction)).collect()
+        };
+        Self { subject: subject.to_owned(), data: of(data), back: of(back) }
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! An effect is followed back through the media, from the frame to what carried it, and inherits the causes of the
 //! flow's slices in the time that it took.
 
+mod account;
 mod asked;
 mod between;
 mod brief;
@@ -32,18 +33,17 @@ mod told;
 mod transfers;
 pub mod wording;
 
-use suiro_record::words::{Cause, Direction, Effect};
-
 use crate::view::View;
 
+pub use account::{Change, Crossed, EFFECTS_MAX, Explained, FLOWS_MAX, Limit, Subject, Why};
 pub use between::between;
 pub use brief::{One, brief};
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Step};
 pub use rows::rows;
 pub use rules::{Change as RuleChange, Rules};
 pub use wording::label;
 
-use links::{Carried, Links};
+use links::Links;
 use realtime::Stream;
 use segments::Story;
 use slices::Slices;
@@ -51,133 +51,12 @@ use slices::Slices;
 /// Length of a slice, in which a flow has one cause; of a trial of more than half an hour, the least.
 pub const SLICE_NS: i64 = 50_000_000;
 
-/// Most flows of a trial that are explained; the busiest are. More would be of a crowd, whose mean is what counts.
-pub const FLOWS_MAX: usize = 64;
-
-/// Most effects of a trial that are explained; further ones are counted.
-pub const EFFECTS_MAX: usize = 1000;
-
-/// What the records of a trial say about causes.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Why {
-    /// Viewers, and flows that belong to no viewer, by name.
-    pub subjects: Vec<Subject>,
-    /// What viewers had to bear, in the order of time.
-    pub effects: Vec<Explained>,
-    /// What the media of viewers crossed, viewer by viewer.
-    pub crossed: Vec<Crossed>,
-    /// Flows beyond [`FLOWS_MAX`] and effects beyond [`EFFECTS_MAX`]: not explained.
-    pub left_out: usize,
-}
-
-/// A viewer or a flow, and what limited it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
-    /// The viewer's endpoint, or the flow as table `tcp` or `link` names it.
-    pub name: String,
-    /// True for a viewer.
-    pub is_viewer: bool,
-    /// What limited it, in order; gaps where it did not exist.
-    pub limits: Vec<Limit>,
-}
-
-/// A stretch of time in which one cause limited a flow.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
-    /// When it began.
-    pub from_ns: i64,
-    /// When it ended.
-    pub to_ns: i64,
-    /// The cause.
-    pub cause: Cause,
-    /// Where that is recorded.
-    pub evidence: Vec<Evidence>,
-}
-
-/// The directions of links that a viewer's media crossed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crossed {
-    /// The viewer.
-    pub subject: String,
-    /// From the sender to the viewer, each link with its direction.
-    pub data: Vec<(String, Direction)>,
-    /// From the viewer back to the sender.
-    pub back: Vec<(String, Direction)>,
-}
-
-impl Crossed {
-    fn new(subject: &str, data: &[Carried], back: &[Carried]) -> Self {
-        let of = |ways: &[Carried]| {
-            let rows = ways.iter().filter_map(|way| way.rows.first());
-            rows.map(|row| (row.link.to_string(), row.direction)).collect()
-        };
-        Self { subject: subject.to_owned(), data: of(data), back: of(back) }
-    }
-}
-
-/// An effect and its causes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Explained {
-    /// The viewer.
-    pub subject: String,
-    /// What it was.
-    pub effect: Effect,
-    /// When it began.
-    pub from_ns: i64,
-    /// When it ended.
-    pub to_ns: i64,
-    /// Causes and their shares, the greatest first; the shares make 1.
-    pub shares: Vec<(Cause, f64)>,
-    /// From the effect back to its cause.
-    pub chain: Vec<Step>,
-    /// All of it in one sentence.
-    pub sentence: String,
-    /// The main cause as a clause with its numbers; none if it is not known, or if the number that it names is zero.
-    pub because: Option<String>,
-    /// From what to what the quality fell; none of other effects.
-    pub change: Option<Change>,
-}
-
-/// A fall of the quality.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// What it was, such as `1080p`.
-    pub from: String,
-    /// What it became.
-    pub to: String,
-    /// Orders what `to` may be: less is worse.
-    pub level: i64,
-}
-
-/// A step of a chain.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// What happened.
-    pub what: String,
-    /// Where that is recorded.
-    pub evidence: Evidence,
-}
-
-impl Subject {
-    /// The share of its time that each cause limited, the greatest first.
-    pub fn shares(&self) -> Vec<(Cause, f64)> {
-        shares(self.limits.iter().map(|limit| (limit.cause, length(limit))))
-    }
-}
-
-impl Explained {
-    /// The cause with the greatest share.
-    pub fn cause(&self) -> Cause {
-        self.shares.first().map_or(Cause::Unknown, |(cause, _)| *cause)
-    }
-}
-
-fn length(limit: &Limit) -> f64 {
-    limit.to_ns.saturating_sub(limit.from_ns) as f64
-}
-
 /// Everything that the records of a trial say about causes.
-pub(crate) fn of(view: &View<'_>) -> Why {
+pub(crate) fn of<'v>(view: &'v View<'_>) -> &'v Why {
+    view.why.get_or_init(|| explain(view))
+}
+
+fn explain(view: &View<'_>) -> Why {
     let slices = Slices::new(view.duration_ns);
     let links = Links::new(view, slices);
     let (mut subjects, found) = transfers::subjects(view, &links, slices);
@@ -210,20 +89,4 @@ const fn since(to_ns: i64, from_ns: i64) -> i64 {
 /// A sum of numbers that come from files.
 fn total(numbers: impl Iterator<Item = i64>) -> i64 {
     numbers.fold(0, i64::saturating_add)
-}
-
-/// Weights by cause as shares of their sum, the greatest first.
-fn shares(weights: impl Iterator<Item = (Cause, f64)>) -> Vec<(Cause, f64)> {
-    let mut sums: Vec<(Cause, f64)> = Vec::new();
-    for (cause, weight) in weights {
-        match sums.iter_mut().find(|(known, _)| *known == cause) {
-            Some((_, sum)) => *sum += weight,
-            None => sums.push((cause, weight)),
-        }
-    }
-    let whole: f64 = sums.iter().map(|(_, sum)| sum).sum();
-    sums.retain(|(_, sum)| *sum > 0.0);
-    sums.iter_mut().for_each(|(_, sum)| *sum /= whole);
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    sums
 }

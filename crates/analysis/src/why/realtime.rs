@@ -4,6 +4,7 @@ use suiro_record::flows;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
+use super::account;
 use super::encoded::Encoded;
 use super::endpoints::{Absence, absences, absent};
 use super::frames::{Broken, Frame};
@@ -299,7 +300,7 @@ impl<'a, 'v> Stream<'a, 'v> {
                 weights.push((self.or_quality(cause, Some(frame)), weight));
             }
         }
-        super::shares(weights.into_iter())
+        account::shares(weights.into_iter())
     }
 
     /// Whether a sender of prepared versions ended a frame early, because its rate control allowed no more: the viewer noticed

@@ -5,6 +5,7 @@ use suiro_record::tables::{LinkRow, RequestRow, RungRow};
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
 use suiro_units::BitRate;
 
+use super::account;
 use super::caches::Wrong;
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
@@ -229,7 +230,7 @@ impl<'a, 'v> Story<'a, 'v> {
             };
             weights.push((cause.unwrap_or(Cause::Unknown), ns as f64));
         });
-        let shares = super::shares(weights.into_iter());
+        let shares = account::shares(weights.into_iter());
         if shares.is_empty() { vec![(Cause::Unknown, 1.0)] } else { shares }
     }
 
@@ -253,7 +254,7 @@ impl<'a, 'v> Story<'a, 'v> {
             Cause::LinkRate | Cause::RateStep => (Cause::OversizedRung, share),
             cause => (cause, share),
         });
-        *shares = super::shares(weights.collect::<Vec<_>>().into_iter());
+        *shares = account::shares(weights.collect::<Vec<_>>().into_iter());
     }
 
     /// Rungs below that of a request, as the origin offers them or requests name them; the highest first.

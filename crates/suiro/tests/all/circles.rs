@@ -10,23 +10,8 @@ use crate::sources::sources;
 
 /// Circles that are there, each by its crate and its files; the list only gets shorter.
 const KNOWN: &[(&str, &[&str])] = &[
-    (
-        "analysis",
-        &[
-            "view",
-            "why",
-            "why/asked",
-            "why/encoded",
-            "why/endpoints",
-            "why/frames",
-            "why/links",
-            "why/path",
-            "why/realtime",
-            "why/segments",
-            "why/told",
-            "why/transfers",
-        ],
-    ),
+    ("analysis", &["why/encoded", "why/frames", "why/realtime", "why/told"]),
+    ("analysis", &["why/links", "why/path"]),
     ("foreign", &["media", "path"]),
     ("http", &["edge/fetch", "edge/serve"]),
     ("http", &["player/fetch", "player/wire"]),
