@@ -24,7 +24,7 @@ interface Choice {
 interface Place {
   cell: number;
   mean: number;
-  /** From 1, the best; equal numbers share a rank. `null`: no direction is better. */
+  /** From 1, the best; equal numbers share a rank. `null`: no direction is better, or a value of the column is of one trial. */
   rank: number | null;
   /** How many ranks the column has. */
   ranks: number;
@@ -69,7 +69,7 @@ class Board {
       h(
         "p",
         { class: "hint" },
-        "One value for each combination: the mean over valid repetitions ± half the 95 % confidence interval. The small number is its rank in the column, the best first; blue is better, orange worse. Click a value to open its trials.",
+        "One value for each combination: the mean over valid repetitions ± half the 95 % confidence interval. With two repetitions or more, the small number is its rank in the column, the best first; blue is better, orange worse. Click a value to open its trials.",
       ),
       this.controls(),
       this.table,
@@ -143,9 +143,12 @@ class Board {
     const { page, choice } = this;
     const values = rows.map((row) => {
       const cell = this.cellAt(row, column);
-      const mean = cell === null ? undefined : page.cells[cell]?.metrics[choice.metric]?.mean;
-      return cell === null || mean === undefined ? null : { cell, mean };
+      const spread = cell === null ? null : page.cells[cell]?.metrics[choice.metric];
+      return cell === null || !spread ? null : { cell, mean: spread.mean, n: spread.n };
     });
+    // One trial shows what can happen, not what is better.
+    const ranked =
+      metric.better !== "neither" && values.every((value) => value === null || value.n > 1);
     const known = values.flatMap((value) => (value ? [value.mean] : []));
     const scale = scaleFor(metric.unit, most(known.map(Math.abs)));
     const text = (mean: number) => shown(mean, scale, metric.digits);
@@ -154,8 +157,8 @@ class Board {
     const distinct = [...new Set(order)];
     return values.map((value) => {
       if (!value) return null;
-      const rank = metric.better === "neither" ? null : distinct.indexOf(text(value.mean)) + 1;
-      return { ...value, rank, ranks: distinct.length };
+      const rank = ranked ? distinct.indexOf(text(value.mean)) + 1 : null;
+      return { cell: value.cell, mean: value.mean, rank, ranks: distinct.length };
     });
   }
 

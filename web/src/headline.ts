@@ -82,7 +82,7 @@ function sentence(page: Page): (Node | string)[] {
   const repetitions = most(page.trials.map((trial) => trial.repetition)) || 1;
   const longest = most(page.trials.map((trial) => trial.duration_s ?? 0));
   const matrix = page.axes.map((axis) => `${axis.name}: ${values(axis.labels)}`).join("; ");
-  const each = longest > 0 ? ` of ${Number(longest.toFixed(1))} s` : "";
+  const each = longest >= 0.1 ? ` of ${Number(longest.toFixed(1))} s` : "";
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
   const study = page.study ? ` It repeats study ${page.study}.` : "";

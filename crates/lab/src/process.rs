@@ -270,6 +270,10 @@ fn watch_end(
 /// `exit code 3`, `signal 9`.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
+        // The shell's code for it (POSIX XCU §2.8.2), and that of `env` and of shims.
+        (Some(127), _) => "exit code 127: a program was not found; of users' folders, commands of a trial see those on PATH \
+             (docs/scenarios.md, `privileged`)"
+            .to_owned(),
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "an unknown status".to_owned(),
@@ -305,6 +309,7 @@ mod tests {
         let (lines, status, last) = run("echo one; echo sorry >&2; echo >&2; echo two; exit 3");
         assert_eq!(lines, ["one", "two"]);
         assert_eq!(describe(status), "exit code 3");
+        assert!(describe(run("exit 127").1).contains("was not found"));
         assert_eq!(last.unwrap(), "sorry", "standard error comes first");
         assert_eq!(run("echo one; echo two").2.unwrap(), "two", "unless it is empty");
         let ready = r#"echo '{"ready":true,"versions":{}}'; kill -9 $$"#;

@@ -207,7 +207,7 @@ fn check_content(out: &Path, resume: bool, plan: &Plan) -> Result<()> {
     if !resume {
         bail!(Usage(format!(
             "{name} already holds results\n\
-             hint: --resume goes on with them, --out names another folder"
+             hint: --resume runs what is missing or not valid, --out names another folder"
         )));
     }
     for trial in &plan.trials {
