@@ -18,9 +18,12 @@ interface HlsPlayer {
   on(event: string, listener: (event: string, data: never) => void): void;
   readonly playingDate: Date | null;
   readonly bandwidthEstimate: number;
+  readonly loadLevel: number;
+  readonly levels: readonly { readonly bitrate: number }[];
 }
 interface HlsLibrary {
   new (configuration: object): HlsPlayer;
+  readonly version: string;
 }
 declare const Hls: HlsLibrary;
 
@@ -41,12 +44,15 @@ function hls(job: Job, video: HTMLVideoElement, fail: (reason: string) => void):
   player.on("hlsError", (_: string, data: { fatal: boolean; type: string; details: string }) => {
     if (data.fatal) fail(`${data.type}: ${data.details}`);
   });
+  // Version 1.0 does not know which of its parts is shown: the rung that it loads is at most the buffer ahead.
+  const old = Hls.version.startsWith("1.0.");
+  const loading = (): number | null => player.levels[player.loadLevel]?.bitrate ?? null;
   player.loadSource(job.manifest);
   player.attachMedia(video);
   video.autoplay = true;
   return {
     look: () => ({
-      rung_bps: null,
+      rung_bps: old ? loading() : null,
       shown,
       captured_ms: known(() => player.playingDate?.getTime() ?? Number.NaN),
       estimate_bps: known(() => player.bandwidthEstimate),

@@ -408,14 +408,41 @@ mod tests {
         assert_eq!((said.version, said.sequence, said.latency_ms), (2, Some(7), Some(1637)));
         assert_eq!((said.state.as_deref(), said.next.as_deref()), (Some("p"), Some("11.m4s")));
         assert_eq!((said.bitrate_bps, said.measured_bps), (Some(3_200_000), Some(25_400_000)));
-        // As dash.js 5.2 sends it.
-        let text = "CMCD=br%3D(2010%3Bv)%2Cbl%3D(1500)%2Cltc%3D1637%2Cst%3Dl%2Csta%3Dp%2Cv%3D2";
-        let Read { said, problem } =
-            read(Some(text), &HeaderMap::new()).expect("it says something");
-        assert_eq!(
-            (said.bitrate_bps, said.buffer_ms, problem),
-            (Some(2_010_000), Some(1500), None)
-        );
+    }
+
+    /// Queries that dash.js 5.2.1 and hls.js 1.7.4 sent.
+    const RECORDED: [&str; 4] = [
+        "CMCD=bl%3D1500%2Cbr%3D664%2Cd%3D1000%2Cdl%3D1500%2Cmtp%3D11500%2Cot%3Dv%2Cpr%3D1.006%2Crtp%3D2300%2Csf%3Dd%2Csid%3D\
+         %220bf4e418-847e-467a-802b-20f7db5de6d7%22%2Cst%3Dl%2Ctb%3D665",
+        "CMCD=bl%3D1300%2Cbr%3D665%2Cd%3D500%2Cdl%3D1300%2Cmtp%3D8600%2Cot%3Dv%2Crtp%3D3300%2Csf%3Dh%2Csid%3D\
+         %22366900e4-3109-4f0b-b5e6-ce8ee3cec9ea%22%2Cst%3Dll",
+        "CMCD=ab%3D%28665%3Bv%29%2Cbl%3D%281400%3Bv%29%2Cbr%3D%28664%3Bv%29%2Cd%3D1000%2Cdl%3D1400%2Clab%3D%28233%3Bv%29\
+         %2Cltc%3D1537%2Cmtp%3D%2811500%3Bv%29%2Cot%3Dv%2Cpb%3D%28665%3Bv%29%2Cpr%3D1.005%2Crtp%3D2400%2Csf%3Dd%2Csid%3D\
+         %220ebe3fd0-866a-4874-9280-5ff29781ff18%22%2Csn%3D12%2Cst%3Dl%2Csta%3Dp%2Ctab%3D%28665%3Bv%29%2Ctb%3D%28665%3Bv%29\
+         %2Ctpb%3D%28664.744%3Bv%29%2Cv%3D2",
+        "CMCD=bl%3D%281300%29%2Cbr%3D%28665%29%2Cd%3D500%2Cdl%3D1300%2Cmtp%3D%289900%29%2Cot%3Dv%2Cpb%3D%28664.744%29%2Crtp\
+         %3D3300%2Csf%3Dh%2Csid%3D%229752fbb2-5b8c-4c6e-8649-8954bd1a1ae9%22%2Csn%3D50%2Cst%3Dll%2Csta%3Dp%2Ctpb\
+         %3D%28664.744%29%2Cv%3D2",
+    ];
+
+    #[test]
+    fn what_dashjs_and_hlsjs_say_is_understood() {
+        let said = RECORDED.map(|query| {
+            let Read { said, problem } =
+                read(Some(query), &HeaderMap::new()).expect("it says something");
+            assert_eq!(problem, None, "{query}");
+            said
+        });
+        let media = |said: &Cmcd| (said.bitrate_bps, said.buffer_ms, said.measured_bps);
+        assert_eq!(media(&said[0]), (Some(664_000), Some(1500), Some(11_500_000)));
+        assert_eq!(media(&said[1]), (Some(665_000), Some(1300), Some(8_600_000)));
+        assert_eq!(media(&said[2]), (Some(664_000), Some(1400), Some(11_500_000)));
+        assert_eq!(media(&said[3]), (Some(665_000), Some(1300), Some(9_900_000)));
+        assert_eq!(said.each_ref().map(|said| said.version), [1, 1, 2, 2]);
+        assert_eq!(said.each_ref().map(|said| said.sequence), [None, None, Some(12), Some(50)]);
+        let streams = said.each_ref().map(|said| said.stream.as_deref());
+        assert_eq!(streams, [Some("l"), Some("ll"), Some("l"), Some("ll")]);
+        assert_eq!(said[2].latency_ms, Some(1537));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What our page reports (`web/players/report.ts`), read strictly.
 
 use serde::Deserialize;
+use suiro_http::cmcd;
 use suiro_units::{Duration, Time};
 
 use crate::ladder::Ladder;
@@ -130,7 +131,8 @@ impl RequestReport {
         };
         Request {
             sent: clock.time(self.sent_ms),
-            target: self.target.clone(),
+            // What it says of itself differs from request to request.
+            target: cmcd::without(&self.target),
             first_byte: self.first_byte_ms.map(|ms| clock.time(ms)),
             done: failed.is_none().then(|| clock.time(self.done_ms)),
             status: self.status,
@@ -154,6 +156,21 @@ mod tests {
         assert!(refused(late).contains("a time of"));
         let negative = late.replace("1e300", "-1");
         assert!(refused(&negative).contains("a time of -1 ms"));
+    }
+
+    #[test]
+    fn a_request_is_recorded_without_what_it_says_of_its_player() {
+        let report = |target: &str| RequestReport {
+            target: target.to_owned(),
+            sent_ms: 1.0,
+            first_byte_ms: None,
+            done_ms: 2.0,
+            status: Some(200),
+            body_bytes: 1,
+        };
+        let target = |text| report(text).request(&PageClock::default()).target;
+        assert_eq!(target("/v1/38.m4s?CMCD=bl%3D1500%2Cot%3Dv"), "/v1/38.m4s");
+        assert_eq!(target("/v1.m3u8?_HLS_msn=40&CMCD=ot%3Dm"), "/v1.m3u8?_HLS_msn=40");
     }
 
     #[test]
