@@ -285,6 +285,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         target_latency: args.target_latency,
         catch_up: CatchUp::Steps,
         abandon: true,
+        early_data: false,
         cmcd: None,
         save: args.save,
         dir: args.out.clone(),

@@ -24,6 +24,7 @@ use super::upstream::Upstream;
 use crate::Clock;
 use crate::cmcd;
 use crate::forwarded::{Asked, FORWARDED};
+use crate::http3::client::Early;
 use crate::priority::PRIORITY;
 use crate::server::{
     AccessLog, Body, Counts, Passed, Refusal, Source, Tally, deliver, preflight, share,
@@ -105,6 +106,9 @@ struct Way {
     outcome: CacheOutcome,
     expired: bool,
 }
+
+/// RFC 8470 §5.1.
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 const BAD: Refusal = Refusal(StatusCode::BAD_REQUEST, "this is no path of an origin");
 
@@ -233,7 +237,12 @@ impl Service {
         // It is meant for every server on the way (RFC 9218 §5).
         let priorities = head.headers.get_all(PRIORITY).iter().cloned();
         let priorities = priorities.map(|priority| (PRIORITY, priority));
-        vias.chain(asked.written().map(|asked| (FORWARDED, asked))).chain(priorities).collect()
+        // RFC 8470 §5.1: what came before the handshake, here or before, may be a replay.
+        let is_early =
+            head.extensions.get::<Early>().is_some() || head.headers.contains_key(EARLY_DATA);
+        let early = is_early.then(|| (EARLY_DATA, HeaderValue::from_static("1")));
+        let asked = asked.written().map(|asked| (FORWARDED, asked));
+        vias.chain(asked).chain(priorities).chain(early).collect()
     }
 
     /// Answers with what is on its way.

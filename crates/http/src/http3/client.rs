@@ -7,9 +7,10 @@ use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Request, Response};
-use moq_noq::{Connection, PathId};
+use moq_noq::{Connection, PathId, ZeroRttAccepted};
 use suiro_quic::net::{self, Behaviour, NetError};
 use suiro_record::flows::End;
+use tokio::sync::watch;
 
 use super::quic::{Both, Quic};
 
@@ -25,7 +26,14 @@ pub enum Http3Error {
     /// The server ended the request alone.
     #[error("http/3: {0}")]
     Stream(String),
+    /// The server did not take what was sent before its handshake. Another connection is needed.
+    #[error("http/3: the server refused early data")]
+    EarlyRefused,
 }
+
+/// The request came with the first packets of its connection, before the handshake was done; also of its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Early;
 
 /// The errors of the libraries, whose texts say all that anybody needs of them.
 macro_rules! failed {
@@ -56,6 +64,8 @@ pub struct Sender {
     connection: Connection,
     /// The port of this end.
     port: u16,
+    /// Whether the server took what was sent before its handshake, once that is known; `None` if nothing was.
+    early: Option<watch::Receiver<Option<bool>>>,
 }
 
 impl Sender {
@@ -72,7 +82,10 @@ impl Sender {
     ) -> Result<Self, Http3Error> {
         let (endpoint, config) = net::client(to.ip(), tls, behaviour)?;
         let port = endpoint.local_addr().map_or(0, |local| local.port());
-        let connection = endpoint.connect_with(config, to, host)?.await?;
+        let (connection, early) = match endpoint.connect_with(config, to, host)?.into_0rtt() {
+            Ok((connection, accepted)) => (connection, Some(told(accepted))),
+            Err(connecting) => (connecting.await?, None),
+        };
         let (mut driver, requests) = h3::client::new(Quic::new(connection.clone())).await?;
         // It ends when all senders are dropped; its error reaches them through their requests.
         tokio::spawn(async move {
@@ -84,7 +97,7 @@ impl Sender {
                 tokio::time::timeout(std::time::Duration::from_millis(200), endpoint.wait_idle())
                     .await;
         });
-        Ok(Self { requests, connection, port })
+        Ok(Self { requests, connection, port, early })
     }
 
     /// Both ends of the connection; of this one at least the port. `None` if the connection has ended.
@@ -98,7 +111,9 @@ impl Sender {
 
     /// True if no further request can be made on it.
     pub fn is_closed(&self) -> bool {
-        self.connection.close_reason().is_some()
+        // Streams of before the handshake are lost if that was refused, and with them HTTP/3's own.
+        let refused = self.early.as_ref().is_some_and(|early| *early.borrow() == Some(false));
+        refused || self.connection.close_reason().is_some()
     }
 
     /// Sends a request without a body; returns the response and what its body comes from.
@@ -106,6 +121,26 @@ impl Sender {
     /// # Errors
     /// [`Http3Error`]: the server refused or reset the request, or the connection has ended.
     pub async fn send(&mut self, request: Request<()>) -> Result<Response<Incoming>, Http3Error> {
+        // RFC 8470 §4: early data may be replayed, which must change nothing.
+        if !request.method().is_safe() && self.took_early().await == Some(false) {
+            return Err(Http3Error::EarlyRefused);
+        }
+        let is_early = self.early.as_ref().is_some_and(|early| early.borrow().is_none());
+        let sent = self.sent(request).await;
+        match (is_early, sent) {
+            (false, sent) => sent,
+            (true, Ok(mut response)) => {
+                response.extensions_mut().insert(Early);
+                Ok(response)
+            }
+            (true, Err(error)) => Err(match self.took_early().await {
+                Some(false) => Http3Error::EarlyRefused,
+                _ => error,
+            }),
+        }
+    }
+
+    async fn sent(&mut self, request: Request<()>) -> Result<Response<Incoming>, Http3Error> {
         let mut stream = self.requests.send_request(request).await?;
         stream.finish().await?;
         let response = stream.recv_response().await?;
@@ -113,6 +148,23 @@ impl Sender {
         let length = length.and_then(|text| text.to_str().ok()?.parse().ok());
         Ok(response.map(|()| Incoming { stream, length }))
     }
+
+    /// Whether the server took what was sent before its handshake, which has been done then; `None` if nothing was.
+    async fn took_early(&self) -> Option<bool> {
+        let mut early = self.early.clone()?;
+        let known = early.wait_for(Option::is_some).await;
+        known.map_or(Some(false), |known| *known)
+    }
+}
+
+/// Whether the server took early data, as soon as that is known.
+fn told(accepted: ZeroRttAccepted) -> watch::Receiver<Option<bool>> {
+    let (tell, told) = watch::channel(None);
+    tokio::spawn(async move {
+        let accepted = accepted.await;
+        tell.send_replace(Some(accepted));
+    });
+    told
 }
 
 /// The body of a response. One that is dropped before its end is refused.

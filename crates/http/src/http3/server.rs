@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use h3::server::RequestStream;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use hyper::{Request, Response};
-use moq_noq::{Connection, Endpoint, PathId};
+use moq_noq::{Connecting, Connection, Endpoint, PathId};
 use suiro_clock::Clock;
 use suiro_quic::Samples;
 use suiro_record::RecordError;
@@ -19,6 +19,7 @@ use suiro_serving::{Addresses, GIVEN_UP_MAX, Limits, Witness};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::client::Early;
 use super::quic::{Both, Quic};
 use super::{EXCESSIVE_LOAD, NO_ERROR};
 use crate::flows::{Accepted, Accepting};
@@ -42,6 +43,10 @@ pub(crate) struct Server {
     /// Its table `quic`, if it keeps one.
     pub samples: Option<Samples>,
 }
+
+/// Whether the handshake of a connection is done. Clones are the same.
+#[derive(Clone, Default)]
+struct Handshake(Arc<AtomicBool>);
 
 /// What a connection reports to the server.
 enum Event {
@@ -140,13 +145,28 @@ where
 {
     async fn serve(self, incoming: moq_noq::Incoming) {
         let peer = incoming.remote_address();
-        let Ok(Ok(connection)) = tokio::time::timeout(PATIENCE, incoming).await else { return };
+        // A server's connection can be used before the client's end of the handshake.
+        let Ok(Ok((connection, done))) = incoming.accept().map(Connecting::into_0rtt) else {
+            return;
+        };
         let local = connection.path(PathId::ZERO).and_then(|path| path.local_ip().ok().flatten());
         let accept = |witness: &Accepting| Arc::new(witness.accepted_quic(local, peer));
         let seen = self.witness.as_ref().map(accept);
         // Without the server's loop, nobody samples it.
         let _ = self.tell.send(Event::Opened(self.number, connection.clone()));
-        self.requests(connection, peer, seen).await;
+        let handshake = Handshake::default();
+        let established = handshake.clone();
+        let establish = async {
+            // What it returns means nothing on a server. If the handshake has failed, so have the requests.
+            if tokio::time::timeout(PATIENCE, done).await.is_ok() {
+                established.0.store(true, Relaxed);
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.requests(connection.clone(), peer, (seen, handshake)) => {}
+            () = establish => connection.close(NO_ERROR.into(), b"no handshake"),
+        }
         let _ = self.tell.send(Event::Closed(self.number));
     }
 
@@ -154,7 +174,7 @@ where
         &self,
         connection: Connection,
         peer: SocketAddr,
-        seen: Option<Arc<Accepted>>,
+        (seen, handshake): (Option<Arc<Accepted>>, Handshake),
     ) {
         let builder = h3::server::builder();
         let quic = Quic::new(connection.clone());
@@ -169,6 +189,7 @@ where
             while requests.try_join_next().is_some() {}
             let (respond, seen, streams) = (self.respond.clone(), seen.clone(), streams.clone());
             let (connection, given_up) = (connection.clone(), given_up.clone());
+            let early = !handshake.0.load(Relaxed);
             requests.spawn(async move {
                 let resolving = tokio::time::timeout(PATIENCE, resolver.resolve_request());
                 let Ok(Ok((mut request, stream))) = resolving.await else {
@@ -178,6 +199,9 @@ where
                 streams.rank(stream.id(), priority.rank(stream.id().index()));
                 let refused = streams.refused(stream.id());
                 request.extensions_mut().insert(connection.clone());
+                if early {
+                    request.extensions_mut().insert(Early);
+                }
                 if let Some(seen) = &seen {
                     seen.asked(request.headers());
                 }

@@ -17,7 +17,7 @@ use super::session::Told;
 use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
 use crate::cmsd::Cmsd;
-use crate::http3::client::Http3Error;
+use crate::http3::client::{Early, Http3Error};
 use crate::priority::PRIORITY;
 use crate::url::{Url, UrlError};
 
@@ -131,8 +131,9 @@ impl Client {
         if body.as_ref().err().is_some_and(|error| !in_order(error)) {
             self.give_up().await;
         }
-        let Progress { first_byte, held, handshake, server, retry_after, status, bytes, .. } =
-            *self.progress.borrow();
+        let Progress {
+            first_byte, held, handshake, server, retry_after, status, bytes, early, ..
+        } = *self.progress.borrow();
         let body = body.map_err(|error| error.to_string());
         let finished = self.clock.now();
         Fetched {
@@ -144,6 +145,7 @@ impl Client {
             server,
             retry_after,
             status,
+            early,
             bytes,
             url,
             body,
@@ -193,6 +195,7 @@ impl Client {
         let address = told.and_then(|told| told.address(url));
         let mut headers = told.map_or(&[][..], Told::headers).to_vec();
         headers.extend(fetch.priority.map(|priority| (PRIORITY, priority.written())));
+        let mut again = true;
         loop {
             let reused = self.connect(url).await?;
             let Some((_, connection)) = self.open.as_mut() else {
@@ -201,7 +204,19 @@ impl Client {
             let address = address.as_ref().unwrap_or(url);
             let sent = connection.send(address, fetch.resource.range, &headers);
             match timeout(PROGRESS_TIMEOUT.into(), sent).await {
-                Ok(Ok(response)) => return Ok(response),
+                Ok(Ok(response)) => {
+                    if response.extensions().get::<Early>().is_some() {
+                        self.progress.send_modify(|progress| progress.early = Some(true));
+                    }
+                    return Ok(response);
+                }
+                // RFC 9001 §4.6.2: what was refused is sent again, after a handshake.
+                Ok(Err(FetchError::Http3(Http3Error::EarlyRefused))) if again => {
+                    again = false;
+                    self.open = None;
+                    self.transport.refused_early();
+                    self.progress.send_modify(|progress| progress.early = Some(false));
+                }
                 Ok(Err(_)) if reused => self.give_up().await,
                 Ok(Err(error)) => return Err(error),
                 Err(_) => return Err(FetchError::ProgressTimeout),

@@ -81,6 +81,8 @@ pub struct PlayerJob {
     pub abandon: bool,
     /// Whether and how playback is reported to servers with each request.
     pub cmcd: Option<Cmcd>,
+    /// Whether requests are sent with the first packets of a further connection of HTTP/3 (0-RTT).
+    pub early_data: bool,
     /// Whether what was fetched is also saved as `played.NAME.*`.
     pub save: bool,
     /// The folder for records.
@@ -120,6 +122,7 @@ impl PlayerJob {
             catch_up: player.catch_up,
             abandon: player.abandon,
             cmcd: player.cmcd,
+            early_data: player.early_data,
             save: player.save,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
@@ -272,6 +275,7 @@ impl Player {
         };
         let transport =
             Transport::new(job.download, job.receive_buffer, job.http, &job.certificate, clock);
+        let transport = if job.early_data { transport.with_early_data() } else { transport };
         let head = channel::Sender::new(Head::default());
         let home = Arc::new(job.url.clone());
         let server = job.server.as_deref().map(Into::into);

@@ -107,6 +107,7 @@ impl Recorder {
             row.status = fetched.status.map(i64::from);
             row.error = error.map(Into::into);
             row.clock_offset_ns = clock_offset_ns;
+            row.early = fetched.early;
             tell(row, fetched.server);
         })
     }
@@ -136,6 +137,7 @@ impl Recorder {
         self.push(fetch, requested, progress.first_byte, progress.bytes, |row| {
             row.handshake_ns = Some(progress.handshake.as_nanos_i64());
             row.status = progress.status.map(i64::from);
+            row.early = progress.early;
             tell(row, progress.server);
             finish(row);
         })

@@ -67,6 +67,8 @@ pub struct Progress {
     pub(crate) server: Cmsd,
     /// How long it asks to wait before another try.
     pub(crate) retry_after: Option<Duration>,
+    /// Whether the server took the request before its handshake; `None` if it was not sent then.
+    pub early: Option<bool>,
 }
 
 /// A request that is under way.
@@ -98,6 +100,8 @@ pub(crate) struct Fetched {
     /// How long it asked to wait before another try.
     pub retry_after: Option<Duration>,
     pub status: Option<u16>,
+    /// Whether the server took the request before its handshake; `None` if it was not sent then.
+    pub early: Option<bool>,
     pub bytes: u64,
     /// Where the body came from, redirects followed.
     pub url: Url,

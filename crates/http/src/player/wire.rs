@@ -2,7 +2,8 @@
 //! HTTP/3 all lanes share one, and a request that is given up ends alone.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -58,6 +59,11 @@ pub(crate) struct Transport {
     clock: Clock,
     shared: Arc<Mutex<Option<(String, Many)>>>,
     received: Received,
+    early: bool,
+    /// The server has refused early data: the next connection sends none.
+    refused: Arc<AtomicBool>,
+    /// TLS of HTTP/3, with what servers gave for further connections; `None` before the first.
+    tls: Arc<std::sync::Mutex<Option<rustls::ClientConfig>>>,
 }
 
 impl Transport {
@@ -72,7 +78,40 @@ impl Transport {
     ) -> Self {
         let (certificate, shared) = (certificate.into(), Arc::default());
         let received = Received::default();
-        Self { download, receive_buffer, http, certificate, clock, shared, received }
+        let (early, refused, tls) = (false, Arc::default(), Arc::default());
+        Self {
+            download,
+            receive_buffer,
+            http,
+            certificate,
+            clock,
+            shared,
+            received,
+            early,
+            refused,
+            tls,
+        }
+    }
+
+    /// The same, with requests in the first packets of a further connection of HTTP/3 (0-RTT, RFC 9001 §4.6).
+    pub fn with_early_data(self) -> Self {
+        Self { early: true, ..self }
+    }
+
+    /// The server has refused early data, as one that was started anew: other tickets of before are worth as little.
+    pub fn refused_early(&self) {
+        self.refused.store(true, Relaxed);
+    }
+
+    /// TLS of HTTP/3. A session of one connection is resumed by the next.
+    fn tls(&self) -> Result<rustls::ClientConfig, FetchError> {
+        let mut kept = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut config = match kept.take() {
+            Some(config) => config,
+            None => tls::client(&self.certificate, vec![http3::ALPN.to_vec()])?,
+        };
+        config.enable_early_data = self.early && !self.refused.swap(false, Relaxed);
+        Ok(kept.insert(config).clone())
     }
 
     /// Bytes of a body were received; returns how many were so far, of all connections. Over TCP they are counted at the
@@ -198,7 +237,7 @@ impl Opening<'_> {
     }
 
     async fn http3(&self) -> Result<client::Sender, FetchError> {
-        let config = tls::client(&self.transport.certificate, vec![http3::ALPN.to_vec()])?;
+        let config = self.transport.tls()?;
         let (host, port) = (self.url.host(), self.url.port());
         let addresses = net::resolve(host, port).await.map_err(FetchError::Connect)?;
         net::allow(self.home, self.url, &addresses).await.map_err(refused)?;

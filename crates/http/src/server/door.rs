@@ -120,7 +120,10 @@ impl Door {
         let offload = job.records.is_none();
         let behaviour = Behaviour { congestion, offload, ..http3::behaviour() };
         let (ip, port) = (Some(job.address.ip()), job.address.port());
-        let endpoint = suiro_quic::net::serve(ip, port, config(&[http3::ALPN])?, &behaviour)?;
+        let mut tls = config(&[http3::ALPN])?;
+        // All or nothing (RFC 9001 §4.6.1). Tickets are taken once, so early data is not replayed here (RFC 8446 §8.1).
+        tls.max_early_data_size = u32::MAX;
+        let endpoint = suiro_quic::net::serve(ip, port, tls, &behaviour)?;
         let address = endpoint.local_addr().unwrap_or(job.address);
         let create =
             |records: &Records| Samples::create(&records.dir, &records.endpoint, congestion.name());

@@ -48,8 +48,8 @@ table! {
         /// Time from `t_ns` until a connection was open, name resolution included; 0 if one was open; null if the
         /// player does not report it.
         handshake_ns: Option<i64>,
-        /// Of a request for a clock: by how much the player then set its own forward, 0 if the two agreed as far as that could
-        /// be known; null for other requests, if the answer was no time, or if nothing that is listed was captured near it.
+        /// Of a request for a clock: by how much the player then set its own forward, 0 if the two agreed as far as that could be
+        /// known. Null for other requests, if the answer was no time, or if no listed segment was captured near it.
         clock_offset_ns: Option<i64>,
         /// CMSD (CTA-5006) of the response, as of the server nearest to the player that reports it: its estimate of the
         /// throughput (`etp`); null if it does not.
@@ -65,6 +65,9 @@ table! {
         urgency: Option<i64>,
         /// The same: whether the player uses what has come of it before the rest is there.
         incremental: Option<bool>,
+        /// Whether the server took the request with the first packets of its connection (0-RTT, RFC 9001 §4.6); false if it was
+        /// sent that way, refused, and sent again. Null for requests that waited for the handshake, or needed none.
+        early: Option<bool>,
     }
 }
 
@@ -259,6 +262,7 @@ impl Default for RequestRow {
             cmsd_delay_ms: None,
             urgency: None,
             incremental: None,
+            early: None,
         }
     }
 }

@@ -76,6 +76,10 @@ pub struct Player {
     /// Client Data, CTA-5004); the origin's table `access` has it. Default: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmcd: Option<Cmcd>,
+    /// Whether suiro's player sends requests with the first packets of a connection (0-RTT) to a server of HTTP/3 that it had
+    /// a connection with before. Default: `false`.
+    #[serde(default)]
+    pub early_data: bool,
     /// Whether the played media is written to a file in the trial's folder; suiro's player only.
     #[serde(default)]
     pub save: bool,
@@ -330,6 +334,11 @@ impl Player {
             check.push(check.refusal("cmcd", message).hint(hint));
         }
         self.check_browser(check);
+        if self.early_data && program != Program::Suiro {
+            let message = format!("the player `{}` has no early data", program.name());
+            let hint = "remove early_data; only suiro's own player supports it";
+            check.push(check.refusal("early_data", message).hint(hint));
+        }
         if self.save && program != Program::Suiro {
             let message = format!("the player `{}` cannot save", program.name());
             let hint = "remove save; only suiro's own player supports it";

@@ -42,11 +42,9 @@ async fn an_answer_that_nobody_waits_for_any_more_ends() {
         let served = holding(http, &load);
         let client = served.client();
         let asking = tokio::spawn(async move { client.ask("/held", &[]).await.map(drop) });
-        while load.now() == 0 {
-            tokio::task::yield_now().await;
-        }
+        load.reach(1).await;
         asking.abort();
-        load.end().await;
+        load.reach(0).await;
         assert_eq!(load.most(), 1, "{http:?}");
         served.stop().await;
     }
@@ -99,7 +97,7 @@ async fn requests_that_are_given_up_one_after_the_other_end_their_connection_alo
         let why = flood(&mut connection, &served.url("/held")).await;
         assert!(http == Http2 || why.contains("EXCESSIVE"), "{why}");
         assert!(load.most() <= 256, "{http:?}: {} at once", load.most());
-        load.end().await;
+        load.reach(0).await;
         assert_eq!(other.length("/").await.expect("an answer"), 4, "{http:?}");
         assert!(connection.is_closed());
         served.stop().await;
@@ -118,13 +116,11 @@ async fn requests_at_the_same_time_on_one_connection_are_bounded() {
                 tokio::spawn(async move { client.ask("/held", &[]).await.map(drop) })
             })
             .collect();
-        while load.now() < most {
-            tokio::task::yield_now().await;
-        }
+        load.reach(most).await;
         assert_eq!(other.length("/").await.expect("an answer"), 4, "{http:?}");
         assert_eq!(load.most(), most + 1, "{http:?}: those that are held, and this one");
         asked.iter().for_each(tokio::task::JoinHandle::abort);
-        load.end().await;
+        load.reach(0).await;
         served.stop().await;
     }
 }
@@ -201,8 +197,8 @@ enum Harm {
     CloseFirst,
 }
 
-/// A server of HTTP/3 that harms what is asked for at `/harmed`: in the middle of a body when `go` says so. And which
-/// connections it had.
+/// A server of HTTP/3 that harms what is asked for at `/harmed`: in the middle of a body when `go` is notified. And
+/// which connections it had.
 fn harmful(harm: Harm, go: &Arc<Notify>) -> (Served, Arc<Mutex<BTreeSet<usize>>>) {
     let (go, asked) = (go.clone(), Arc::new(AtomicUsize::new(0)));
     let connections = Arc::new(Mutex::new(BTreeSet::new()));
@@ -244,7 +240,7 @@ fn harmful(harm: Harm, go: &Arc<Notify>) -> (Served, Arc<Mutex<BTreeSet<usize>>>
 /// RFC 9114 §8.1, `H3_INTERNAL_ERROR`.
 const INTERNAL_ERROR: u32 = 0x102;
 
-fn fetch(number: u64, url: Url) -> Fetch {
+pub(super) fn fetch(number: u64, url: Url) -> Fetch {
     Fetch {
         number,
         lane: 0,

@@ -1,5 +1,6 @@
 //! A server and clients in one process, over loopback: what is sent first, and what hostile ends come to.
 
+mod early;
 mod hostile;
 mod priorities;
 
@@ -139,14 +140,15 @@ impl Load {
         self.0[1].load(Relaxed)
     }
 
-    /// Waits until nothing is in progress.
-    async fn end(&self) {
-        let ended = async {
-            while self.now() > 0 {
+    /// Waits until so much is in progress, or nothing.
+    async fn reach(&self, wanted: usize) {
+        let reached = async {
+            while self.now() != wanted {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(BOUND, ended).await.expect("what was given up ends");
+        let reached = tokio::time::timeout(BOUND, reached).await;
+        assert!(reached.is_ok(), "{} in progress instead of {wanted}", self.now());
     }
 }
 

@@ -145,6 +145,7 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         catch_up: CatchUp::Steps,
         abandon: true,
         cmcd: None,
+        early_data: false,
         save: true,
         dir: dir.into(),
         start: Time::ZERO,

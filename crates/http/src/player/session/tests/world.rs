@@ -215,6 +215,7 @@ impl World {
             retry_after: None,
             finished: now,
             held: Duration::ZERO,
+            early: None,
             status: Some(answer.as_ref().err().copied().unwrap_or(200)),
             bytes: answer.as_ref().map_or(100, |(_, bytes)| *bytes),
             url: fetch.resource.url.clone(),
