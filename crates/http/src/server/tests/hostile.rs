@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use suiro_scenario::HttpVersion::{Http1, Http2, Http3};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
 use super::*;
@@ -123,6 +124,31 @@ async fn requests_at_the_same_time_on_one_connection_are_bounded() {
         load.reach(0).await;
         served.stop().await;
     }
+}
+
+/// Requests of HTTP/1.1 that nobody waits for the answers of.
+#[tokio::test]
+async fn requests_one_after_the_other_on_one_connection_wait_for_their_turn() {
+    let load = Load::default();
+    let served = holding(Http1, &load);
+    let stream = crate::net::connect("127.0.0.1", served.port, None).await.expect("it listens");
+    let (mut read, mut write) = stream.into_split();
+    let flooding = tokio::spawn(async move {
+        let requests = "GET /held HTTP/1.1\r\nhost: a\r\n\r\n".repeat(100);
+        // Until the kernel takes no more of them, and then until the server is gone.
+        while write.write_all(requests.as_bytes()).await.is_ok() {}
+    });
+    load.reach(1).await;
+    for _ in 0..3 {
+        assert_eq!(served.client().length("/").await.expect("an answer"), 4);
+    }
+    assert_eq!((load.now(), load.most()), (1, 2), "one of the flood, and one of another");
+    served.stop().await;
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(BOUND, read.read_to_end(&mut answer)).await.expect("an end");
+    assert_eq!(answer, b"", "none was answered");
+    flooding.await.expect("no panic");
+    assert_eq!(load.now(), 0);
 }
 
 #[tokio::test]
