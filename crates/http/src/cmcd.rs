@@ -180,7 +180,8 @@ fn shown(key: &str) -> String {
     key.chars().take(20).collect()
 }
 
-/// Undoes percent encoding (RFC 3986 §2.1); `None` if there is an escape that is none, or too much.
+/// Undoes percent encoding (RFC 3986 §2.1), and that of forms, in which a space is a plus: browsers' `URLSearchParams`, which
+/// dash.js uses, writes it. A plus that is meant is escaped by either. `None` if there is an escape that is none, or too much.
 fn decoded(text: &str) -> Option<String> {
     if text.len() > fields::TEXT_MAX {
         return None;
@@ -194,6 +195,7 @@ fn decoded(text: &str) -> Option<String> {
                     [rest.next()?, rest.next()?].map(|digit| char::from(digit).to_digit(16));
                 u8::try_from(digits[0]? * 16 + digits[1]?).ok()?
             }
+            b'+' => b' ',
             other => other,
         });
     }
@@ -411,7 +413,7 @@ mod tests {
     }
 
     /// Queries that dash.js 5.2.1 and hls.js 1.7.4 sent.
-    const RECORDED: [&str; 4] = [
+    const RECORDED: [&str; 5] = [
         "CMCD=bl%3D1500%2Cbr%3D664%2Cd%3D1000%2Cdl%3D1500%2Cmtp%3D11500%2Cot%3Dv%2Cpr%3D1.006%2Crtp%3D2300%2Csf%3Dd%2Csid%3D\
          %220bf4e418-847e-467a-802b-20f7db5de6d7%22%2Cst%3Dl%2Ctb%3D665",
         "CMCD=bl%3D1300%2Cbr%3D665%2Cd%3D500%2Cdl%3D1300%2Cmtp%3D8600%2Cot%3Dv%2Crtp%3D3300%2Csf%3Dh%2Csid%3D\
@@ -423,6 +425,10 @@ mod tests {
         "CMCD=bl%3D%281300%29%2Cbr%3D%28665%29%2Cd%3D500%2Cdl%3D1300%2Cmtp%3D%289900%29%2Cot%3Dv%2Cpb%3D%28664.744%29%2Crtp\
          %3D3300%2Csf%3Dh%2Csid%3D%229752fbb2-5b8c-4c6e-8649-8954bd1a1ae9%22%2Csn%3D50%2Cst%3Dll%2Csta%3Dp%2Ctpb\
          %3D%28664.744%29%2Cv%3D2",
+        "CMCD=ab%3D%28656%3Bv+99%3Ba%29%2Cbl%3D%281600%3Bv%29%2Cbr%3D%28655%3Bv%29%2Cd%3D1000%2Cdl%3D1600%2Clab%3D%28224%3Bv\
+         +99%3Ba%29%2Cltc%3D3165%2Cmtp%3D%2813500%3Bv%29%2Cot%3Dv%2Cpb%3D%28656%3Bv%29%2Crtp%3D2100%2Csf%3Dd%2Csid%3D\
+         %22b178e484-d1a4-4aa1-a1bd-0a5f4888d9f5%22%2Csn%3D20%2Cst%3Dl%2Csta%3Dp%2Ctab%3D%28656%3Bv+99%3Ba%29%2Ctb\
+         %3D%28656%3Bv%29%2Ctpb%3D%28655.592%3Bv%29%2Cv%3D2",
     ];
 
     #[test]
@@ -438,11 +444,13 @@ mod tests {
         assert_eq!(media(&said[1]), (Some(665_000), Some(1300), Some(8_600_000)));
         assert_eq!(media(&said[2]), (Some(664_000), Some(1400), Some(11_500_000)));
         assert_eq!(media(&said[3]), (Some(665_000), Some(1300), Some(9_900_000)));
-        assert_eq!(said.each_ref().map(|said| said.version), [1, 1, 2, 2]);
-        assert_eq!(said.each_ref().map(|said| said.sequence), [None, None, Some(12), Some(50)]);
+        assert_eq!(media(&said[4]), (Some(655_000), Some(1600), Some(13_500_000)));
+        assert_eq!(said.each_ref().map(|said| said.version), [1, 1, 2, 2, 2]);
+        let sequence = said.each_ref().map(|said| said.sequence);
+        assert_eq!(sequence, [None, None, Some(12), Some(50), Some(20)]);
         let streams = said.each_ref().map(|said| said.stream.as_deref());
-        assert_eq!(streams, [Some("l"), Some("ll"), Some("l"), Some("ll")]);
-        assert_eq!(said[2].latency_ms, Some(1537));
+        assert_eq!(streams, [Some("l"), Some("ll"), Some("l"), Some("ll"), Some("l")]);
+        assert_eq!((said[2].latency_ms, said[4].latency_ms), (Some(1537), Some(3165)));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::common::{self, Done, Room, Trials};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::table::Row;
-use suiro_record::tables::{AccessRow, PlayerRow, RequestRow};
-use suiro_record::words::{PlayerState, RequestKind, Track};
+use suiro_record::tables::{AccessRow, FlowRow, PlayerRow, RequestRow};
+use suiro_record::words::{PlayerState, RequestKind, Track, Transport};
 use suiro_scenario::Program;
 
 const RUNGS: [i64; 2] = [600_000, 200_000];
@@ -42,9 +42,12 @@ media = "main"
 mode = "live"
 "#;
 
+/// More keys of the origin and of each player.
+type Keys<'a> = (&'a str, &'a str);
+
 /// The names of those players that are here, and a scenario of them.
-fn scenario(players: &[(Program, &str)]) -> (Vec<String>, String) {
-    let (mut names, mut text) = (Vec::new(), STREAM.to_owned());
+fn scenario(players: &[(Program, &str)], (origin, more): Keys<'_>) -> (Vec<String>, String) {
+    let (mut names, mut text) = (Vec::new(), format!("{STREAM}{origin}"));
     for (program, protocol) in players {
         if let Err(missing) = suiro_players::locate(*program).expect("a player that is not ours") {
             eprintln!("skipped: {missing}");
@@ -61,6 +64,7 @@ origin = "origin"
 player = "{player}"
 protocol = "{protocol}"
 abr = "dynamic"
+{more}
 "#
         ));
         names.push(name);
@@ -70,25 +74,45 @@ abr = "dynamic"
 
 #[test]
 fn players_of_others_play() {
-    play(&PLAYERS, Trials::find);
+    play(&PLAYERS, ("", ""), Trials::find);
+}
+
+#[test]
+fn players_in_a_browser_play_over_http_3_and_report_their_playback() {
+    let keys = ("http = \"3\"\n", "cmcd = \"query-v2\"");
+    let Some((access, flows)) = play(&PLAYERS[1..], keys, Trials::find) else { return };
+    for (program, _) in &PLAYERS[1..] {
+        let format = if program.is_dashjs() { "d" } else { "h" };
+        let said = access.iter().filter(|row| row.cmcd_format.as_deref() == Some(format));
+        let said: Vec<_> = said.filter(|row| row.cmcd_bitrate_bps.is_some()).collect();
+        assert!(said.len() >= 2, "{format}: {access:?}");
+        for row in said {
+            assert_eq!((row.cmcd_version, row.cmcd_error.as_deref()), (Some(2), None), "{row:?}");
+            assert!(row.cmcd_sequence.is_some() && row.cmcd_session.is_some(), "{row:?}");
+        }
+    }
+    assert!(flows.iter().all(|flow| flow.protocol == Transport::Udp), "{flows:?}");
 }
 
 /// Live, because nobody has run VLC in a guest yet.
 #[test]
 fn vlc_plays() {
-    play(&VLC, Trials::live);
+    play(&VLC, ("", ""), Trials::live);
 }
 
-/// Runs a trial of these players there, and checks what holds on a machine that is busy too.
-fn play(players: &[(Program, &str)], place: impl FnOnce() -> Option<Trials>) {
-    let Ok(ffmpeg) = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")) else {
-        return;
-    };
-    let (names, text) = scenario(players);
+/// Runs a trial of these players there, and checks what holds on a machine that is busy too. Returns what the origin recorded;
+/// `None` if nothing can be run here.
+fn play(
+    players: &[(Program, &str)],
+    keys: Keys<'_>,
+    place: impl FnOnce() -> Option<Trials>,
+) -> Option<(Vec<AccessRow>, Vec<FlowRow>)> {
+    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    let (names, text) = scenario(players, keys);
     if names.is_empty() {
-        return;
+        return None;
     }
-    let Some(trials) = place() else { return };
+    let trials = place()?;
     let room = Room::new();
     room.write("players.toml", &text);
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
@@ -118,6 +142,7 @@ fn play(players: &[(Program, &str)], place: impl FnOnce() -> Option<Trials>) {
     assert!(left.is_empty(), "{left:?} was left behind");
     let version = |name: &String| name != "suiro" && name != "ffmpeg";
     assert!(out.manifest().versions.keys().any(version), "{:?}", out.manifest().versions);
+    Some((access, Reader::read_all(&dir).unwrap()))
 }
 
 /// The libraries of browser players are in the user's cache; the tests have one of their own.
