@@ -32,7 +32,7 @@ struct Link {
 bounds! { Queue { packets: Bounds::new(1, 1000); each: weights: Bounds::above(0.0, 1.0) } }
 bounds! { Link { mtu: Bounds::new(1280, 9000); tables: queue, steps } }
 
-/// What the writer of this text is told of the table `link`; nothing if all is well.
+/// What the writer of this text reads about the table `link`; nothing if all is well.
 fn told(text: &str) -> String {
     let source = Source::new("x.toml", text);
     let read = || -> Result<Link, Vec<Refusal<Span>>> {

@@ -10,7 +10,7 @@ use crate::claim::PlanId;
 use crate::net;
 use crate::node::Status;
 
-/// The latest events that are told.
+/// How many of the latest events it has.
 const EVENTS: usize = 50;
 
 /// The state of the controller.

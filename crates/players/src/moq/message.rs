@@ -1,4 +1,4 @@
-//! What the page for Media over QUIC is told. `web/src/generated/moq.ts` is generated from these types and from those of
+//! Messages to the page for Media over QUIC. `web/src/generated/moq.ts` is generated from these types and from those of
 //! `report`.
 
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What the page for WebRTC is told. `web/src/generated/webrtc.ts` is generated from these types and from those of `report`.
+//! Messages to the page for WebRTC. `web/src/generated/webrtc.ts` is generated from these types and from those of `report`.
 
 use serde::Serialize;
 use suiro_scenario::WebrtcCodec;

@@ -113,12 +113,13 @@ fn uses(code: &str) -> Vec<(bool, String)> {
     found
 }
 
-/// Paths in the code that begin with `crate::` or `super::`.
+/// Paths in the code that begin with `crate::` or `super::`; a list of imports is no path.
 fn inline(code: &str) -> Vec<String> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
     code.split(|letter| !is_word(letter))
         .filter(|word| word.starts_with("crate::") || word.starts_with("super::"))
-        .map(|word| word.trim_end_matches(':').to_owned())
+        .filter(|word| !word.ends_with(':'))
+        .map(str::to_owned)
         .collect()
 }
 
