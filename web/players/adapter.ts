@@ -1,7 +1,11 @@
 // dash.js and hls.js, as far as we use them. They are loaded by the page as they were published.
+
+import type { Job, StateReport } from "../src/generated/players";
 import { dash } from "./dash";
 import { known } from "./known";
-import type { Job, Told } from "./report";
+
+/** What the library knows; null: it does not tell it, or not yet. */
+export type Told = Pick<StateReport, "rung_bps" | "shown" | "captured_ms" | "estimate_bps">;
 
 export interface Adapter {
   look(): Told;

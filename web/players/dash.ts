@@ -1,7 +1,8 @@
 // dash.js, of version 5 or 4: the names of many settings differ.
+
+import type { Job } from "../src/generated/players";
 import type { Adapter } from "./adapter";
 import { known } from "./known";
-import type { Job } from "./report";
 
 interface Player {
   initialize(video: HTMLVideoElement, manifest: string, autoplay: boolean): void;

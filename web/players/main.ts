@@ -1,7 +1,8 @@
 // The page that plays with a library which is not ours, and reports what it does. The endpoint serves it and the
 // library, in the same host.
+
+import type { Job, Report, RequestReport, Shown, StateReport } from "../src/generated/players";
 import { type Adapter, adapt } from "./adapter";
-import type { Job, Report, RequestReport, State, StateReport } from "./report";
 
 /** How often the state is looked at, and how often reports are sent, in milliseconds. */
 const LOOK_EVERY_MS = 100;
@@ -46,8 +47,8 @@ function main(job: Job): void {
 }
 
 /** What a viewer sees: the state that the element's events lead to. */
-function follow(video: HTMLVideoElement): () => State {
-  let state: State = "starting";
+function follow(video: HTMLVideoElement): () => Shown {
+  let state: Shown = "starting";
   video.addEventListener("playing", () => {
     state = "playing";
   });
@@ -60,7 +61,7 @@ function follow(video: HTMLVideoElement): () => State {
   return () => state;
 }
 
-function view(video: HTMLVideoElement, state: State, adapter: Adapter): StateReport {
+function view(video: HTMLVideoElement, state: Shown, adapter: Adapter): StateReport {
   const told = adapter.look();
   return {
     at_ms: performance.now(),

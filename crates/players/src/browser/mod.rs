@@ -2,6 +2,7 @@
 //! host, loads the library and the manifest, and reports what it sees several times a second.
 
 pub(crate) mod chromium;
+mod message;
 mod report;
 pub(crate) mod server;
 
@@ -19,10 +20,12 @@ use suiro_units::Ratio;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::installed::LIBRARY_BYTES_MAX;
+use crate::live::written;
 use crate::record::State;
 use crate::session::Session;
 use crate::{Installed, PlayError, Served, Settings};
 use chromium::Browser;
+use message::{CmcdJob, Job, Library};
 use report::{PageClock, REPORT_BYTES_MAX};
 use server::{JSON, SCRIPT, content, empty};
 
@@ -50,7 +53,7 @@ pub(crate) async fn play(
     let site = Rc::new(Site {
         library: suiro_outside::file::read(library, LIBRARY_BYTES_MAX)
             .map_err(PlayError::system(format!("reading {}", library.display())))?,
-        job: job(session),
+        job: written(&job(session)),
         reports: sender,
     });
     let url = format!("http://127.0.0.1:{port}/");
@@ -81,27 +84,25 @@ fn trust(session: &Session<'_>) -> Result<Vec<String>, PlayError> {
 }
 
 /// What the page is to play.
-fn job(session: &Session<'_>) -> String {
+fn job(session: &Session<'_>) -> Job {
     let Settings { rules, estimate, catch_up, speed_change, max_drift, cmcd } =
-        &session.job.settings;
-    let library = if session.job.program.is_dashjs() { "dashjs" } else { "hlsjs" };
-    let cmcd = cmcd.map(|cmcd| {
-        let version = if cmcd.is_version_2() { 2 } else { 1 };
-        serde_json::json!({ "version": version, "headers": cmcd.is_in_headers() })
-    });
-    serde_json::json!({
-        "player": library,
-        "manifest": session.job.url.to_string(),
-        "buffer_s": session.job.buffer.as_secs_f64(),
-        "target_latency_s": session.job.target_latency.map(|latency| latency.as_secs_f64()),
-        "rules": rules,
-        "estimate": estimate,
-        "catch_up": catch_up,
-        "speed_change": speed_change.map(Ratio::get),
-        "max_drift_s": max_drift.map(|drift| drift.as_secs_f64()),
-        "cmcd": cmcd,
-    })
-    .to_string()
+        session.job.settings.clone();
+    let is_dashjs = session.job.program.is_dashjs();
+    Job {
+        player: if is_dashjs { Library::Dashjs } else { Library::Hlsjs },
+        manifest: session.job.url.to_string(),
+        buffer_s: session.job.buffer.as_secs_f64(),
+        target_latency_s: session.job.target_latency.map(|latency| latency.as_secs_f64()),
+        rules,
+        estimate,
+        catch_up,
+        speed_change: speed_change.map(Ratio::get),
+        max_drift_s: max_drift.map(|drift| drift.as_secs_f64()),
+        cmcd: cmcd.map(|cmcd| CmcdJob {
+            version: if cmcd.is_version_2() { 2 } else { 1 },
+            headers: cmcd.is_in_headers(),
+        }),
+    }
 }
 
 async fn hear(

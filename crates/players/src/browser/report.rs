@@ -1,4 +1,4 @@
-//! What our page reports (`web/players/report.ts`), read strictly.
+//! What our page reports, read strictly.
 
 use serde::Deserialize;
 use suiro_http::cmcd;
@@ -14,16 +14,21 @@ const CLOCK_MAX_MS: f64 = 366.0 * 86_400.0 * 1e3;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Report {
+    /// The page's clock when the report was sent.
     sent_ms: f64,
     pub states: Vec<StateReport>,
     pub requests: Vec<RequestReport>,
+    /// Why playback broke off; null if it did not.
     pub failure: Option<String>,
+    /// Entries that were left out of reports because there were too many.
     pub left_out: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 enum Shown {
     Starting,
     Playing,
@@ -31,23 +36,32 @@ enum Shown {
     Ended,
 }
 
+/// The player at one moment of the page's clock.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StateReport {
     at_ms: f64,
     state: Shown,
     position_s: f64,
     buffer_s: f64,
     speed: f64,
+    /// Frames dropped so far.
     dropped: u64,
+    /// Bit rate of the video rung under the playhead, as the manifest has it; null: the library does not tell it, or not yet.
     rung_bps: Option<u64>,
+    /// Path of the video segment under the playhead; null as above.
     shown: Option<String>,
+    /// When the frame under the playhead was captured, in milliseconds since 1970; null as above.
     captured_ms: Option<f64>,
+    /// Throughput as the library estimates it; null as above.
     estimate_bps: Option<f64>,
 }
 
+/// A request that is over.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RequestReport {
     target: String,
     sent_ms: f64,
