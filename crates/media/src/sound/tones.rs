@@ -90,7 +90,8 @@ fn amplitude(samples: &[f32], hertz: f64) -> f64 {
         sine += value * s;
         cosine += value * c;
     }
-    sine.hypot(cosine) * 2.0 / samples.len() as f64
+    // glibc has a new version of `hypot` since 2.35, which older systems would lack.
+    (sine * sine + cosine * cosine).sqrt() * 2.0 / samples.len() as f64
 }
 
 #[cfg(test)]
