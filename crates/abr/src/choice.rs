@@ -1,4 +1,4 @@
-//! What an algorithm is asked, and what it answers.
+//! The input and the output of every algorithm.
 
 use suiro_units::{BitRate, Duration, Time};
 

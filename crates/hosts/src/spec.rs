@@ -1,4 +1,4 @@
-//! What a network is to be: hosts, cables, addresses.
+//! The specification of a network: hosts, cables, addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -2,7 +2,7 @@
 
 use suiro_media::live::FootageSpec;
 use suiro_realtime::ladder;
-use suiro_scenario::{Job, MoqPublisher, MoqStreams, MoqViewer};
+use suiro_scenario::{Job, MoqPublisher, MoqStreams, MoqViewer, QuicCongestion};
 use suiro_units::{BitRate, Duration};
 use suiro_viewer::Policy;
 
@@ -44,15 +44,7 @@ impl PublisherJob {
     pub fn from_job(job: &Job) -> Option<Self> {
         let spec = job.endpoint.spec.downcast::<MoqPublisher>()?;
         let offered = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
-        let behaviour = Behaviour {
-            congestion: spec.congestion,
-            delta: spec.delta,
-            streams: STREAMS,
-            // A frame is sent before the next one begins.
-            fair: false,
-            offload: false,
-            qlog: spec.qlog.then(|| qlog(job)),
-        };
+        let behaviour = behaviour(job, (spec.congestion, spec.delta), spec.qlog);
         Some(Self {
             common: Common::from_job(job, &spec.to, offered, behaviour)?,
             camera: spec.camera.clone(),
@@ -85,6 +77,19 @@ fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
     ladder::sizes(camera).find(|size| f64::from(size.1) <= height).unwrap_or(camera)
 }
 
+/// How the connection of a client behaves.
+fn behaviour(job: &Job, (congestion, delta): (QuicCongestion, f64), logs: bool) -> Behaviour {
+    Behaviour {
+        congestion,
+        delta,
+        streams: STREAMS,
+        // A frame is sent before the next one begins.
+        fair: false,
+        offload: false,
+        qlog: logs.then(|| qlog(job)),
+    }
+}
+
 /// Folder and prefix of an endpoint's qlogs.
 pub(crate) fn qlog(job: &Job) -> (std::path::PathBuf, String) {
     (job.dir.join("qlog"), job.endpoint.name.clone())
@@ -110,14 +115,7 @@ impl ViewerJob {
     pub fn from_job(job: &Job) -> Option<Self> {
         let spec = job.endpoint.spec.downcast::<MoqViewer>()?;
         let asked = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
-        let behaviour = Behaviour {
-            congestion: spec.congestion,
-            delta: spec.delta,
-            streams: STREAMS,
-            fair: false,
-            offload: false,
-            qlog: spec.qlog.then(|| qlog(job)),
-        };
+        let behaviour = behaviour(job, (spec.congestion, spec.delta), spec.qlog);
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;
         let switches = spec.adaptation.has_qualities();
         let MoqViewer { viewer, lip_sync, save, .. } = *spec;

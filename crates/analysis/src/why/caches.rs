@@ -56,7 +56,7 @@ fn wronged(player: &Player, row: &AccessRow, fault: CacheFault) -> Option<(i64, 
     let failed = || again().unwrap_or(row.t_ns.saturating_add(TRIED_NS));
     let to = match fault {
         CacheFault::Slow => asked.done_ns.unwrap_or_else(failed),
-        // A playlist that has nothing new; where segments follow from a rule, nobody needs a new manifest.
+        // An old playlist hides new segments; a DASH manifest with a template does not, because players compute its segments.
         CacheFault::Stale if is_playlist(asked) => failed(),
         CacheFault::Unavailable | CacheFault::Reset => failed(),
         CacheFault::Stale | CacheFault::Age => return None,

@@ -225,7 +225,7 @@ impl<'a, 'v> Story<'a, 'v> {
         self.transfers.slices.spread(from, to, |index, ns| {
             let cause = match self.transfer {
                 Some(transfer) => transfer.together[index],
-                // What carried it is not known, but what its cache did is.
+                // The connection is not known, but the fault of the cache is.
                 None => self.faulty[index].then_some(Cause::Cache),
             };
             weights.push((cause.unwrap_or(Cause::Unknown), ns as f64));

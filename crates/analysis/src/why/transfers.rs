@@ -490,7 +490,7 @@ impl Judge<'_, '_> {
     }
 }
 
-/// What a cause is while a cache does wrong: where nothing was on its way, the fault is the reason.
+/// The cause while a cache is faulty: if no data was on its way, it is the cache.
 const fn by_cache(cause: Cause) -> Cause {
     match cause {
         Cause::NoRequest

@@ -229,7 +229,7 @@ impl Service {
         Ok(following)
     }
 
-    /// What the origin is to know of the request: whom it came by, what the client calls this cache, and how urgent it is.
+    /// Headers for the origin: the hosts on the way, the name by which the client reached this cache, and the priority.
     fn said(&self, head: &Parts, host: &str) -> Vec<(HeaderName, HeaderValue)> {
         let asked = Asked { scheme: self.scheme, host: host.to_owned() };
         let before = head.headers.get_all(VIA).iter().cloned();

@@ -72,7 +72,7 @@ impl Sender {
     /// Connects to a server. `host` is the name that its certificate must have; `closed` is called when the connection has ended.
     ///
     /// # Errors
-    /// [`Http3Error`]: there is no socket, nobody answers, or the certificate is another.
+    /// [`Http3Error`]: there is no socket, no server answers, or its certificate is not the trusted one.
     pub async fn connect(
         to: SocketAddr,
         host: &str,

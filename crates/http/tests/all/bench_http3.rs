@@ -79,7 +79,7 @@ impl Server {
         let mut child = command.arg("origin").arg(folder).stdout(Stdio::piped()).spawn();
         let out = child.as_mut().expect("it starts").stdout.take().expect("it is piped");
         let mut line = String::new();
-        BufReader::new(out).read_line(&mut line).expect("it tells its port");
+        BufReader::new(out).read_line(&mut line).expect("it prints its port");
         let (child, port) = (child.expect("it starts"), line.trim().parse().expect("a port"));
         Self { name: "origin", child, port, certificate: folder.join("origin.der") }
     }

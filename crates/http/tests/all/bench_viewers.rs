@@ -140,7 +140,7 @@ impl Process {
         let mut child = command.spawn().expect("it starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("it is piped");
-        BufReader::new(out).read_line(&mut line).expect("it tells its port");
+        BufReader::new(out).read_line(&mut line).expect("it prints its port");
         Self { child, port: line.trim().parse().expect("a port") }
     }
 

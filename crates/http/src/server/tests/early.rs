@@ -90,7 +90,7 @@ async fn connections(early_data: bool) -> ([Option<bool>; 4], Vec<bool>) {
 async fn a_further_connection_carries_requests_before_its_handshake() {
     let (recorded, seen) = connections(true).await;
     assert_eq!(recorded, [None, Some(true), Some(false), Some(true)]);
-    // What is refused is not seen; it comes again after the handshake.
+    // The server does not see a refused request; the client sends it again after the handshake.
     assert_eq!((seen.len(), seen[1], seen[3]), (4, true, true), "{seen:?}");
 }
 

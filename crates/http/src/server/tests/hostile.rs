@@ -21,6 +21,17 @@ fn body(pieces: mpsc::Receiver<Result<Bytes, Cut>>) -> Response<Body> {
     Response::new(Body::Passed(Passed::new(pieces, None)))
 }
 
+/// A server whose only answer has the pieces that are sent to it.
+fn in_pieces(http: HttpVersion) -> (mpsc::Sender<Result<Bytes, Cut>>, Served) {
+    let (send, receive) = mpsc::channel(1);
+    let receive = Arc::new(Mutex::new(Some(receive)));
+    let served = Served::start(http, move |_| {
+        let pieces = receive.lock().expect("no holder panics").take().expect("one request");
+        async { body(pieces) }
+    });
+    (send, served)
+}
+
 /// A server that answers `/held` never, and anything else at once.
 fn holding(http: HttpVersion, load: &Load) -> Served {
     let load = load.clone();
@@ -54,12 +65,7 @@ async fn an_answer_that_nobody_waits_for_any_more_ends() {
 #[tokio::test]
 async fn a_body_that_nobody_reads_any_more_ends() {
     for http in ALL {
-        let (send, receive) = mpsc::channel(1);
-        let receive = Arc::new(Mutex::new(Some(receive)));
-        let served = Served::start(http, move |_| {
-            let pieces = receive.lock().expect("no holder panics").take().expect("one request");
-            async { body(pieces) }
-        });
+        let (send, served) = in_pieces(http);
         let client = served.client();
         send.send(Ok("first".into())).await.expect("room");
         let mut response = client.ask("/", &[]).await.expect("an answer").into_body();
@@ -126,7 +132,7 @@ async fn requests_at_the_same_time_on_one_connection_are_bounded() {
     }
 }
 
-/// Requests of HTTP/1.1 that nobody waits for the answers of.
+/// Requests of HTTP/1.1 whose answers nobody reads.
 #[tokio::test]
 async fn requests_one_after_the_other_on_one_connection_wait_for_their_turn() {
     let load = Load::default();
@@ -195,12 +201,7 @@ async fn a_body_that_the_server_cuts_off_is_an_error_and_the_next_request_is_ans
 #[tokio::test]
 async fn a_connection_that_ends_inside_a_body_is_an_error() {
     for http in ALL {
-        let (send, receive) = mpsc::channel(1);
-        let receive = Arc::new(Mutex::new(Some(receive)));
-        let served = Served::start(http, move |_| {
-            let pieces = receive.lock().expect("no holder panics").take().expect("one request");
-            async { body(pieces) }
-        });
+        let (send, served) = in_pieces(http);
         let client = served.client();
         send.send(Ok("first".into())).await.expect("room");
         let mut response = client.ask("/", &[]).await.expect("an answer").into_body();
