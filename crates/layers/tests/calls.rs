@@ -16,6 +16,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use suiro_hosts::{Privilege, Suite, Test, ipv4};
 use suiro_layers::account::Layer;
 use suiro_layers::report::joined;
+use suiro_layers::verdict::{Deed, Verdict};
 use suiro_layers::{Event, Point, Recording};
 
 use common::calls::{
@@ -143,6 +144,10 @@ fn io_uring_sends(pair: &Pair) {
     check(&recordings, ROUNDS);
 }
 
+fn delays(verdict: &Verdict) -> bool {
+    matches!(verdict.deed, Deed::Delayed { .. })
+}
+
 /// They start no system call: this is reported, and no loss is claimed.
 fn io_urings_threads_send(pair: &Pair) {
     let (from, to, flow) = sockets(pair);
@@ -161,7 +166,8 @@ fn io_urings_threads_send(pair: &Pair) {
         let unseen: Vec<Point> = account.unseen.iter().map(|u| u.point).collect();
         assert_eq!(unseen, [Point::SendCall, Point::SendTransport]);
         assert_eq!(account.layers[Layer::SystemCall as usize].loss_between, None);
-        assert_eq!(report.verdicts, []);
+        // On a busy machine, the receiver may be blamed for reading late; nobody for losing.
+        assert!(report.verdicts.iter().all(delays), "{:?}", report.verdicts);
     }
 }
 
@@ -194,7 +200,8 @@ fn io_uring_sends_later(pair: &Pair) {
     let account = &report.accounts[0];
     assert_eq!((account.sent + account.appeared, account.delivered), (20, 20));
     let blamed: Vec<Point> = report.verdicts.iter().map(|verdict| verdict.from).collect();
-    assert_eq!(blamed, [Point::SendQdisc], "{:?}", report.verdicts);
+    assert!(blamed.contains(&Point::SendQdisc), "{:?}", report.verdicts);
+    assert!(report.verdicts.iter().all(delays), "{:?}", report.verdicts);
 }
 
 /// The socket receives several datagrams as one, and the application gets them in one call.

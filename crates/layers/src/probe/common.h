@@ -136,10 +136,12 @@ INLINE bool is_of_process(const struct tuple *tuple, bool sent)
 	return !settings.process || bpf_map_lookup_elem(&ports, &key);
 }
 
-INLINE enum match match(const struct tuple *tuple, bool sent)
+__attribute__((noinline)) int match(const struct tuple *tuple, bool sent)
 {
 	enum match best = NOT;
 
+	if (!tuple)
+		return NOT;
 	for (u32 i = 0; i < FILTERS_MAX && i < settings.filter_count; i++) {
 		const volatile struct filter *filter = &settings.filters[i];
 

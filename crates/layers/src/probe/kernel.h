@@ -142,6 +142,14 @@ struct __sk_buff {
 
 extern int bpf_dynptr_from_skb(struct __sk_buff *, u64, struct bpf_dynptr *)
 	__attribute__((section(".ksyms"), weak));
+
+struct bpf_iter_num {
+	u64 opaque[1];
+} __attribute__((aligned(8)));
+
+extern int bpf_iter_num_new(struct bpf_iter_num *, int start, int end) __attribute__((section(".ksyms")));
+extern int *bpf_iter_num_next(struct bpf_iter_num *) __attribute__((section(".ksyms")));
+extern void bpf_iter_num_destroy(struct bpf_iter_num *) __attribute__((section(".ksyms")));
 extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
 
 #define BPF_MAP_TYPE_HASH 1

@@ -222,16 +222,19 @@ INLINE bool name_destination(struct tuple *tuple, const struct wanted *wanted)
 	return 1;
 }
 
-// A datagram that did not get as far as IP, because its call failed.
-INLINE void udp_failed(struct tuple *tuple, const struct thread *thread, u32 error)
+// A datagram that did not get as far as IP, because its call failed. A function by itself: its caller has no room on the stack
+// for what both need.
+__attribute__((noinline)) int udp_failed(struct tuple *tuple, const struct thread *thread, u32 error)
 {
 	struct wanted wanted = {};
 	struct packet packet = {};
 	struct event *e;
 
+	if (!tuple || !thread)
+		return 0;
 	if (!wanted_of(&wanted, thread) || !name_destination(tuple, &wanted) ||
 	    !matches_wanted(tuple))
-		return;
+		return 0;
 	u32 read = wanted.payload_bytes < HASHED ? wanted.payload_bytes : HASHED;
 
 	if (read > HASHED || bpf_probe_read_user(packet.payload.bytes, read, (void *)wanted.payload))
@@ -239,7 +242,7 @@ INLINE void udp_failed(struct tuple *tuple, const struct thread *thread, u32 err
 	packet.payload_read = read;
 	e = event(SEND_CALL);
 	if (!e)
-		return;
+		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
 	e->time_ns = thread->call_began_ns;
 	e->extra = bpf_ktime_get_ns();
@@ -250,6 +253,7 @@ INLINE void udp_failed(struct tuple *tuple, const struct thread *thread, u32 err
 	e->segments = 1;
 	e->detail = error;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
 }
 
 #define ERRNO_MAX 511 // higher numbers mean that the call begins anew

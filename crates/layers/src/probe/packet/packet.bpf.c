@@ -73,10 +73,16 @@ INLINE void all_events(const struct passage *passage, struct packet *packet, str
 			one_event(passage, packet, 0);
 		return;
 	}
-	for (u32 i = 0; i < SEGMENTS_MAX && i < count; i++) {
-		read_payload(packet, i, pages, before);
-		one_event(passage, packet, i);
+	// The kernel's iterator, so that the verifier follows one turn and not all of them.
+	struct bpf_iter_num turns;
+	const int *turn;
+
+	bpf_iter_num_new(&turns, 0, count < SEGMENTS_MAX ? count : SEGMENTS_MAX);
+	while ((turn = bpf_iter_num_next(&turns))) {
+		read_payload(packet, *turn, pages, before);
+		one_event(passage, packet, *turn);
 	}
+	bpf_iter_num_destroy(&turns);
 }
 
 INLINE bool is_here(struct net_device *dev)
@@ -97,7 +103,11 @@ INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network, vo
 		return;
 	// Not earlier: clearing it takes time, and most packets get no further than here.
 	struct packet packet = {};
-	enum parsed parsed = parse(&packet, skb, network);
+	u32 offset = network - skb->data; // behind the data, or before it on the way out
+
+	packet.network = network;
+	packet.linear = skb->len - skb->data_len - offset;
+	int parsed = parse(&packet, skb->len - offset);
 
 	if (parsed == NOT_MEANT)
 		return;

@@ -157,21 +157,22 @@ INLINE enum parsed ipv6(struct packet *packet, u32 length)
 	return total < at ? NOT_MEANT : transport(packet, at, total - at);
 }
 
-INLINE enum parsed parse(struct packet *packet, struct sk_buff *skb, u8 *network)
+// A function by itself, as `match`, so that the verifier follows each of its paths once and not once more for each path after
+// it. `network` and `linear` are set.
+__attribute__((noinline)) int parse(struct packet *packet, u32 length)
 {
-	u32 offset = network - skb->data; // behind the data, or before it on the way out
 	enum parsed parsed = NOT_MEANT;
 	struct ipv4_header head; // that of IPv6 is longer
 	u8 version = 0;
 
-	packet->network = network;
-	packet->linear = skb->len - skb->data_len - offset;
-	if (!bpf_probe_read_kernel(&head, sizeof(head), network))
+	if (!packet)
+		return NOT_MEANT;
+	if (!bpf_probe_read_kernel(&head, sizeof(head), packet->network))
 		version = head.version_length >> 4;
 	if (version == 4)
-		parsed = ipv4(packet, &head, skb->len - offset);
+		parsed = ipv4(packet, &head, length);
 	else if (version == 6)
-		parsed = ipv6(packet, skb->len - offset);
+		parsed = ipv6(packet, length);
 	u8 protocol = packet->tuple.protocol;
 
 	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP ? parsed : NOT_MEANT;
