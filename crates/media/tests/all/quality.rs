@@ -14,7 +14,7 @@ use crate::common::ffmpeg_with_vmaf;
 const FPS: u32 = 10;
 
 /// Frames of a loop.
-const LOOP: u64 = 40;
+const LOOP: u64 = 20;
 
 /// A poor rung and one that can hardly be distinguished from the source.
 fn spec(stamp: bool) -> MediaSpec {
@@ -25,7 +25,7 @@ fn spec(stamp: bool) -> MediaSpec {
     let mut spec = MediaSpec::new(Source::Synthetic);
     spec.ladder = vec![rung(150, 180), rung(40_000, 360)];
     spec.segment = Duration::from_secs(1);
-    spec.length = Duration::from_secs(4);
+    spec.length = Duration::from_secs(2);
     spec.fps = Some(FPS);
     spec.preset = Preset::Ultrafast;
     spec.audio = Audio::Off;
