@@ -14,7 +14,7 @@ use suiro_record::words::{FlowRole, Signalling};
 const SCENARIO: &str = r#"
 name = "browser"
 title = "a small stream"
-duration = "8 s"
+duration = "5 s"
 [topology]
 shape = "dumbbell"
 link = "access"
