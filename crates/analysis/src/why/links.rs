@@ -338,14 +338,23 @@ fn rates(link: &Direction) -> Vec<(i64, f64)> {
     rates
 }
 
-/// The times in which a rate was below what it had been, until it rose or the trial ended. A span in which the rate
-/// changed has a mean of both rates: then the fall goes on in the next.
+/// Steps down that follow each other within this time are one fall.
+const STEPS_APART_NS: i64 = 1_000_000_000;
+
+/// The times in which a rate was below what it had been, until it rose, fell again or the trial ended. A span in which the
+/// rate changed has a mean of both rates: then the fall goes on in the next.
 fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let mut level: Option<f64> = None;
     let mut open = false;
+    let mut stepped_ns = 0;
     for (from_ns, rate) in rates {
         let before = *level.get_or_insert(*rate);
+        let falls_again = open && *rate < before * fallen && from_ns - stepped_ns >= STEPS_APART_NS;
+        if let (true, Some(fall)) = (falls_again, falls.last_mut()) {
+            fall.to_ns = *from_ns;
+            open = false;
+        }
         match falls.last_mut().filter(|_| open) {
             Some(fall) if *rate * fallen > fall.after_bps => {
                 fall.to_ns = *from_ns;
@@ -355,6 +364,7 @@ fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
             Some(fall) if *rate < fall.after_bps => {
                 fall.after_bps = *rate;
                 level = Some(*rate);
+                stepped_ns = *from_ns;
             }
             Some(_) => {}
             None if *rate < before * fallen => {
@@ -363,6 +373,7 @@ fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
                 falls.push(fall);
                 open = true;
                 level = Some(*rate);
+                stepped_ns = *from_ns;
             }
             None => level = Some(before.max(*rate)),
         }
@@ -392,5 +403,18 @@ mod tests {
         let fall = Fall { from_ns: 119, to_ns: 260, before_bps: 8e6, after_bps: 1.5e6 };
         assert_eq!(found, [fall]);
         assert!(falls(&[(0, 8e6), (1, 7e6), (2, 9e6), (3, 7.5e6)], 9, 0.8).is_empty());
+    }
+
+    #[test]
+    fn a_rate_that_falls_again_later_has_two_falls() {
+        const S: i64 = 1_000_000_000;
+        let rates = [(0, 3e6), (15 * S, 1e6), (22 * S, 6e5), (22 * S + S / 10, 3e5), (30 * S, 3e6)];
+        let found = falls(&rates, 40 * S, 0.8);
+        let first = Fall { from_ns: 15 * S, to_ns: 22 * S, before_bps: 3e6, after_bps: 1e6 };
+        let second = Fall { from_ns: 22 * S, to_ns: 30 * S, before_bps: 1e6, after_bps: 3e5 };
+        assert_eq!(found, [first, second]);
+        // Steps of a trace that follow each other are one.
+        let slope: Vec<(i64, f64)> = (0..8).map(|n| (n * S / 2, 8e6 / (n + 1) as f64)).collect();
+        assert_eq!(falls(&slope, 9 * S, 0.8).len(), 1);
     }
 }
