@@ -183,8 +183,5 @@ async fn over_http2_responses_take_turns_whatever_their_priority() {
     tokio::join!(ask(0), ask(1));
     served.stop().await;
     let (_, other) = race.first();
-    assert!(
-        other > LITTLE,
-        "if this fails, h2 has priorities, and a server can use them: {other}"
-    );
+    assert!(other > LITTLE, "if this fails, h2 has priorities, and a server can use them: {other}");
 }
