@@ -24,7 +24,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let spec: &Spray = job.endpoint.spec.downcast().ok_or("it is not a spray's job")?;
     let (pulse, ready, _) = context.parts();
     let stop = Stop::flag()?;
-    let to = pulse.block_on(async { Ok::<_, Failure>(net::address(&spec.to).await?) })?;
+    let to = net::address_now(&spec.to)?;
     let mut flood = Flood {
         spec,
         clock: pulse.clock(),

@@ -87,7 +87,7 @@ pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
     let outlets = spec.streams.iter().map(outlet).collect::<Result<Vec<_>, Failure>>()?;
     let node = node::Spec {
         name: job.endpoint.name.clone(),
-        address: *streams::resolve(&job.endpoint.host, spec.port)?.ip(),
+        address: suiro_endpoint::net::address_now(&job.endpoint.host)?,
         registries: Registries::only(base(job, &spec.registry)?),
         manners: Manners::default(),
         outlets: outlets.clone(),

@@ -100,8 +100,9 @@ impl Common {
             .parse()
             .map_err(|_| EndpointError::session(self.doing())(moq_net::Error::Version))?;
         let tls = tls::client(&tls::file(&self.dir, relay), vec![version.alpn().into()])?;
-        let address = suiro_endpoint::net::address(host).await?;
-        let (endpoint, config) = net::client(address, tls, &self.behaviour)?;
+        let address = suiro_endpoint::net::address(host).await?.into();
+        let socket = suiro_endpoint::net::udp_towards(address)?;
+        let (endpoint, config) = net::client(socket, tls, &self.behaviour)?;
         let failed = |cause: String| NetError::Connect { host: format!("{host}:{port}"), cause };
         let begun = clock.now();
         let connecting = endpoint

@@ -13,12 +13,12 @@ use crate::tls::TlsError;
 /// Why an endpoint of Media over QUIC does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// No socket, or no connection.
+    /// No connection.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The host is not known.
+    /// No socket, or the host is not known.
     #[error(transparent)]
-    Host(#[from] suiro_endpoint::net::NetError),
+    Socket(#[from] suiro_endpoint::net::NetError),
     /// No certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),

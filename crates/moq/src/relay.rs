@@ -1,6 +1,6 @@
 //! The relay: it accepts sessions, and forwards the broadcasts of publishers to the sessions that subscribe to them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -164,7 +164,9 @@ pub async fn run(
     let protocols = versions.alpns().into_iter().chain(http).map(Into::into).collect();
     let file = tls::file(&job.dir, &job.name);
     let tls = tls::server(job.hosts.clone(), clock.unix_ns(clock.now()), &file, protocols)?;
-    let endpoint = net::serve(job.address, job.port, tls, &job.behaviour)?;
+    let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let at = SocketAddr::new(job.address.unwrap_or(everywhere), job.port);
+    let endpoint = net::serve(suiro_endpoint::net::udp(at)?, tls, &job.behaviour)?;
     let (origin, driver) = origin::Producer::new(config(job));
     tokio::spawn(moq_net::time::run(driver));
     let (events, mut happened) = mpsc::channel(EVENTS_MAX);

@@ -7,9 +7,8 @@ use common::{LOCALHOST, beside, client, free_port, publisher, relay, viewer};
 use moq_noq::{Connection, VarInt};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
-use suiro_moq::net;
 use suiro_moq::view;
-use suiro_moq::{publish, relay as relaying, tls, transport};
+use suiro_moq::{publish, relay as relaying, transport};
 use suiro_scenario::{MoqStreams, QuicCongestion};
 use suiro_units::{Duration, Random, Seed};
 
@@ -34,9 +33,8 @@ async fn a_wrong_token_is_refused_with_its_reason() {
 /// A connection without a session, for this draft of MoQT.
 async fn connect(dir: &std::path::Path, port: u16, draft: u8) -> (moq_noq::Endpoint, Connection) {
     let protocol = format!("moqt-{draft}").into_bytes();
-    let tls = tls::client(&tls::file(dir, "relay"), vec![protocol]).unwrap();
     let behaviour = common::behaviour(QuicCongestion::NewReno);
-    let (endpoint, config) = net::client(LOCALHOST, tls, &behaviour).unwrap();
+    let (endpoint, config) = common::quic(dir, vec![protocol], &behaviour);
     let connecting = endpoint.connect_with(config, (LOCALHOST, port).into(), "127.0.0.1").unwrap();
     let connection = connecting.await.unwrap();
     (endpoint, connection)
@@ -147,9 +145,8 @@ async fn who_sets_no_session_up_gives_way_and_sessions_beyond_the_limit_are_refu
             (announcer(dir.path(), port, 1).await, announcer(dir.path(), port, 1).await);
         let reason = silent.closed().await.to_string();
         assert!(reason.contains("the relay is full, and no session was set up"), "{reason}");
-        let tls = tls::client(&tls::file(dir.path(), "relay"), vec![b"moqt-18".to_vec()]).unwrap();
         let behaviour = common::behaviour(QuicCongestion::NewReno);
-        let (endpoint, config) = net::client(LOCALHOST, tls, &behaviour).unwrap();
+        let (endpoint, config) = common::quic(dir.path(), vec![b"moqt-18".to_vec()], &behaviour);
         let third = endpoint.connect_with(config, (LOCALHOST, port).into(), "127.0.0.1").unwrap();
         let refused = third.await.unwrap_err();
         assert!(matches!(refused, moq_noq::ConnectionError::ConnectionClosed(_)), "{refused}");

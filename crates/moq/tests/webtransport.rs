@@ -5,7 +5,6 @@ mod common;
 use common::{LOCALHOST, beside, free_port, relay};
 use moq_noq::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use suiro_clock::Clock;
-use suiro_moq::{net, tls};
 use suiro_scenario::QuicCongestion;
 use suiro_units::{Random, Seed};
 use url::Url;
@@ -21,9 +20,8 @@ struct Client {
 
 impl Client {
     async fn ask(dir: &std::path::Path, port: u16, path: &str, protocol: &str) -> Self {
-        let tls = tls::client(&tls::file(dir, "relay"), vec![b"h3".to_vec()]).unwrap();
         let behaviour = common::behaviour(QuicCongestion::NewReno);
-        let (endpoint, config) = net::client(LOCALHOST, tls, &behaviour).unwrap();
+        let (endpoint, config) = common::quic(dir, vec![b"h3".to_vec()], &behaviour);
         let to = (LOCALHOST, port).into();
         let connection = endpoint.connect_with(config, to, "127.0.0.1").unwrap().await.unwrap();
         let mut settings = Settings::default();

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use suiro_endpoint::net::address_now;
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_record::Writer;
 use suiro_record::table::Text;
@@ -12,8 +13,8 @@ use suiro_scenario::{Job, MulticastReceiver};
 use suiro_units::{Duration, Time};
 
 use crate::membership::{Membership, Schedule, Step};
+use crate::now;
 use crate::socket::{Member, Watch};
-use crate::{now, resolve};
 
 /// Longest wait, so that a request to stop is noticed.
 const REST: Duration = Duration::from_millis(20);
@@ -38,7 +39,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let stop = Stop::flag()?;
     let source = spec.source.as_ref().map(|name| {
         let sender = job.peers.get(name).ok_or("a receiver's job names its source")?;
-        resolve(&sender.host)
+        Ok::<_, Failure>(address_now(&sender.host)?)
     });
     let source = source.transpose()?;
     let doing = |what: &'static str| {

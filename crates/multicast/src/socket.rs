@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use suiro_endpoint::net::receive_buffer;
 use suiro_hosts::packet::PacketSocket;
 use suiro_units::Duration;
 
 /// Receive buffer of the watching socket: 0.1 s of 3 Gbit/s, of which only headers are kept.
-const BUFFER_BYTES: i32 = 8 << 20;
+const BUFFER_BYTES: usize = 8 << 20;
 /// How much of a packet is kept: its IP and UDP headers.
 const KEPT_BYTES: u32 = 64;
 /// The kernel's number for Ethernet frames that carry IPv4.
@@ -83,9 +84,7 @@ impl Watch {
         let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
         socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
-        if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER_BYTES).is_err() {
-            socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &BUFFER_BYTES)?;
-        }
+        receive_buffer(&socket, BUFFER_BYTES)?;
         socket.bind_everywhere(ETH_P_IP)?;
         Ok(Self(socket))
     }

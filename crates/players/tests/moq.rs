@@ -1,7 +1,7 @@
 //! Chromium as publisher and viewer of Media over QUIC, through our relay on loopback: WebTransport, MoQT and H.264 for
 //! real. Where Chromium, ffmpeg or an encoder is missing, these report that and pass.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use suiro_clock::Clock;
@@ -33,12 +33,7 @@ fn can_run() -> bool {
 
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
-    let socket =
-        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
-    let socket = socket.unwrap();
-    rustix::net::bind(&socket, &SocketAddr::new(LOCALHOST, 0)).unwrap();
-    let address = rustix::net::getsockname(&socket).unwrap();
-    SocketAddr::try_from(address).unwrap().port()
+    suiro_endpoint::net::udp((LOCALHOST, 0).into()).unwrap().local_addr().unwrap().port()
 }
 
 fn behaviour() -> Behaviour {

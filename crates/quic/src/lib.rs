@@ -1,4 +1,4 @@
-//! What all that speaks QUIC shares: sockets, certificates, congestion control, and samples of connections for records.
+//! What all that speaks QUIC shares: connections on sockets, certificates, congestion control, and samples of connections for records.
 
 pub mod control;
 pub mod net;

@@ -1,7 +1,7 @@
-//! The UDP sockets of the endpoints, one for each, and QUIC on them.
+//! QUIC on the UDP sockets of the endpoints, one for each.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,9 @@ use moq_noq::{
     TokioRuntime, TransportConfig, VarInt,
 };
 use suiro_rate::QuicCongestion;
-use suiro_units::Bytes;
 
 use crate::control::Factory;
 
-/// Receive buffer of a socket: what arrives in 64 ms at 500 Mbit/s.
-const BUFFER: Bytes = Bytes::new(4_000_000);
 /// A connection is closed if the peer sends nothing for this time.
 const IDLE: Duration = Duration::from_secs(30);
 /// How often an idle connection sends a keep-alive.
@@ -35,14 +32,6 @@ const REQUESTS: u32 = 256;
 /// Why an endpoint has no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
-    /// No socket.
-    #[error("binding UDP port {port}: {cause}\nhint: another program uses it; choose another port")]
-    Bind {
-        /// The port.
-        port: u16,
-        /// What the system said.
-        cause: io::Error,
-    },
     /// TLS cannot be used for QUIC.
     #[error("setting up TLS for QUIC: {0}")]
     Tls(String),
@@ -54,6 +43,9 @@ pub enum NetError {
         /// What the system said.
         cause: io::Error,
     },
+    /// The socket cannot be used for QUIC.
+    #[error("using a socket for QUIC: {0}")]
+    Socket(io::Error),
     /// The connection cannot be begun.
     #[error("connecting to {host}: {cause}")]
     Connect {
@@ -108,29 +100,27 @@ impl Behaviour {
     }
 }
 
-/// Opens the socket of a server.
+/// A server at a socket.
 ///
 /// # Errors
 /// [`NetError`].
 pub fn serve(
-    address: Option<IpAddr>,
-    port: u16,
+    socket: UdpSocket,
     tls: rustls::ServerConfig,
     behaviour: &Behaviour,
 ) -> Result<Endpoint, NetError> {
     let quic = QuicServerConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
     let mut config = ServerConfig::with_crypto(Arc::new(quic));
     config.transport_config(behaviour.transport(true)?);
-    let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    open(SocketAddr::new(address.unwrap_or(everywhere), port), Some(config))
+    endpoint(socket, Some(config))
 }
 
-/// Opens the socket of a client. Returns it with the configuration of its connections.
+/// A client at a socket, with the configuration of its connections.
 ///
 /// # Errors
 /// [`NetError`].
 pub fn client(
-    to: IpAddr,
+    socket: UdpSocket,
     tls: rustls::ClientConfig,
     behaviour: &Behaviour,
 ) -> Result<(Endpoint, ClientConfig), NetError> {
@@ -138,20 +128,10 @@ pub fn client(
     let mut config = ClientConfig::new(Arc::new(quic));
     // Its probe would leave before the rest of its handshake, and on a narrow link delay the first frame by 40 ms.
     config.transport_config(behaviour.transport(false)?);
-    let from = match to {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    Ok((open(SocketAddr::new(from, 0), None)?, config))
+    Ok((endpoint(socket, None)?, config))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that opens these sockets")]
-fn open(at: SocketAddr, server: Option<ServerConfig>) -> Result<Endpoint, NetError> {
-    let failed = |cause| NetError::Bind { port: at.port(), cause };
-    let socket = std::net::UdpSocket::bind(at).map_err(failed)?;
-    let size = BUFFER.get() as usize;
-    // What the system grants of it is enough for most; more needs privilege.
-    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, size)
-        .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, size));
-    Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime)).map_err(failed)
+fn endpoint(socket: UdpSocket, server: Option<ServerConfig>) -> Result<Endpoint, NetError> {
+    Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
+        .map_err(NetError::Socket)
 }

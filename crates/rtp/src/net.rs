@@ -4,16 +4,13 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use suiro_endpoint::net::udp;
 pub use suiro_endpoint::net::{NetError, address, send, send_to_stranger};
 use suiro_record::flows::{End, Flow};
 use suiro_record::words::{Carries, FlowRole, Transport};
-use suiro_units::Bytes;
 use tokio::net::UdpSocket;
 
 use crate::ecn;
-
-/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
-const BUFFER: Bytes = Bytes::new(4_000_000);
 
 /// The two sockets of a session.
 #[derive(Debug)]
@@ -29,24 +26,16 @@ impl Pair {
     ///
     /// # Errors
     /// [`NetError::Bind`].
-    pub async fn bind(port: u16) -> Result<Self, NetError> {
-        let rtp = bind(port).await?;
-        let rtcp = bind(port.saturating_add(1)).await?;
-        Ok(Self { rtp, rtcp })
+    pub fn bind(port: u16) -> Result<Self, NetError> {
+        Ok(Self { rtp: bind(port)?, rtcp: bind(port.saturating_add(1))? })
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
-async fn bind(port: u16) -> Result<UdpSocket, NetError> {
-    let failed = |cause| NetError::Bind { port, cause };
-    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-    let socket = UdpSocket::bind(address).await.map_err(failed)?;
-    ecn::watch(&socket).map_err(|cause| NetError::Bind { port, cause })?;
-    // What the system grants of it is enough for most; more needs privilege.
-    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER.get() as usize)
-        .or_else(|_| {
-            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, BUFFER.get() as usize)
-        });
+fn bind(port: u16) -> Result<UdpSocket, NetError> {
+    let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let failed = |cause| NetError::Bind { at, cause };
+    let socket = UdpSocket::from_std(udp(at)?).map_err(failed)?;
+    ecn::watch(&socket).map_err(failed)?;
     Ok(socket)
 }
 

@@ -113,7 +113,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
     let clock = pulse.clock();
-    let pair = Pair::bind(job.port).await?;
+    let pair = Pair::bind(job.port)?;
     if job.sender.is_none() {
         let flows = net::flows(FlowRole::Receiver, job.port, (End::Any, End::Any), None);
         FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;

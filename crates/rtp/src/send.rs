@@ -220,7 +220,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
     let source = AtHand::get(job)?;
-    let pair = Pair::bind(job.port).await?;
+    let pair = Pair::bind(job.port)?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
     let rates = Writer::create_of(&job.dir, &job.name)?;
     let mut flows = FlowLog::create(&job.dir, &job.name)?;

@@ -141,7 +141,7 @@ async fn free_port() -> u16 {
         // Each test process begins elsewhere, so that they seldom meet.
         let step = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() as u16 % 500 * 10;
         let port = 40_000 + step % 5000 * 2;
-        if Pair::bind(port).await.is_ok() {
+        if Pair::bind(port).is_ok() {
             return port;
         }
     }
@@ -209,7 +209,7 @@ fn packets(film: &Film) -> u64 {
 /// Sends the film once, in real time, to a port of this machine.
 async fn send(film: &Film, to: u16) -> Counters {
     let clock = Clock::from_now();
-    let pair = Pair::bind(free_port().await).await.unwrap();
+    let pair = Pair::bind(free_port().await).unwrap();
     let start = clock.now();
     let control = RateSpec::fixed(BitRate::from_mbps(50)).build(start).unwrap();
     let mut sender = Sender::new(start, config(film, clock), control, Seed(7).random());
@@ -491,7 +491,7 @@ async fn what_is_lost_on_the_way_is_sent_again_in_time() {
     let Some(film) = Film::make(Codec::Mpeg2) else { return };
     let (port, between) = (free_port().await, free_port().await);
     let lost = AtomicU16::new(0);
-    let pair = Pair::bind(between).await.unwrap();
+    let pair = Pair::bind(between).unwrap();
     let sends = async {
         tokio::select! {
             counters = send(&film, between) => assert!(counters.sent_again >= 9, "{counters:?}"),

@@ -1,6 +1,6 @@
 //! Streams as endpoints of a trial: what runs the kinds `uncompressed-sender` and `uncompressed-receiver`.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 use crate::node::{
@@ -11,6 +11,7 @@ use crate::reader::Shape;
 use crate::socket::{Joined, Route, Segmentation};
 use crate::store::{Content, Header, Recorder};
 use crate::{Geometry, clock, reader, receive, send, synth};
+use suiro_endpoint::net::address_now;
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_scenario::{
     Job, UncompressedFormat, UncompressedPicture, UncompressedReceiver, UncompressedSender,
@@ -81,7 +82,8 @@ fn destination(job: &Job, spec: &UncompressedSender) -> Result<SocketAddrV4, Fai
         return Ok(SocketAddrV4::new(group, port));
     }
     let peer = spec.to.as_ref().and_then(|to| job.peers.get(to));
-    resolve(&peer.ok_or("a sender's job names its receiver")?.host, port)
+    let host = &peer.ok_or("a sender's job names its receiver")?.host;
+    Ok(SocketAddrV4::new(address_now(host)?, port))
 }
 
 /// Only reads the frames of an `uncompressed-sender`, until SIGTERM.
@@ -173,7 +175,7 @@ fn joined(job: &Job, spec: &UncompressedReceiver, at: usize) -> Result<Option<Jo
     let Some(group) = spec.groups.get(at).copied() else { return Ok(None) };
     let source = spec.sources.get(at).map(|name| {
         let sender = job.peers.get(name).ok_or("a receiver's job names its sources")?;
-        resolve(&sender.host, 0).map(|address| *address.ip())
+        Ok::<_, Failure>(address_now(&sender.host)?)
     });
     let (interface, source) = (Ipv4Addr::UNSPECIFIED, source.transpose()?);
     Ok(Some(Joined { group, interface, source }))
@@ -240,20 +242,6 @@ fn records(job: &Job) -> Records {
         peer: job.referring().next().map(|(name, _)| name.to_owned()),
         epoch: Time::from_nanos(job.epoch_monotonic_ns),
     }
-}
-
-/// The IPv4 address of a host of the trial, from its private /etc/hosts.
-///
-/// # Errors
-/// If there is none.
-pub fn resolve(host: &str, port: u16) -> Result<SocketAddrV4, Failure> {
-    let all = (host, port).to_socket_addrs();
-    let all = all.map_err(|error| format!("looking up {host}: {error}"))?;
-    let mut v4 = all.filter_map(|address| match address {
-        SocketAddr::V4(address) => Some(address),
-        SocketAddr::V6(_) => None,
-    });
-    v4.next().ok_or_else(|| format!("{host} has no IPv4 address").into())
 }
 
 /// A stream that ends before it was asked to, in words.

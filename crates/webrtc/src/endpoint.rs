@@ -151,7 +151,7 @@ impl Endpoint {
             }
             _ => Signalling::Whip,
         };
-        let sockets = Sockets::bind(&common.addresses).await?;
+        let sockets = Sockets::bind(&common.addresses)?;
         let certificate = Certificate::generate().ok_or(EndpointError::Certificate)?;
         let setup = Setup {
             way,

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
 
-use suiro_units::Bytes;
+use suiro_endpoint::net::{self, udp, unspecified};
 use tokio::io::ReadBuf;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -13,8 +13,6 @@ use crate::peer::Transmit;
 
 /// Addresses of a host that are candidates at most.
 const ADDRESSES_MAX: usize = 8;
-/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
-const BUFFER: Bytes = Bytes::new(4_000_000);
 
 /// Why an endpoint has no sockets.
 #[derive(Debug, thiserror::Error)]
@@ -29,20 +27,12 @@ pub enum NetError {
         /// What the system said.
         cause: io::Error,
     },
-    /// There is no socket for candidates.
-    #[error("binding a UDP port of {address}: {cause}")]
-    Bind {
-        /// The address.
-        address: IpAddr,
-        /// What the system said.
-        cause: io::Error,
-    },
     /// The host's addresses are not known.
     #[error("listing the addresses of this host: {0}")]
     Addresses(io::Error),
-    /// The socket failed.
+    /// There is no socket for candidates, or it failed.
     #[error(transparent)]
-    Socket(#[from] suiro_endpoint::net::NetError),
+    Socket(#[from] net::NetError),
 }
 
 /// The addresses of this host that other hosts can use, IPv4 and IPv6; those of loopback if there are no others.
@@ -120,12 +110,8 @@ pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 pub async fn towards(host: &str, port: u16) -> io::Result<IpAddr> {
     let mut failed = None;
     for remote in tokio::net::lookup_host((host, port)).await? {
-        let unspecified: IpAddr = match remote {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
         let reached = async {
-            let socket = UdpSocket::bind((unspecified, 0)).await?;
+            let socket = UdpSocket::bind((unspecified(remote.ip()), 0)).await?;
             socket.connect(remote).await?;
             socket.local_addr()
         };
@@ -148,17 +134,13 @@ impl Sockets {
     /// One for each of the addresses, at a port that the system chooses.
     ///
     /// # Errors
-    /// [`NetError::Bind`].
-    #[expect(clippy::disallowed_methods, reason = "the one place that opens these sockets")]
-    pub async fn bind(addresses: &[IpAddr]) -> Result<Self, NetError> {
+    /// [`NetError::Socket`].
+    pub fn bind(addresses: &[IpAddr]) -> Result<Self, NetError> {
         let mut sockets = Vec::with_capacity(addresses.len());
         for &address in addresses {
-            let failed = |cause| NetError::Bind { address, cause };
-            let socket = UdpSocket::bind((address, 0)).await.map_err(failed)?;
-            let size = BUFFER.get() as usize;
-            // What the system grants of it is enough for most; more needs privilege.
-            let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, size)
-                .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, size));
+            let at = SocketAddr::new(address, 0);
+            let failed = |cause| net::NetError::Bind { at, cause };
+            let socket = UdpSocket::from_std(udp(at)?).map_err(failed)?;
             sockets.push((socket.local_addr().map_err(failed)?, socket));
         }
         Ok(Self(sockets))
@@ -172,9 +154,7 @@ impl Sockets {
     /// Sends to where a candidate of the other end says; returns whether the packet left.
     pub async fn send(&self, transmit: &Transmit) -> bool {
         match self.0.iter().find(|(address, _)| *address == transmit.from) {
-            Some((_, socket)) => {
-                suiro_endpoint::net::send_to_stranger(socket, &transmit.bytes, transmit.to).await
-            }
+            Some((_, socket)) => net::send_to_stranger(socket, &transmit.bytes, transmit.to).await,
             None => false,
         }
     }
@@ -203,8 +183,7 @@ impl Sockets {
                     Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     }
                     Poll::Ready(Err(cause)) => {
-                        let failed =
-                            suiro_endpoint::net::NetError::Io { doing: "receiving", cause };
+                        let failed = net::NetError::Io { doing: "receiving", cause };
                         return Poll::Ready(Err(failed.into()));
                     }
                     Poll::Pending => break,

@@ -222,8 +222,9 @@ pub async fn run(
 #[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
 async fn open(job: &CallJob) -> Result<UdpSocket, NetError> {
     use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
-    let bound = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, job.port)).await;
-    let socket = bound.map_err(|cause| NetError::Bind { port: job.port, cause })?;
+    let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, job.port));
+    let bound = UdpSocket::bind(at).await;
+    let socket = bound.map_err(|cause| NetError::Bind { at, cause })?;
     let failed = |doing| move |error: Errno| NetError::Io { doing, cause: error.into() };
     if let Some(size) = job.send_buffer {
         set_socket_send_buffer_size(&socket, size.get() as usize)

@@ -8,7 +8,8 @@ use h3::error::StreamError;
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Request, Response};
 use moq_noq::{Connection, PathId, ZeroRttAccepted};
-use suiro_quic::net::{self, Behaviour, NetError};
+use suiro_endpoint::net::udp_towards;
+use suiro_quic::net::{self, Behaviour};
 use suiro_record::flows::End;
 use tokio::sync::watch;
 
@@ -17,9 +18,12 @@ use super::quic::{Both, Quic};
 /// Why there is no response, or not all of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Http3Error {
-    /// There is no socket, or no way to begin.
+    /// There is no socket.
     #[error(transparent)]
-    Net(#[from] NetError),
+    Socket(#[from] suiro_endpoint::net::NetError),
+    /// There is no way to begin.
+    #[error(transparent)]
+    Quic(#[from] net::NetError),
     /// The handshake or the connection failed.
     #[error("http/3: {0}")]
     Failed(String),
@@ -80,7 +84,8 @@ impl Sender {
         behaviour: &Behaviour,
         closed: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Http3Error> {
-        let (endpoint, config) = net::client(to.ip(), tls, behaviour)?;
+        let socket = udp_towards(to.ip())?;
+        let (endpoint, config) = net::client(socket, tls, behaviour)?;
         let port = endpoint.local_addr().map_or(0, |local| local.port());
         let (connection, early) = match endpoint.connect_with(config, to, host)?.into_0rtt() {
             Ok((connection, accepted)) => (connection, Some(told(accepted))),

@@ -81,6 +81,9 @@ pub enum DoorError {
     Listen(#[from] ListenError),
     /// There is no socket for QUIC.
     #[error(transparent)]
+    Socket(#[from] suiro_endpoint::net::NetError),
+    /// There is no QUIC on it.
+    #[error(transparent)]
     Quic(#[from] suiro_quic::net::NetError),
     /// There is no certificate.
     #[error(transparent)]
@@ -119,11 +122,11 @@ impl Door {
         // In a trial, whose records are kept, links are emulated.
         let offload = job.records.is_none();
         let behaviour = Behaviour { congestion, offload, ..http3::behaviour() };
-        let (ip, port) = (Some(job.address.ip()), job.address.port());
         let mut tls = config(&[http3::ALPN])?;
         // All or nothing (RFC 9001 §4.6.1). Tickets are taken once, so early data is not replayed here (RFC 8446 §8.1).
         tls.max_early_data_size = u32::MAX;
-        let endpoint = suiro_quic::net::serve(ip, port, tls, &behaviour)?;
+        let socket = suiro_endpoint::net::udp(job.address)?;
+        let endpoint = suiro_quic::net::serve(socket, tls, &behaviour)?;
         let address = endpoint.local_addr().unwrap_or(job.address);
         let create =
             |records: &Records| Samples::create(&records.dir, &records.endpoint, congestion.name());

@@ -12,8 +12,8 @@ use moq_net::track::Subscription;
 use moq_net::{Client, Session, Timescale, Timestamp, Version, broadcast, cache, origin, track};
 use moq_noq::{ClientConfig, Connection, Endpoint};
 use suiro_clock::Clock;
-use suiro_moq::net::{self, Behaviour};
-use suiro_moq::{tls, transport};
+use suiro_moq::net::Behaviour;
+use suiro_moq::transport;
 use suiro_scenario::QuicCongestion;
 
 use crate::common::{self, LOCALHOST};
@@ -40,9 +40,8 @@ pub struct Socket {
 impl Socket {
     /// Its connections let the relay open so many streams at the same time.
     pub fn open(clock: Clock, dir: &Path, port: u16, streams: u32) -> Self {
-        let tls = tls::client(&tls::file(dir, "relay"), vec![ALPN.into()]).unwrap();
         let behaviour = Behaviour { streams, ..common::behaviour(QuicCongestion::NewReno) };
-        let (endpoint, config) = net::client(LOCALHOST, tls, &behaviour).unwrap();
+        let (endpoint, config) = common::quic(dir, vec![ALPN.into()], &behaviour);
         Self { endpoint, config, port, clock }
     }
 }

@@ -5,15 +5,17 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use moq_noq::{ClientConfig, Endpoint};
 use suiro_clock::Clock;
+use suiro_endpoint::net::{udp, udp_towards};
 use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
 use suiro_moq::PublisherJob;
 use suiro_moq::ViewerJob;
-use suiro_moq::net::Behaviour;
+use suiro_moq::net::{self, Behaviour};
 use suiro_moq::relay::{self as relaying, RelayJob};
-use suiro_moq::{Common, Summary};
+use suiro_moq::{Common, Summary, tls};
 use suiro_scenario::{MoqStreams, QuicCongestion};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -26,16 +28,21 @@ pub fn has_ffmpeg() -> bool {
 
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
-    let socket =
-        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
-    let socket = socket.unwrap();
-    rustix::net::bind(&socket, &std::net::SocketAddr::new(LOCALHOST, 0)).unwrap();
-    let address = rustix::net::getsockname(&socket).unwrap();
-    std::net::SocketAddr::try_from(address).unwrap().port()
+    udp((LOCALHOST, 0).into()).unwrap().local_addr().unwrap().port()
 }
 
 pub fn behaviour(congestion: QuicCongestion) -> Behaviour {
     Behaviour { congestion, delta: 0.5, streams: 1000, fair: false, offload: false, qlog: None }
+}
+
+/// A client of the relay whose certificate is in `dir`, and the configuration of its connections.
+pub fn quic(
+    dir: &Path,
+    protocols: Vec<Vec<u8>>,
+    behaviour: &Behaviour,
+) -> (Endpoint, ClientConfig) {
+    let tls = tls::client(&tls::file(dir, "relay"), protocols).unwrap();
+    net::client(udp_towards(LOCALHOST).unwrap(), tls, behaviour).unwrap()
 }
 
 pub fn relay(dir: &Path, port: u16, token: Option<&str>) -> RelayJob {

@@ -63,12 +63,8 @@ fn bind(socket: &OwnedFd, address: SocketAddrV4) -> Result<(), Error> {
 
 /// Gives the socket a receive buffer of `wanted` bytes of payload, beyond the limit if permitted.
 fn receive_buffer(socket: &OwnedFd, wanted: u32) -> Result<(), Error> {
-    let wanted_size = wanted as usize;
-    // SO_RCVBUFFORCE needs CAP_NET_ADMIN; without it, SO_RCVBUF is silently capped at the limit.
-    if sockopt::set_socket_recv_buffer_size_force(socket, wanted_size).is_err() {
-        sockopt::set_socket_recv_buffer_size(socket, wanted_size)
-            .map_err(Error::os("setting the receive buffer"))?;
-    }
+    suiro_endpoint::net::receive_buffer(socket, wanted as usize)
+        .map_err(Error::os("setting the receive buffer"))?;
     let size = sockopt::socket_recv_buffer_size(socket)
         .map_err(Error::os("reading the receive buffer's size"))?;
     // The kernel doubles the value that it is given, for its own overhead (socket(7)).

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use moq_noq::ServerConfig;
 use moq_noq::crypto::rustls::QuicServerConfig;
 use rustls::server::ServerSessionMemoryCache;
+use suiro_endpoint::net::udp;
 use suiro_quic::{net, tls};
 
 use super::hostile::fetch;
@@ -29,8 +30,8 @@ impl Forgetful {
         let tls = tls::server(names, now, &certificate, vec![http3::ALPN.to_vec()]);
         let mut tls = tls.expect("TLS");
         tls.max_early_data_size = u32::MAX;
-        let local = Some(Ipv4Addr::LOCALHOST.into());
-        let endpoint = net::serve(local, 0, tls.clone(), &http3::behaviour()).expect("a socket");
+        let socket = udp((Ipv4Addr::LOCALHOST, 0).into()).expect("a socket");
+        let endpoint = net::serve(socket, tls.clone(), &http3::behaviour()).expect("QUIC");
         let early: Arc<Mutex<Vec<bool>>> = Arc::default();
         let (limits, seen) = (Limits::per_address(CONNECTIONS), early.clone());
         let respond = move |_, request: Request<()>| {

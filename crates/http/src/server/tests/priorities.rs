@@ -9,6 +9,7 @@ use std::time::Instant;
 use moq_noq::congestion::{Controller, ControllerFactory};
 use moq_noq::crypto::rustls::QuicServerConfig;
 use moq_noq::{ServerConfig, TransportConfig};
+use suiro_endpoint::net::udp;
 use suiro_quic::{net, tls};
 use tokio::sync::Barrier;
 
@@ -101,9 +102,9 @@ fn slow(certificate: &Path, answers: &Answers) -> (SocketAddr, JoinHandle<()>) {
     let clock = Clock::from_now();
     let now = clock.unix_ns(clock.now());
     let tls = |names| tls::server(names, now, certificate, vec![http3::ALPN.to_vec()]);
-    let local = Some(Ipv4Addr::LOCALHOST.into());
-    let endpoint = net::serve(local, 0, tls(names.clone()).expect("TLS"), &http3::behaviour());
-    let endpoint = endpoint.expect("a socket");
+    let socket = udp((Ipv4Addr::LOCALHOST, 0).into()).expect("a socket");
+    let endpoint = net::serve(socket, tls(names.clone()).expect("TLS"), &http3::behaviour());
+    let endpoint = endpoint.expect("QUIC");
     let crypto = QuicServerConfig::try_from(tls(names).expect("TLS")).expect("TLS of QUIC");
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     let mut transport = TransportConfig::default();
