@@ -10,6 +10,7 @@
 
 mod browser;
 mod datagrams;
+mod effects;
 mod ffmpeg;
 mod hole;
 mod media;

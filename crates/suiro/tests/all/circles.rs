@@ -12,7 +12,6 @@ use crate::sources::sources;
 const KNOWN: &[(&str, &[&str])] = &[
     ("analysis", &["why/encoded", "why/frames", "why/realtime", "why/told"]),
     ("analysis", &["why/links", "why/path"]),
-    ("foreign", &["media", "path"]),
     ("http", &["edge/fetch", "edge/serve"]),
     ("http", &["player/fetch", "player/wire"]),
     (
