@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use bytes::Bytes;
 use parquet::file::reader::ChunkReader;
 use parquet::record::Field;
 use serde_json::Value;
@@ -59,6 +60,16 @@ pub(crate) fn write(
         Wide { name: name.to_owned(), values }
     }));
     wide::write(path, "summary", columns)
+}
+
+impl Summary {
+    /// The rows of such a table, whose file has this content; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// If it is damaged, or is another table.
+    pub fn rows_of(path: &Path, content: Bytes) -> Result<Vec<TrialSummary>, RecordError> {
+        read(path, content)
+    }
 }
 
 /// Reads what [`write`] wrote. A metric that a trial does not have is null, as one that could not be measured.

@@ -1,17 +1,13 @@
 //! The JSON documents that `suiro report` makes of a results folder: metrics, and findings.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::Seed;
 
 use crate::documents::Cell;
 use crate::metrics::Metrics;
-use crate::rows;
-use crate::table::RecordError;
 use crate::words::FindingVerdict;
 
 /// `summary.json`: the flat metrics of every trial.
@@ -53,14 +49,6 @@ impl Summary {
             latest = Some(trial);
         }
         names
-    }
-
-    /// The rows of such a table, whose file has this content; `path` is its name in errors.
-    ///
-    /// # Errors
-    /// If it is damaged, or is another table.
-    pub fn rows_of(path: &Path, content: Bytes) -> Result<Vec<TrialSummary>, RecordError> {
-        rows::read(path, content)
     }
 }
 

@@ -18,7 +18,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         "http",
         &["player/parts", "player/request", "player/session/told", "player/track", "player/watch"],
     ),
-    ("record", &["rows", "summary"]),
     (
         "scenario",
         &[
