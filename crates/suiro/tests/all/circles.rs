@@ -37,8 +37,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("scenario", &["endpoint/control", "endpoint/uncompressed"]),
-    ("uncompressed", &["live/command", "live/plan", "live/receiver", "live/receiving"]),
-    ("uncompressed", &["live/sender", "live/sending"]),
 ];
 
 /// A module's path in its crate.

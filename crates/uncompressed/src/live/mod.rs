@@ -40,11 +40,12 @@ mod sender;
 mod sending;
 
 pub use command::{
-    Accepted, At, HORIZON, LANES_MAX, Load, Material, ORDERS_MAX, Order, PATHS_MAX, PLANNED_MAX,
-    Refusal, SenderChange,
+    Accepted, At, HORIZON, LANES_MAX, Load, Material, ORDERS_MAX, Order, PATHS_MAX, Refusal,
+    SenderChange,
 };
 pub use event::{EVENTS_MAX, Event, Events, What};
 pub use merge::{LaneCounts, PathCounts, SkewClass, Trouble};
+pub use plan::PLANNED_MAX;
 pub use receiver::{
     Leg, PathState, Receiver, ReceiverChange, ReceiverConfig, ReceiverLane, ReceiverLaneConfig,
     ReceiverState, Storing,

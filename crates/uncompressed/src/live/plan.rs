@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::command::PLANNED_MAX;
+/// Changes that may wait for their frame in one lane.
+pub const PLANNED_MAX: usize = 16;
 
 /// Changes in the order in which they take effect; those of one frame in the order in which they were given.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use suiro_units::{Duration, Time};
 
+use super::plan::PLANNED_MAX;
 use super::receiver::Leg;
 use crate::epoch::Epoch;
 use crate::geometry::{FrameRate, Geometry};
@@ -14,8 +15,6 @@ use crate::{reader, socket, store};
 
 /// Orders that may wait for a node's thread at a time.
 pub const ORDERS_MAX: usize = 64;
-/// Changes that may wait for their frame in one lane.
-pub const PLANNED_MAX: usize = 16;
 /// Lanes of a node.
 pub const LANES_MAX: usize = 64;
 /// Paths of a lane (ST 2022-7).

@@ -1,43 +1,31 @@
 //! A running receiver: its handle, and its state as others see it.
 
+mod state;
+
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use suiro_units::{Duration, Time};
 
-use super::command::{
-    self, Accepted, LANES_MAX, ORDERS_MAX, Order, PATHS_MAX, PLANNED_MAX, Refusal,
-};
+use super::command::{self, Accepted, LANES_MAX, ORDERS_MAX, Order, PATHS_MAX, Refusal};
 use super::event::{Events, Teller, What};
-use super::merge::{BUDGET_FRAMES_MAX, LaneCounts, PathCounts, SkewClass, Trouble};
-use super::plan::Planned;
+use super::merge::{BUDGET_FRAMES_MAX, LaneCounts, SkewClass};
+use super::plan::{PLANNED_MAX, Planned};
 use super::receiving::{Message, Step, Worker};
 use crate::clock;
 use crate::epoch::Epoch;
 use crate::node::Error;
-use crate::packet::Layout;
 use crate::picture::Raster;
 use crate::receive::{Frame, Recording};
 use crate::socket::{Inlet, Joined};
 use crate::store::{Content, Header};
 
-/// A path that a lane receives on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leg {
-    /// The group, or a local address for a stream that is sent to this host, and the port; port 0 takes a free one.
-    pub address: SocketAddrV4,
-    /// Local address of the interface to receive a group on; unspecified to use the routes.
-    pub interface: Ipv4Addr,
-    /// The only sender of a group whose packets are wanted (IGMPv3); `None` for all.
-    pub source: Option<Ipv4Addr>,
-    /// The RTP payload type of its packets; `None`: the lane's.
-    pub payload_type: Option<u8>,
-}
+pub(super) use state::Shared;
+pub use state::{Leg, PathState, ReceiverLane, ReceiverLaneConfig, ReceiverState};
 
 /// Where frames are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,19 +71,6 @@ impl ReceiverChange {
     }
 }
 
-/// A lane of a running receiver: what never changes, and its first delay budget.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReceiverLaneConfig {
-    /// Its number, unique in its node.
-    pub number: u32,
-    /// How its packets are formatted, and its frames.
-    pub layout: Layout,
-    /// RTP payload type.
-    pub payload_type: u8,
-    /// The delay budget.
-    pub budget: Duration,
-}
-
 /// The configuration of a running receiver.
 #[derive(Debug, Clone)]
 pub struct ReceiverConfig {
@@ -109,90 +84,6 @@ pub struct ReceiverConfig {
     pub cpu: Option<usize>,
     /// Where decided frames are reported, with their lane's number; those that it has no room for are left out.
     pub frames: Option<SyncSender<(u32, Frame)>>,
-}
-
-/// A path at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathState {
-    /// Where it receives.
-    pub leg: Leg,
-    /// The first frame that is taken from it.
-    pub from: u64,
-    /// The first frame that is not taken from it any more; `None` if it stays.
-    pub until: Option<u64>,
-    /// The last sender that was heard.
-    pub source: Option<SocketAddrV4>,
-    /// What was counted.
-    pub counts: PathCounts,
-    /// How often packets found the socket's buffer full.
-    pub dropped: u32,
-}
-
-/// A lane of a running receiver at one moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReceiverLane {
-    /// Its number.
-    pub number: u32,
-    /// The first frame that arrived whole since it began to receive; `None` if none did.
-    pub first: Option<u64>,
-    /// The last frame that was decided.
-    pub last: Option<u64>,
-    /// The synchronisation source of the sender in use.
-    pub ssrc: Option<u32>,
-    /// What was counted after merging.
-    pub counts: LaneCounts,
-    /// Its paths; empty if it receives nothing.
-    pub paths: Vec<PathState>,
-    /// Its delay budget.
-    pub budget: Duration,
-    /// The receiver class of ST 2022-7 that the budget covers; `None` if none.
-    pub class: Option<SkewClass>,
-    /// What is wrong; `None` if nothing is.
-    pub trouble: Option<Trouble>,
-    /// Where it stores.
-    pub storing: Option<PathBuf>,
-    /// Changes that wait for their frame.
-    pub planned: usize,
-}
-
-/// A running receiver at one moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReceiverState {
-    /// Its clock: TAI since the SMPTE epoch.
-    pub tai: Duration,
-    /// The frame that its clock is in, at the first lane's rate.
-    pub frame: u64,
-    /// How long ago its thread last looked at the clock.
-    pub idle: Duration,
-    /// Its lanes.
-    pub lanes: Vec<ReceiverLane>,
-    /// Events that nobody read in time.
-    pub events_missed: u64,
-    /// Why the node has ended; `None` while it runs.
-    pub over: Option<String>,
-}
-
-/// What the thread and the handle share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    lanes: Vec<Mutex<ReceiverLane>>,
-    /// When the thread last looked at the clock, in nanoseconds.
-    pub beat: AtomicU64,
-    over: Mutex<Option<String>>,
-}
-
-impl Shared {
-    fn lane(&self, at: usize) -> MutexGuard<'_, ReceiverLane> {
-        self.lanes[at].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn try_lane(&self, at: usize) -> Option<MutexGuard<'_, ReceiverLane>> {
-        self.lanes[at].try_lock().ok()
-    }
-
-    fn over(&self) -> MutexGuard<'_, Option<String>> {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The handle of a running receiver. Dropping it ends the node.

@@ -1,8 +1,10 @@
+use std::net::{Ipv4Addr, SocketAddrV4};
+
 use super::*;
 use crate::geometry::Geometry;
 use crate::live::{At, Event, LaneConfig, Load, Material, Sender, SenderChange, SenderConfig};
 use crate::node::Source;
-use crate::packet::{Format, PAYLOAD_TYPE, Stream};
+use crate::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
 use crate::reader;
 use crate::socket::Route;
 use crate::store::Store;

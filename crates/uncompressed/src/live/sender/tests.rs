@@ -4,7 +4,7 @@ use suiro_units::BitRate;
 
 use super::*;
 use crate::live::{At, Event};
-use crate::packet::PAYLOAD_TYPE;
+use crate::packet::{self, Format, PAYLOAD_TYPE};
 use crate::socket::{Datagrams, Inlet};
 
 /// Frames of the synthetic material.
