@@ -8,6 +8,7 @@ use suiro_record::tables::AccessRow;
 use suiro_scenario::Cmcd as Mode;
 
 use crate::fields::{self, Member};
+use crate::url::Url;
 
 /// The argument of a query that has it, and its four headers.
 const ARGUMENT: &str = "CMCD";
@@ -95,6 +96,41 @@ pub fn read(query: Option<&str>, headers: &HeaderMap) -> Option<Read> {
         }
     }
     any.then_some(read)
+}
+
+/// What a request says about its player.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// In its query.
+    Argument(String),
+    /// In its headers.
+    Headers(Vec<(HeaderName, HeaderValue)>),
+}
+
+impl Told {
+    /// What is said, where this mode says it.
+    pub fn new(mode: Mode, said: &Cmcd) -> Self {
+        match mode {
+            Mode::Query | Mode::QueryV2 => Self::Argument(said.argument()),
+            Mode::Headers | Mode::HeadersV2 => Self::Headers(said.headers()),
+        }
+    }
+
+    /// The address to ask for, with what is said in it. Without, if it would be too long.
+    pub fn address(&self, url: &Url) -> Option<Url> {
+        let Self::Argument(argument) = self else { return None };
+        let target = url.target();
+        let joint = if target.contains('?') { '&' } else { '?' };
+        url.join(&format!("{target}{joint}{argument}")).ok()
+    }
+
+    /// The headers to ask with.
+    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        match self {
+            Self::Argument(_) => &[],
+            Self::Headers(headers) => headers,
+        }
+    }
 }
 
 /// A path and query without the argument of CMCD, which differs from request to request.

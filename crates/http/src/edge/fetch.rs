@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::headers;
 use super::object::{Coming, Failure, Head, Key, Stored};
-use super::serve::Service;
+use super::service::Service;
 use super::upstream::{Answer, failure};
 use crate::caching::Freshness;
 use crate::player::{FetchError, Incoming, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};

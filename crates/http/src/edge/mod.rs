@@ -14,6 +14,7 @@ mod headers;
 mod object;
 mod pass;
 mod serve;
+mod service;
 mod upstream;
 
 use std::net::SocketAddr;
@@ -36,7 +37,7 @@ use crate::server::{AccessLog, Door, DoorError, Listening, Secure, Tally, begin_
 use crate::url::Url;
 use fault::Faults;
 use object::Objects;
-use serve::{Done, Service};
+use service::{Done, Service};
 use upstream::Upstream;
 
 /// The largest object that is passed on: half a minute at 68 Mbit/s.

@@ -1,69 +1,34 @@
 //! Requests of viewers to answers: from what the cache has, from what is on its way, or from the origin.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue, RANGE, RETRY_AFTER, VIA};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use suiro_record::RecordError;
 use suiro_record::tables::AccessRow;
 use suiro_record::words::CacheOutcome;
 use suiro_units::{Duration, Time, to_i64};
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
 
-use super::fault::{Faults, Met};
+use super::fault::Met;
 use super::fetch::Fetch;
 use super::headers::{Said, via};
-use super::object::{Coming, Following, Found, Head, Key, Objects};
+use super::object::{Coming, Following, Found, Head, Key};
 use super::pass::{Pass, Piecewise};
-use super::upstream::Upstream;
-use crate::Clock;
+use super::service::Service;
 use crate::cmcd;
 use crate::forwarded::{Asked, FORWARDED};
 use crate::http3::client::Early;
 use crate::priority::PRIORITY;
-use crate::server::{
-    AccessLog, Body, Counts, Passed, Refusal, Source, Tally, deliver, preflight, share,
-};
+use crate::server::{Body, Passed, Refusal, Source, deliver, share, without_object};
 
 /// How long a client is to wait that the cache has no place for.
 const FULL: Duration = Duration::from_secs(1);
 /// The longest path and query, in bytes.
 const TARGET_MAX: usize = 8192;
-
-/// A cache at work.
-pub(super) struct Service {
-    pub name: String,
-    pub clock: Clock,
-    /// `http` or `https`.
-    pub scheme: &'static str,
-    pub faults: Faults,
-    pub upstream: Upstream,
-    pub objects: Mutex<Objects>,
-    /// Places for objects that are on their way.
-    pub places: Arc<Semaphore>,
-    /// The largest object, in bytes.
-    pub object_max: u64,
-    pub log: Option<AccessLog>,
-    pub tally: Tally,
-    /// Requests so far, by which faults meet them.
-    pub numbers: AtomicU64,
-    pub done: Done,
-    /// What brings objects, and what sends them on.
-    pub tasks: Mutex<JoinSet<()>>,
-}
-
-/// What a cache has done apart from answering.
-#[derive(Debug, Default)]
-pub(super) struct Done {
-    outcomes: [AtomicU64; CacheOutcome::ALL.len()],
-    failed: AtomicU64,
-    full: AtomicU64,
-}
 
 /// An answer, and where it was had from.
 struct Answer {
@@ -127,11 +92,7 @@ impl Service {
                 fault = self.faults.of(self.numbers.fetch_add(1, Relaxed), asked);
                 self.answer(&head, fault).await
             }
-            Method::OPTIONS => Answer::own(preflight()),
-            _ => {
-                let reason = "only GET, HEAD and OPTIONS";
-                Answer::own(Refusal(StatusCode::METHOD_NOT_ALLOWED, reason).response())
-            }
+            ref method => Answer::own(without_object(method)),
         };
         share(answer.response.headers_mut());
         self.done.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
@@ -334,48 +295,6 @@ impl Service {
         let (to, pieces) = mpsc::channel(1);
         self.spawn(Pass::new(self.clock, fault, to).run(from));
         Body::Passed(Passed::new(pieces, length))
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
-    }
-
-    pub fn objects(&self) -> MutexGuard<'_, Objects> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An object did not come, or not all of it.
-    pub fn failed(&self) {
-        self.done.failed.fetch_add(1, Relaxed);
-    }
-
-    /// Cuts off what is still on its way.
-    pub async fn stop(&self) {
-        let mut tasks =
-            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        tasks.shutdown().await;
-    }
-
-    /// Makes its record whole.
-    pub fn close(self) -> Result<(), RecordError> {
-        self.log.map_or(Ok(()), AccessLog::close)
-    }
-
-    pub fn counts(&self) -> super::Counted {
-        let of = |outcome: CacheOutcome| self.done.outcomes[outcome as usize].load(Relaxed);
-        let Counts { requests, body_bytes, .. } = self.tally.counts();
-        super::Counted {
-            requests,
-            body_bytes,
-            hits: of(CacheOutcome::Hit) + of(CacheOutcome::Stale),
-            joined: of(CacheOutcome::Joined),
-            misses: of(CacheOutcome::Miss),
-            failed: self.done.failed.load(Relaxed),
-            full: self.done.full.load(Relaxed),
-            evicted: self.objects().evicted(),
-        }
     }
 }
 

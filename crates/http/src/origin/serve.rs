@@ -24,7 +24,7 @@ use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
 use crate::recent::Recent;
 use crate::server::{
-    AccessLog, Body, Counts, Live, Refusal, Source, Tally, deliver, preflight, share,
+    AccessLog, Body, Counts, Live, Refusal, Source, Tally, deliver, share, without_object,
 };
 
 /// How long caches may keep what (RFC 9111 §5.2.2, RFC 8246).
@@ -125,8 +125,7 @@ impl Service {
                 Ok(content) => content.deliver(&head.headers),
                 Err(refusal) => refusal.response(),
             },
-            Method::OPTIONS => preflight(),
-            _ => Refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET, HEAD and OPTIONS").response(),
+            ref method => without_object(method),
         };
         let status = response.status();
         let headers = response.headers_mut();

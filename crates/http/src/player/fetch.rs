@@ -1,86 +1,27 @@
 //! HTTP as a player speaks it, with bounds on everything. What connections it has is the business of `wire`.
 
-use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hyper::header::LOCATION;
 use hyper::{Response, StatusCode};
-use suiro_units::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::chunked::{Chunk, Read, Splitter};
+use super::failure::{FetchError, PROGRESS_TIMEOUT, REDIRECTS, TOTAL_TIMEOUT};
 use super::request::{Fetch, Fetched, Head, Progress};
 use super::retry;
-use super::session::Told;
 use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
+use crate::cmcd::Told;
 use crate::cmsd::Cmsd;
 use crate::http3::client::{Early, Http3Error};
 use crate::priority::PRIORITY;
-use crate::url::{Url, UrlError};
+use crate::url::Url;
 
-/// How long a connection may take to be made.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait for the response, and then for each further piece of it: hls.js's
-/// `maxTimeToFirstByteMs`.
-pub(crate) const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a whole response may take: hls.js's `maxLoadTimeMs` for segments.
-pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest body of an error that is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// Redirects that are followed for one request.
-const REDIRECTS: u32 = 5;
-/// Why a request brought nothing.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
-    #[error("connecting: {0}")]
-    Connect(io::Error),
-    #[error("connecting took longer than {CONNECT_TIMEOUT}")]
-    ConnectTimeout,
-    #[error("nothing came for {PROGRESS_TIMEOUT}")]
-    ProgressTimeout,
-    #[error("the response took longer than {TOTAL_TIMEOUT}")]
-    TotalTimeout,
-    #[error("http: {}", crate::net::causes(.0))]
-    Http(hyper::Error),
-    #[error(transparent)]
-    Http3(#[from] Http3Error),
-    #[error(transparent)]
-    Certificate(#[from] suiro_quic::tls::TlsError),
-    #[error("the server does not speak HTTP/2")]
-    NoHttp2,
-    #[error("status {0}")]
-    Status(u16),
-    #[error("the body is larger than {0} bytes")]
-    TooLarge(u64),
-    #[error("the server ignored the range")]
-    RangeIgnored,
-    #[error("more than {REDIRECTS} redirects")]
-    Redirects,
-    #[error("redirect: {0}")]
-    Redirect(UrlError),
-    #[error("{0}")]
-    Media(String),
-    #[error("a redirect without a location")]
-    NoLocation,
-    #[error("{0}")]
-    Near(UrlError),
-}
-
-impl FetchError {
-    /// True if the connection is in order all the same.
-    const fn is_of_request(&self) -> bool {
-        matches!(self, Self::Status(_) | Self::Http3(Http3Error::Stream(_)))
-    }
-}
-
-impl From<hyper::Error> for FetchError {
-    fn from(cause: hyper::Error) -> Self {
-        Self::Http(cause)
-    }
-}
 
 /// A client with at most one open connection.
 pub(crate) struct Client {

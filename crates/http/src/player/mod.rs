@@ -5,6 +5,7 @@
 //! decoder plays (`save`).
 
 mod chunked;
+mod failure;
 mod fetch;
 pub mod frames;
 mod live;
@@ -37,8 +38,8 @@ use crate::url::Url;
 use chunked::Chunk;
 use fetch::Client;
 #[cfg(test)]
+pub(crate) use failure::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 pub(crate) use fetch::Client as FetchClient;
-pub(crate) use fetch::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};
 use tokio::sync::mpsc::UnboundedReceiver;

@@ -7,7 +7,7 @@ use suiro_abr::State;
 use suiro_media::mp4::Init;
 use suiro_units::{BitRate, Duration, Time};
 
-use super::session::Told;
+use crate::cmcd::Told;
 use crate::cmsd::Cmsd;
 use crate::presentation::{Resource, Segment, TrackKind};
 use crate::priority::Priority;

@@ -8,7 +8,7 @@ use hyper::header::{HeaderValue, USER_AGENT};
 use suiro_scenario::{Download, HttpVersion};
 use tokio::time::timeout;
 
-use super::fetch::FetchError;
+use super::failure::FetchError;
 use super::wire::Transport;
 use crate::{Clock, Url};
 

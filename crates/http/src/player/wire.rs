@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::fetch::{CONNECT_TIMEOUT, FetchError};
+use super::failure::{CONNECT_TIMEOUT, FetchError};
 use super::meter::{Burst, Meter, Metered, Received};
 use crate::Clock;
 use crate::flows::{Connected, Flows, OWN_AGENT};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
-use hyper::{Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 
 use super::body::Body;
 use super::range::{Part, part};
@@ -35,8 +35,16 @@ impl Refusal {
     }
 }
 
+/// The answer to a method that asks for no object: what is allowed, or that it is not.
+pub(crate) fn without_object(method: &Method) -> Response<Body> {
+    match *method {
+        Method::OPTIONS => preflight(),
+        _ => Refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET, HEAD and OPTIONS").response(),
+    }
+}
+
 /// The answer to a browser that asks whether it may (Fetch standard, CORS preflight).
-pub(crate) fn preflight() -> Response<Body> {
+fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::EMPTY);
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();

@@ -12,12 +12,6 @@ use crate::sources::sources;
 const KNOWN: &[(&str, &[&str])] = &[
     ("analysis", &["why/encoded", "why/frames", "why/realtime", "why/told"]),
     ("analysis", &["why/links", "why/path"]),
-    ("http", &["edge/fetch", "edge/serve"]),
-    ("http", &["player/fetch", "player/wire"]),
-    (
-        "http",
-        &["player/parts", "player/request", "player/session/told", "player/track", "player/watch"],
-    ),
     (
         "scenario",
         &[

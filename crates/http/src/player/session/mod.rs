@@ -19,7 +19,6 @@ use suiro_scenario::Protocol;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 pub use config::Config;
-pub use told::Told;
 
 use clock::AuthorsClock;
 

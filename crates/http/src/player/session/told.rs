@@ -1,14 +1,13 @@
 //! What a player reports to a server about its playback with each request (CMCD).
 
-use hyper::header::{HeaderName, HeaderValue};
 use suiro_abr::{Controller, State};
-use suiro_scenario::{Cmcd as Mode, Protocol};
+use suiro_scenario::Protocol;
 use suiro_units::{Duration, to_i64};
 
 use super::super::request::{Fetch, What};
 use super::super::track::TrackState;
 use super::Session;
-use crate::cmcd::{self, Cmcd};
+use crate::cmcd::{self, Cmcd, Told};
 use crate::presentation::TrackKind;
 use crate::priority::Priority;
 use crate::url::Url;
@@ -22,40 +21,6 @@ const FIRST: u8 = 1;
 const SOON: u8 = 2;
 /// Urgency of media that is fetched ahead: that of a request that says nothing.
 const LATER: u8 = 3;
-
-/// What a request says about its player.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// In its query.
-    Argument(String),
-    /// In its headers.
-    Headers(Vec<(HeaderName, HeaderValue)>),
-}
-
-impl Told {
-    fn new(mode: Mode, said: &Cmcd) -> Self {
-        match mode {
-            Mode::Query | Mode::QueryV2 => Self::Argument(said.argument()),
-            Mode::Headers | Mode::HeadersV2 => Self::Headers(said.headers()),
-        }
-    }
-
-    /// The address to ask for, with what is said in it. Without, if it would be too long.
-    pub(crate) fn address(&self, url: &Url) -> Option<Url> {
-        let Self::Argument(argument) = self else { return None };
-        let target = url.target();
-        let joint = if target.contains('?') { '&' } else { '?' };
-        url.join(&format!("{target}{joint}{argument}")).ok()
-    }
-
-    /// The headers to ask with.
-    pub(crate) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
-        match self {
-            Self::Argument(_) => &[],
-            Self::Headers(headers) => headers,
-        }
-    }
-}
 
 impl Session {
     /// A request with what it says about itself, and about the player, if the player says anything.
