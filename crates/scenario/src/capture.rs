@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounds, Keys, Refusal};
 
-use crate::setup::Topology;
+use crate::network::Topology;
 
 /// How many capture points a trial has: each has a ring of 8 MiB and a thread.
 const POINTS: Bounds<usize> = Bounds::new(0, 64);
@@ -123,7 +123,7 @@ fn fits(name: &str, point: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::Link;
+    use crate::network::Link;
 
     fn topology() -> Topology {
         let link = |from: &str, name: &str, to: &str| Link {

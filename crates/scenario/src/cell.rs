@@ -11,14 +11,15 @@ use suiro_units::Duration;
 
 use crate::check::{Cell, Placed};
 use crate::copies;
-use crate::document::{self, Node, entries, entry};
+use crate::document::{self, Node, entries, entry, in_text};
 use crate::endpoint::{self, Common, EndpointSpec};
 use crate::files::Files;
 use crate::header::{check_name, table};
-use crate::multicast::{self, Multicast};
+use crate::multicast;
+use crate::network::{Link, Multicast, Topology};
 use crate::refusal::{Refusal, Span};
 use crate::segment::{self, Segment};
-use crate::setup::{Link, RecordOptions, Setup, Topology};
+use crate::setup::{RecordOptions, Setup};
 use crate::topology::{Shape, Wiring};
 
 /// How long a trial is.
@@ -299,18 +300,6 @@ impl Reader<'_, '_> {
         self.refuse(&["record"], options.out_of_bounds());
         Some(options)
     }
-}
-
-/// What is wrong with a key of the table at `path`, at its place in the text.
-pub(crate) fn in_text(body: &Node<'_>, path: &[&str], refusal: Refusal) -> Refusal<Span> {
-    let Keys(keys) = &refusal.place;
-    let steps: Vec<&str> = path.iter().copied().chain(keys.iter().map(String::as_str)).collect();
-    let place = document::place(body, &steps);
-    let found = match keys.as_slice() {
-        [] => refusal.found.clone(),
-        keys => format!("{}: {}", keys.join("."), refusal.found),
-    };
-    Refusal { found, ..refusal.at(|_| place.into()) }
 }
 
 /// Reads one endpoint: what all have, and what its kind has.

@@ -10,8 +10,7 @@ use suiro_record::words::Transport;
 use suiro_strict::Bounds;
 use suiro_units::Duration;
 
-use crate::cell::in_text;
-use crate::document::{self, Node};
+use crate::document::{self, Node, in_text};
 use crate::endpoint::{Endpoint, Kind, Listens, Reference};
 use crate::refusal::{Refusal, Span};
 use crate::topology::no_host;

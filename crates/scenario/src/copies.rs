@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_strict::Bounded;
 
-use crate::cell::in_text;
 use crate::check::Placed;
-use crate::document::{self, Node};
+use crate::document::{self, Node, in_text};
 use crate::endpoint::{Common, Endpoint, EndpointSpec, Reference};
 use crate::refusal::{Refusal, Span};
 use crate::topology::Wiring;

@@ -8,8 +8,7 @@ use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::Seed;
 use toml::de::{DeTable, DeValue};
 
-use crate::cell::in_text;
-use crate::document::{Node, entries, entry, key_place, split, words};
+use crate::document::{Node, entries, entry, in_text, key_place, split, words};
 use crate::refusal::{Refusal, Span};
 use crate::substitute::is_name;
 

@@ -2,43 +2,13 @@
 
 use std::net::Ipv4Addr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use suiro_strict::{Bounds, bounds, bounds_of};
-
 use crate::check::Placed;
 use crate::document::{self, Node};
+use crate::network::Multicast;
 use crate::refusal::{Refusal, Span};
 use crate::topology::{Wiring, no_host};
 
-bounds! { Multicast { routers: Bounds::new(1, 32), igmp: Multicast::IGMP } }
-
-/// Cables carry IPv4 multicast, and hosts route it: with PIM sparse mode (RFC 7761) between them, and with IGMP towards
-/// hosts that join. The routers are FRR's `zebra` and `pimd`, which must be installed, a pair of processes in each such
-/// host. A tree of a group leads from the rendezvous point to its receivers, and stays there: routers do not switch to
-/// the shortest path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(transform = bounds_of::<Multicast>)]
-pub struct Multicast {
-    /// The hosts that route multicast.
-    pub routers: Vec<String>,
-    /// The router that is the rendezvous point of all groups.
-    pub rendezvous: String,
-    /// The version of IGMP: 2, or 3, in which receivers can name the sources that they want. When the last known
-    /// receiver leaves, a router asks once whether there are others, and waits 0.1 s. Default: 3.
-    #[serde(default = "igmp")]
-    pub igmp: u8,
-}
-
-const fn igmp() -> u8 {
-    3
-}
-
 impl Multicast {
-    /// The versions of IGMP that there are, but for the first, which has no leaving.
-    const IGMP: Bounds<u8> = Bounds::new(2, 3);
-
     /// Its hosts are hosts of the topology, and each is there once.
     pub(crate) fn check(
         &self,

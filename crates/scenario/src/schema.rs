@@ -11,7 +11,7 @@ use suiro_units::Duration;
 use crate::cell::DURATION;
 use crate::endpoint::{Common, KINDS};
 use crate::header::{Header, REPETITIONS};
-use crate::multicast::Multicast;
+use crate::network::Multicast;
 use crate::setup::RecordOptions;
 use crate::topology::{Bridge, Chain, Dumbbell, Explicit};
 

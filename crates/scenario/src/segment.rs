@@ -7,11 +7,10 @@ use suiro_link::{LinkConfig, Schedule, SegmentLinks};
 use suiro_strict::Bounded;
 use suiro_units::Ratio;
 
-use crate::cell::in_text;
-use crate::document::{self, Node, entries};
+use crate::document::{self, Node, entries, in_text};
 use crate::header::check_name;
+use crate::network::Cell;
 use crate::refusal::{Refusal, Span};
-use crate::setup::Cell;
 use crate::topology::{Cable, HOSTS, Wire, Wiring, no_host};
 
 /// Largest IP packet of an Ethernet frame.

@@ -8,10 +8,9 @@ use serde::Deserialize;
 use suiro_strict::{Bounded, Bounds, Keys, bounds, bounds_of};
 use suiro_units::BitRate;
 
-use crate::cell::in_text;
-use crate::document::{self, Node};
+use crate::document::{self, Node, in_text};
+use crate::network::{Cell, Detour};
 use crate::refusal::{Refusal, Span};
-use crate::setup::{Cell, Detour};
 
 /// How many hosts a trial has: host n has the address 10.0.0.n.
 pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use crate::refusal::{Refusal, Span, did_you_mean, listed};
+use crate::refusal::{Keys, Refusal, Span, did_you_mean, listed};
 
 /// A TOML value and its place.
 pub type Node<'t> = Spanned<DeValue<'t>>;
@@ -97,6 +97,18 @@ pub fn place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
         span = Some(node.span());
     }
     span
+}
+
+/// What is wrong with a key of the table at `path`, at its place in the text.
+pub fn in_text(body: &Node<'_>, path: &[&str], refusal: Refusal) -> Refusal<Span> {
+    let Keys(keys) = &refusal.place;
+    let steps: Vec<&str> = path.iter().copied().chain(keys.iter().map(String::as_str)).collect();
+    let found_at = place(body, &steps);
+    let found = match keys.as_slice() {
+        [] => refusal.found.clone(),
+        keys => format!("{}: {}", keys.join("."), refusal.found),
+    };
+    Refusal { found, ..refusal.at(|_| found_at.into()) }
 }
 
 /// Where the key at `path` stands, or [`place`] if there is no such key.

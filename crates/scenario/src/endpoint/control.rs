@@ -10,8 +10,8 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
 
 use super::{
-    Exit, Flow, Kind, PORT, Reference, UncompressedFormat, UncompressedReceiver,
-    UncompressedSender, listens_tcp,
+    Exit, Flow, Kind, PORT, Reference, UncompressedFormat, UncompressedPicture,
+    UncompressedReceiver, UncompressedSender, listens_tcp,
 };
 use crate::check::Check;
 
@@ -106,40 +106,6 @@ pub struct NodeStorage {
     pub slow_at: Duration,
     /// The rate from then on.
     pub slow_rate: BitRate,
-}
-
-/// The frames of uncompressed video: all have 59.94 frames per second, 4:2:2 of 10 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub enum UncompressedPicture {
-    /// 2.486 Gbit/s: an eighth of 8K.
-    #[default]
-    #[serde(rename = "1920x1080")]
-    Full,
-    /// 3.178 Gbit/s, and 3.2 as IP in packets of 8800 bytes: as a stream of the study with its own headers.
-    #[serde(rename = "2200x1205")]
-    Study,
-    /// 1.105 Gbit/s.
-    #[serde(rename = "1280x720")]
-    P720,
-    /// 0.621 Gbit/s.
-    #[serde(rename = "960x540")]
-    P540,
-    /// 0.276 Gbit/s.
-    #[serde(rename = "640x360")]
-    P360,
-}
-
-impl UncompressedPicture {
-    /// Width and height in samples.
-    pub const fn size(self) -> (u32, u32) {
-        match self {
-            Self::Full => (1920, 1080),
-            Self::Study => (2200, 1205),
-            Self::P720 => (1280, 720),
-            Self::P540 => (960, 540),
-            Self::P360 => (640, 360),
-        }
-    }
 }
 
 /// A registry of nodes: AMWA NMOS IS-04 Registration and Query API.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
 
-use super::{Flow, Kind, Listens, Reference, UncompressedPicture};
+use super::{Flow, Kind, Listens, Reference};
 use crate::check::Check;
 
 bounds! {
@@ -176,6 +176,27 @@ pub enum UncompressedFormat {
     St2110,
 }
 
+/// The frames of uncompressed video: all have 59.94 frames per second, 4:2:2 of 10 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum UncompressedPicture {
+    /// 2.486 Gbit/s: an eighth of 8K.
+    #[default]
+    #[serde(rename = "1920x1080")]
+    Full,
+    /// 3.178 Gbit/s, and 3.2 as IP in packets of 8800 bytes: as a stream of the study with its own headers.
+    #[serde(rename = "2200x1205")]
+    Study,
+    /// 1.105 Gbit/s.
+    #[serde(rename = "1280x720")]
+    P720,
+    /// 0.621 Gbit/s.
+    #[serde(rename = "960x540")]
+    P540,
+    /// 0.276 Gbit/s.
+    #[serde(rename = "640x360")]
+    P360,
+}
+
 impl UncompressedReceiver {
     /// Most streams of a trial: their numbers are below.
     pub const STREAMS_MAX: u8 = 64;
@@ -198,6 +219,19 @@ impl UncompressedFormat {
         match self {
             Self::Raster => "raster",
             Self::St2110 => "st2110",
+        }
+    }
+}
+
+impl UncompressedPicture {
+    /// Width and height in samples.
+    pub const fn size(self) -> (u32, u32) {
+        match self {
+            Self::Full => (1920, 1080),
+            Self::Study => (2200, 1205),
+            Self::P720 => (1280, 720),
+            Self::P540 => (960, 540),
+            Self::P360 => (640, 360),
         }
     }
 }

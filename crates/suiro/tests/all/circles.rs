@@ -12,25 +12,7 @@ use crate::sources::sources;
 const KNOWN: &[(&str, &[&str])] = &[
     ("analysis", &["why/encoded", "why/frames", "why/realtime", "why/told"]),
     ("analysis", &["why/links", "why/path"]),
-    (
-        "scenario",
-        &[
-            "capture",
-            "cell",
-            "check",
-            "copies",
-            "endpoint/command",
-            "endpoint/kind",
-            "endpoint/origin",
-            "endpoint/player",
-            "header",
-            "multicast",
-            "segment",
-            "setup",
-            "topology",
-        ],
-    ),
-    ("scenario", &["endpoint/control", "endpoint/uncompressed"]),
+    ("scenario", &["check", "endpoint/command", "endpoint/kind"]),
 ];
 
 /// A module's path in its crate.
