@@ -7,7 +7,7 @@ use suiro_record::tables::LinkRow;
 use suiro_record::words::Cause;
 
 use super::Crossed;
-use super::path::{Dropped, Drops};
+use super::drops::{Dropped, Drops};
 use super::rules::Rules;
 use super::since;
 use super::slices::Slices;

@@ -15,6 +15,7 @@ mod asked;
 mod between;
 mod brief;
 mod caches;
+mod drops;
 mod encoded;
 mod endpoints;
 mod evidence;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
+use super::drops::Dropped;
 use super::evidence::Rows;
 use super::frames::Frame;
 use super::links::{Carried, Fall};
-use super::path::Dropped;
 use super::realtime::Stream;
 use super::wording::{clause, count, milliseconds, rate, seconds, size, span};
 use super::{Step, since};

@@ -8,10 +8,11 @@ use suiro_record::words::{Cause, RequestKind};
 
 use super::asked::{Asked, Request, pending};
 use super::caches;
+use super::drops::Drops;
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
 use super::links::{Carried, Links, Load};
-use super::path::{Drops, Seen, slowness};
+use super::path::{Seen, slowness};
 use super::rules::Rules;
 use super::slices::Slices;
 use super::sockets::{Account, Sender};

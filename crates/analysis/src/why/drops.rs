@@ -1,0 +1,73 @@
+//! Packets that a link kept from their receivers, and how.
+
+use suiro_record::tables::LinkRow;
+use suiro_record::words::{Cause, LinkCause, Verdict};
+
+use super::rules::Rules;
+
+/// How a packet was kept from its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dropped {
+    /// The link lost it, other than for want of room.
+    Lost,
+    /// The link changed its bits.
+    Corrupted,
+    /// By a queue that held packets.
+    Overflowed,
+    /// By a queue that held none.
+    Policed,
+}
+
+/// Packets that were kept from their receivers, by how.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Drops([u32; Dropped::ALL.len()]);
+
+impl Drops {
+    pub fn count(&mut self, how: Dropped) {
+        let count = &mut self.0[how as usize];
+        *count = count.saturating_add(1);
+    }
+
+    pub fn add(&mut self, others: &Self) {
+        for (count, other) in self.0.iter_mut().zip(others.0) {
+            *count = count.saturating_add(other);
+        }
+    }
+
+    pub fn count_all(&self) -> u32 {
+        self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// How most of them were; `None` if there are none.
+    pub fn most(&self) -> Option<Dropped> {
+        let counts = Dropped::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0);
+        counts.max_by_key(|(_, count)| *count).map(|(how, _)| how)
+    }
+}
+
+impl Dropped {
+    const ALL: [Self; 4] = [Self::Lost, Self::Corrupted, Self::Overflowed, Self::Policed];
+
+    /// What is to blame; `None` of a full queue: that depends on who filled it.
+    pub const fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Lost => Some(Cause::Loss),
+            Self::Corrupted => Some(Cause::Corruption),
+            Self::Policed => Some(Cause::Policer),
+            Self::Overflowed => None,
+        }
+    }
+
+    pub fn of(row: &LinkRow, rules: Rules) -> Option<Self> {
+        match (row.verdict, row.cause) {
+            (Verdict::Dropped, Some(LinkCause::Queue | LinkCause::Aqm)) => {
+                let holds = row.queue_packets > rules.policed_packets;
+                Some(if holds { Self::Overflowed } else { Self::Policed })
+            }
+            (Verdict::Dropped, _) => Some(Self::Lost),
+            // Whoever receives it drops it, by its checksum.
+            (Verdict::Delivered, Some(LinkCause::Corrupt)) => Some(Self::Corrupted),
+            _ => None,
+        }
+    }
+}
