@@ -15,6 +15,8 @@ mod hash;
 mod parse;
 mod quantity;
 mod seed;
+#[cfg(test)]
+mod tests;
 mod time;
 mod whole;
 mod word;

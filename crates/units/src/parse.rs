@@ -70,8 +70,8 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     let numerator: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let denominator = 10u128.pow(fraction.len() as u32);
     let scale = u128::from(scale);
-    let total = whole.checked_mul(scale)? + (numerator * scale + denominator / 2) / denominator;
-    u64::try_from(total).ok()
+    let part = (numerator * scale + denominator / 2) / denominator;
+    u64::try_from(whole.checked_mul(scale)?.checked_add(part)?).ok()
 }
 
 /// Prints with the largest unit that needs at most three decimals and loses nothing; else the

@@ -131,7 +131,7 @@ impl Div<BitRate> for Bytes {
     /// window ever carries more than the rate allows. Panics at a rate of zero.
     #[expect(clippy::suspicious_arithmetic_impl, reason = "bits are eight to the byte")]
     fn div(self, rate: BitRate) -> Duration {
-        let ns = (u128::from(self.bits()) * 1_000_000_000).div_ceil(u128::from(rate.0));
+        let ns = (u128::from(self.0) * 8_000_000_000).div_ceil(u128::from(rate.0));
         Duration(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 }
@@ -140,7 +140,7 @@ impl Div<Duration> for Bytes {
     type Output = BitRate;
     /// The mean rate of this many bytes over that time, rounded down. Panics at no time.
     fn div(self, span: Duration) -> BitRate {
-        let bps = u128::from(self.bits()) * 1_000_000_000 / u128::from(span.0);
+        let bps = u128::from(self.0) * 8_000_000_000 / u128::from(span.0);
         BitRate(u64::try_from(bps).unwrap_or(u64::MAX))
     }
 }

@@ -134,6 +134,40 @@ mod tests {
 
     const PINNED: [u64; 3] = [14971601782005023387, 13781649495232077965, 1847458086238483744];
 
+    /// What the authors' reference programs (prng.di.unimi.it) give for a state of 1, 2, 3, 4, and for the seed 0.
+    #[test]
+    fn the_generators_are_those_of_their_authors() {
+        let mut random = Random { words: [1, 2, 3, 4] };
+        let drawn: [u64; 5] = std::array::from_fn(|_| random.next_u64());
+        let published = [
+            41_943_041,
+            58_720_359,
+            3_588_806_011_781_223,
+            3_591_011_842_654_386,
+            9_228_616_714_210_784_205,
+        ];
+        assert_eq!(drawn, published);
+        let split = [
+            0xe220_a839_7b1d_cdaf,
+            0x6e78_9e6a_a1b9_65f4,
+            0x06c4_5d18_8009_454f,
+            0xf88b_b8a8_724c_81ec,
+        ];
+        assert_eq!(Seed(0).random().words, split);
+    }
+
+    #[test]
+    fn draws_stay_below_their_bound_and_reach_all_of_it() {
+        let mut random = Seed(3).random();
+        for bound in [1, 2, 7, u64::MAX] {
+            assert!((0..1000).all(|_| random.below(bound) < bound));
+        }
+        let drawn: std::collections::BTreeSet<u64> = (0..1000).map(|_| random.below(7)).collect();
+        assert!(drawn.into_iter().eq(0..7));
+        assert!((0..1000).all(|_| (0.0..1.0).contains(&random.uniform())));
+        assert!((0..1000).all(|_| !random.chance(0.0) && random.chance(1.0)));
+    }
+
     #[test]
     fn moments() {
         let mut random = Seed(7).random();
