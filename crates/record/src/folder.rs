@@ -199,3 +199,107 @@ fn write<T: Serialize>(path: &Path, document: &T) -> Result<(), FolderError> {
     beside::write(path, text.as_bytes())
         .map_err(|cause| FolderError::Io { path: path.into(), cause })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use serde_json::{Value, json};
+    use suiro_units::Seed;
+
+    use super::*;
+
+    fn planned(folder: &str) -> PlannedTrial {
+        let (cell, folder) = (crate::Cell::new(), folder.to_owned());
+        PlannedTrial { cell, repetition: 1, seed: Seed(1), folder, number: None }
+    }
+
+    /// A manifest as a version of suiro wrote it that numbered no trials.
+    fn manifest(folders: &[&str]) -> Value {
+        let trial =
+            |folder: &&str| json!({ "cell": {}, "repetition": 1, "seed": 1, "folder": folder });
+        let machine = json!({
+            "kernel": "6.1", "system": "Debian", "cpu": "", "cores": 2, "memory_bytes": 1,
+            "clock_source": "tsc", "privilege": "user", "settings": {},
+        });
+        json!({
+            "suiro": "0.1.0", "scenario": "ping", "title": "", "study": null, "text": "", "command": [],
+            "started": "2026-11-21T01:57:00Z", "seed": 1, "axes": [], "machine": machine,
+            "plan": folders.iter().map(trial).collect::<Vec<_>>(), "versions": {}, "self_checks": {},
+        })
+    }
+
+    #[test]
+    fn a_manifest_of_an_older_version_is_read_and_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let path = dir.path().join("manifest.json");
+        fs::write(&path, manifest(&["trials/all/1"]).to_string()).unwrap();
+        let read = folder.manifest().unwrap();
+        assert_eq!((read.plan_trials, &read.plan[..]), (None, &[planned("trials/all/1")][..]));
+        assert_eq!(folder.trial(&read.plan[0]), dir.path().join("trials/all/1"));
+        folder.write_manifest(&read).unwrap();
+        let whole = fs::read_to_string(&path).unwrap();
+        folder.write_manifest(&folder.manifest().unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+        assert!(whole.ends_with("}\n"));
+    }
+
+    #[test]
+    fn a_plan_that_leaves_the_folder_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        for leaves in ["../other", "/etc", "trials/../../other", ".."] {
+            let text = manifest(&["trials/all/1", leaves]).to_string();
+            fs::write(dir.path().join("manifest.json"), text).unwrap();
+            let error = folder.manifest().unwrap_err().to_string();
+            let expected = format!("expected the folder of a trial below {}", dir.path().display());
+            assert!(error.contains(&expected) && error.ends_with(&format!("found `{leaves}`")));
+        }
+    }
+
+    #[test]
+    fn a_trial_that_did_not_end_has_no_outcome_and_a_damaged_one_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, trial) = (Folder::new(dir.path()), planned("trials/all/1"));
+        assert!(folder.outcome(&trial).unwrap().is_none(), "there is no such folder");
+        let place = folder.trial(&trial);
+        fs::create_dir_all(&place).unwrap();
+        assert!(folder.outcome(&trial).unwrap().is_none() && screens(&place).unwrap().is_none());
+        for damaged in ["", "{", "{}", "[]", "null", "\u{0}", r#"{"cell": {}, "repetition": -1}"#] {
+            fs::write(place.join("trial.json"), damaged).unwrap();
+            fs::write(place.join("screens.json"), "7").unwrap();
+            let error = folder.outcome(&trial).unwrap_err().to_string();
+            assert!(error.contains("trial.json: not a document of this version"), "{error}");
+            assert!(screens(&place).unwrap_err().to_string().contains("screens.json"));
+        }
+        fs::write(place.join("trial.json"), [0xff, 0xfe]).unwrap();
+        assert!(folder.outcome(&trial).unwrap_err().to_string().contains("trial.json"));
+    }
+
+    #[test]
+    fn no_link_of_a_stranger_is_followed() {
+        let (dir, secret) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let text = manifest(&["trials/all/1"]).to_string();
+        fs::write(secret.path().join("manifest.json"), text).unwrap();
+        fs::write(secret.path().join("trial.json"), "secret").unwrap();
+        let folder = Folder::new(dir.path());
+        symlink(secret.path().join("manifest.json"), dir.path().join("manifest.json")).unwrap();
+        assert!(matches!(folder.manifest(), Err(FolderError::Io { .. })));
+        // Neither the document nor its folder.
+        symlink(secret.path(), dir.path().join("trials")).unwrap();
+        let read = folder.outcome(&planned("trials"));
+        assert!(matches!(&read, Err(FolderError::Io { .. })), "{read:?}");
+    }
+
+    #[test]
+    fn rows_in_a_table_of_another_name_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = json!({ "scenario": "ping", "trials": [], "rows_in": "../summary.parquet" });
+        fs::write(dir.path().join("summary.json"), text.to_string()).unwrap();
+        let error = Folder::new(dir.path()).summary().unwrap_err().to_string();
+        let expected = "`rows_in`: expected `summary.parquet`, found `../summary.parquet`";
+        assert!(error.ends_with(expected), "{error}");
+    }
+}
