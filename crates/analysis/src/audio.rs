@@ -2,14 +2,12 @@
 
 use suiro_record::tables::AudioRow;
 use suiro_record::words::AudioFate;
-use suiro_units::Duration;
+use suiro_viewer::PIECE;
 
 use crate::group::grouped;
 use crate::stats::Distribution;
 use crate::view::View;
 
-/// What a loudspeaker takes at a time.
-const PIECE: Duration = Duration::from_millis(20);
 const PIECE_NS: i64 = PIECE.as_nanos() as i64;
 /// What viewers notice (ITU-R BT.1359-1): sound that is so many milliseconds ahead of the video, or so many behind it.
 const NOTICED_AHEAD_MS: f64 = 45.0;
@@ -155,7 +153,7 @@ pub(crate) fn values(all: impl Iterator<Item = (i64, f64)>) -> Distribution {
 
 #[cfg(test)]
 mod tests {
-    use suiro_units::Time;
+    use suiro_units::{Duration, Time};
 
     use super::*;
 

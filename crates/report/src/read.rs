@@ -86,8 +86,7 @@ pub(crate) fn trials(
     };
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, Read>> = Mutex::new(BTreeMap::new());
-    let machines = Machines::default();
-    let names = Names::default();
+    let (machines, names) = (Pool::<Arc<Machine>>::default(), Pool::<Metrics>::default());
     let work = || {
         while let Some((index, planned)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -95,8 +94,9 @@ pub(crate) fn trials(
         } {
             let mut read = trial(folder, planned, bins, run, depth);
             let machine = read.outcome.as_mut().and_then(|outcome| outcome.machine.take());
-            read.machine = machine.map(|machine| machines.shared(machine));
-            names.share(&mut read.metrics);
+            read.machine = machine.map(|machine| machines.first(&Arc::new(machine), Arc::eq));
+            let named = names.first(&read.metrics, Metrics::has_names_of);
+            read.metrics.share(&named);
             done.lock().expect("no reader panics: input never does").insert(index, read);
         }
     };
@@ -109,40 +109,29 @@ pub(crate) fn trials(
     done.into_inner().expect("no reader panics: input never does").into_values().collect()
 }
 
-/// The names of metrics, of trials that do not have the same.
-#[derive(Default)]
-struct Names(Mutex<Vec<Metrics>>);
+/// What trials may have in common, such as the machine, so that it is kept once.
+struct Pool<T>(Mutex<Vec<T>>);
 
-impl Names {
-    /// Most that are searched for the same: one for each kind of cell.
-    const MAX: usize = 100;
-
-    fn share(&self, metrics: &mut Metrics) {
-        let mut known = self.0.lock().expect("no reader panics: input never does");
-        if !known.iter().any(|one| metrics.share(one)) && known.len() < Self::MAX {
-            known.push(metrics.clone());
-        }
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
 }
 
-/// The machines of trials.
-#[derive(Default)]
-struct Machines(Mutex<Vec<Arc<Machine>>>);
-
-impl Machines {
-    /// Most that are searched for one that is equal.
+impl<T: Clone> Pool<T> {
+    /// Most that are searched for the same: one for each kind of cell.
     const MAX: usize = 100;
 
-    fn shared(&self, machine: Machine) -> Arc<Machine> {
+    /// The first that is the same as `one`; that one if there is none.
+    fn first(&self, one: &T, is_same: impl Fn(&T, &T) -> bool) -> T {
         let mut known = self.0.lock().expect("no reader panics: input never does");
-        if let Some(same) = known.iter().find(|it| ***it == machine) {
-            return same.clone();
+        if let Some(first) = known.iter().find(|it| is_same(it, one)) {
+            return first.clone();
         }
-        let machine = Arc::new(machine);
         if known.len() < Self::MAX {
-            known.push(machine.clone());
+            known.push(one.clone());
         }
-        machine
+        one.clone()
     }
 }
 

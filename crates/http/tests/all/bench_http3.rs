@@ -4,23 +4,24 @@
 //! Each server is a process of its own. Caddy may use every CPU; the origin uses one, and so does the client.
 
 mod common;
+#[path = "common/process.rs"]
+mod process;
 
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{catalogue, vod};
 use hyper::Request;
+use process::{Process, cpu_s, free_port, runtime, told};
 use suiro_bench::{Figure, Target};
 use suiro_http::http3::client::Sender;
 use suiro_http::origin::catalogue::Container;
 use suiro_http::origin::{self, Secure};
 use suiro_http::{Clock, http3};
 use suiro_scenario::{HttpVersion, QuicCongestion};
-use tokio::runtime::{Builder, Runtime};
 
 const SEGMENT_BYTES: usize = 2_000_000;
 /// Turns of each server; the medians of their rates are compared.
@@ -29,19 +30,11 @@ const TURNS: usize = 15;
 const SEGMENTS: u32 = 50;
 /// What is asked of the origin.
 const TARGET: f64 = 0.8;
-/// Clock ticks per second of /proc/PID/stat: USER_HZ, 100 on every architecture that Linux has today.
-const TICKS: f64 = 100.0;
-
-fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
 fn localhost(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
 /// The origin, until it is killed.
-#[expect(clippy::print_stdout, reason = "the parent waits for it")]
 fn serve(folder: &Path) {
     let secure = Secure {
         http: HttpVersion::Http3,
@@ -51,37 +44,23 @@ fn serve(folder: &Path) {
     };
     // Rung `v1` of the pattern at 32 Mbit/s and half a second.
     let (catalogue, media) = catalogue(vod(600), Container::Fmp4, [400_000, 32_000_000]);
-    let ready = |address: SocketAddr| println!("{}", address.port());
     let at = (localhost(0), &secure);
     let (media, clock, never) = (Arc::new(media), Clock::from_now(), std::future::pending());
-    let serving = origin::serve_secure(at, catalogue, media, clock, ready, never);
+    let serving = origin::serve_secure(at, catalogue, media, clock, told, never);
     runtime().block_on(serving).expect("it serves");
 }
 
 /// A server in a process of its own, until it is dropped.
 struct Server {
     name: &'static str,
-    child: Child,
-    port: u16,
+    process: Process,
     certificate: PathBuf,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Server {
     fn origin(folder: &Path) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("this program is a file"));
-        let mut child = command.arg("origin").arg(folder).stdout(Stdio::piped()).spawn();
-        let out = child.as_mut().expect("it starts").stdout.take().expect("it is piped");
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line).expect("it prints its port");
-        let (child, port) = (child.expect("it starts"), line.trim().parse().expect("a port"));
-        Self { name: "origin", child, port, certificate: folder.join("origin.der") }
+        let process = Process::start(["origin".as_ref(), folder.as_os_str()]);
+        Self { name: "origin", process, certificate: folder.join("origin.der") }
     }
 
     fn caddy(program: &Path, folder: &Path) -> Self {
@@ -105,8 +84,8 @@ impl Server {
         command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&config);
         let command = command.env("HOME", folder).env("XDG_DATA_HOME", folder);
         let log = std::fs::File::create(folder.join("caddy.log")).expect("a file");
-        let child = command.stdout(Stdio::null()).stderr(log).spawn().expect("Caddy starts");
-        Self { name: "caddy", child, port, certificate }
+        let process = Process::of(command.stdout(Stdio::null()).stderr(log), port);
+        Self { name: "caddy", process, certificate }
     }
 
     /// Connects; to a server that is only starting, a little later.
@@ -114,36 +93,15 @@ impl Server {
         for _ in 0..100 {
             let protocols = vec![http3::ALPN.to_vec()];
             let tls = suiro_quic::tls::client(&self.certificate, protocols).expect("TLS");
-            let (to, behaviour) = (localhost(self.port), http3::behaviour());
+            let (to, behaviour) = (localhost(self.process.port), http3::behaviour());
             let connecting = Sender::connect(to, "localhost", tls, &behaviour, || {});
             match tokio::time::timeout(Duration::from_millis(500), connecting).await {
                 Ok(Ok(sender)) => return sender,
                 _ => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
-        panic!("{}: no server at port {} within 50 s", self.name, self.port)
+        panic!("{}: no server at port {} within 50 s", self.name, self.process.port)
     }
-
-    /// CPU time so far, in seconds.
-    fn cpu_s(&self) -> f64 {
-        cpu_s(&self.child.id().to_string())
-    }
-}
-
-fn cpu_s(process: &str) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    // After the name, which may have spaces: the 14th and 15th field are user and system time.
-    let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
-    let ticks: f64 = fields.skip(11).take(2).map(|field| field.parse().unwrap_or(0.0)).sum();
-    ticks / TICKS
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    runtime().block_on(async {
-        let listener = suiro_http::net::listen(localhost(0), None).expect("a free port");
-        listener.local_addr().expect("it is bound").port()
-    })
 }
 
 fn program() -> Option<PathBuf> {
@@ -167,13 +125,17 @@ async fn get(sender: &mut Sender) {
 
 /// The rate of one turn, in bytes per second; and the CPU time per byte of the server and of the client, in seconds.
 async fn turn(clock: Clock, server: &Server, sender: &mut Sender) -> [f64; 3] {
-    let (begun, before) = (clock.now(), [server.cpu_s(), cpu_s("self")]);
+    let (begun, before) = (clock.now(), [server.process.cpu_s(), cpu_s("self")]);
     for _ in 0..SEGMENTS {
         get(sender).await;
     }
     let bytes = f64::from(SEGMENTS) * SEGMENT_BYTES as f64;
     let took = (clock.now() - begun).as_secs_f64();
-    [bytes / took, (server.cpu_s() - before[0]) / bytes, (cpu_s("self") - before[1]) / bytes]
+    [
+        bytes / took,
+        (server.process.cpu_s() - before[0]) / bytes,
+        (cpu_s("self") - before[1]) / bytes,
+    ]
 }
 
 fn median(turns: &[[f64; 3]], which: usize) -> f64 {

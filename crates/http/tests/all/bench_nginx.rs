@@ -5,18 +5,18 @@
 //! memory, on one thread. The client takes a core of its own where there are two.
 
 mod common;
+#[path = "common/process.rs"]
+mod process;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Origin, vod};
+use process::{Process, free_port, runtime};
 use suiro_bench::{Figure, Target};
 use suiro_http::Clock;
-use suiro_http::origin::catalogue::Container;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
 
 const SEGMENT_BYTES: usize = 2_000_000;
 /// Turns of each server; the medians of their rates are compared.
@@ -26,38 +26,16 @@ const SEGMENTS: u32 = 100;
 /// What is asked of the origin.
 const TARGET: f64 = 0.8;
 
-fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
-/// nginx, until it is dropped.
+/// nginx, until it is dropped. Its one worker ends with it: `master_process off`.
 struct Nginx {
-    child: Child,
-    port: u16,
+    process: Process,
     _folder: tempfile::TempDir,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its one worker ends with it: `master_process off`.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     folders.map(|folder| folder.join("nginx")).find(|file| file.is_file())
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
-    runtime().block_on(async {
-        let listener = suiro_http::net::listen(address, None).expect("a free port");
-        listener.local_addr().expect("it is bound").port()
-    })
 }
 
 fn start_nginx(program: &Path) -> Nginx {
@@ -79,8 +57,7 @@ fn start_nginx(program: &Path) -> Nginx {
     std::fs::write(&file, text).expect("a configuration");
     let mut command = Command::new(program);
     command.arg("-p").arg(at).arg("-c").arg(&file).stderr(Stdio::null());
-    let child = command.spawn().expect("nginx starts");
-    Nginx { child, port, _folder: folder }
+    Nginx { process: Process::of(&mut command, port), _folder: folder }
 }
 
 /// Connects; to a server that is only starting, a little later.
@@ -126,27 +103,13 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-fn start_origin() -> u16 {
-    let (told, address) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        runtime().block_on(async {
-            // Rung `v1` of the pattern at 32 Mbit/s and half a second.
-            let rates = [400_000, 32_000_000];
-            let origin = Origin::start_with(vod(600), Container::Fmp4, Clock::from_now(), rates);
-            told.send(origin.address.port()).expect("the bench waits");
-            std::future::pending::<()>().await;
-        });
-    });
-    address.recv().expect("the origin starts")
-}
-
 fn main() {
     let Some(program) = program() else {
         eprintln!("skipped: nginx is not installed\nhint: scripts/setup bench");
         return;
     };
     let nginx = start_nginx(&program);
-    let ports = [start_origin(), nginx.port];
+    let ports = [common::start_apart().port(), nginx.process.port];
     let (clock, mut rates) = (Clock::from_now(), [Vec::new(), Vec::new()]);
     runtime().block_on(async {
         let mut buffer = vec![0; 512 << 10];

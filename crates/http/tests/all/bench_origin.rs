@@ -2,21 +2,16 @@
 //! client each have a thread; with both on two cores the client's copying is part of the figure.
 
 mod common;
+#[path = "common/process.rs"]
+mod process;
 
-use common::{Origin, vod};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use suiro_http::Clock;
-use suiro_http::origin::catalogue::Container;
+use process::runtime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
 
-/// Rung `v1` of the pattern at 32 Mbit/s and half a second.
+/// As [`common::start_apart`] has them.
 const SEGMENT_BYTES: usize = 2_000_000;
-
-fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
 
 /// One request and all of its response; returns the bytes read.
 async fn get(stream: &mut TcpStream, buffer: &mut [u8], number: u64) -> usize {
@@ -33,16 +28,7 @@ async fn get(stream: &mut TcpStream, buffer: &mut [u8], number: u64) -> usize {
 }
 
 fn segments(criterion: &mut Criterion) {
-    let (told, address) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        runtime().block_on(async {
-            let rates = [400_000, 32_000_000];
-            let origin = Origin::start_with(vod(600), Container::Fmp4, Clock::from_now(), rates);
-            told.send(origin.address).expect("the bench waits");
-            std::future::pending::<()>().await;
-        });
-    });
-    let address = address.recv().expect("the origin starts");
+    let address = common::start_apart();
     let runtime = runtime();
     let connecting = suiro_http::net::connect("127.0.0.1", address.port(), None);
     let mut stream = runtime.block_on(connecting).expect("the origin listens");

@@ -2,15 +2,18 @@
 //! the last byte of a chunk has reached them, and what that costs. Origin and cache are processes of their own, each with one
 //! thread as in a trial; the viewers are this process, with another.
 
+#[path = "common/process.rs"]
+mod process;
+
 use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::io;
+use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
+use process::{Process, cpu_s, runtime, told};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use suiro_bench::{Figure, Target};
 use suiro_http::edge::{self, EdgeJob};
@@ -33,8 +36,6 @@ const CHUNKS: u64 = 20;
 const SEGMENT_MS: u64 = CHUNK_MS * CHUNKS;
 /// Segments that each viewer plays; the first, in which they connect, does not count.
 const SEGMENTS: u64 = 6;
-/// Clock ticks per second of /proc/PID/stat: USER_HZ, 100 on every architecture that Linux has today.
-const TICKS: f64 = 100.0;
 /// The next chunk is released after this time: whoever has waited for longer falls behind.
 const LATE_MS: f64 = CHUNK_MS as f64;
 
@@ -79,20 +80,11 @@ fn catalogue(zero_unix_ns: u64) -> Catalogue {
     Catalogue { tracks, schedule, hls_rungs: HlsRungs::All, version: "bench".into() }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
 /// Each viewer is a descriptor here, and one or two at a server.
 fn more_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let current = Some(maximum.map_or(65_536, |most| most.min(65_536)));
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).expect("up to the hard limit");
-}
-
-#[expect(clippy::print_stdout, reason = "the parent waits for it")]
-fn told(address: SocketAddr) {
-    println!("{}", address.port());
 }
 
 /// The origin, until it is killed.
@@ -125,44 +117,6 @@ fn serve_edge(origin: u16) {
     };
     let served = edge::run(&job, Clock::from_now(), told, std::future::pending());
     runtime().block_on(served).expect("it serves");
-}
-
-/// A server in a process of its own, until it is dropped.
-struct Process {
-    child: Child,
-    port: u16,
-}
-
-impl Process {
-    fn start(role: &str, argument: u64) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("this program is a file"));
-        command.args([role, &argument.to_string()]).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("it is piped");
-        BufReader::new(out).read_line(&mut line).expect("it prints its port");
-        Self { child, port: line.trim().parse().expect("a port") }
-    }
-
-    /// CPU time so far, in seconds.
-    fn cpu_s(&self) -> f64 {
-        cpu_s(&self.child.id().to_string())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn cpu_s(process: &str) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    // After the name, which may have spaces: the 14th and 15th field are user and system time.
-    let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
-    let ticks: f64 = fields.skip(11).take(2).map(|field| field.parse().unwrap_or(0.0)).sum();
-    ticks / TICKS
 }
 
 /// Takes the frame of HTTP/1.1's chunks off a body (RFC 9112 §7.1), of which more and more comes.
@@ -316,8 +270,10 @@ fn main() {
     }
     let clock = Clock::from_now();
     let zero_unix_ns = clock.unix_ns(clock.now()) - 60_000_000_000;
-    let origin = Process::start("origin", zero_unix_ns);
+    let start =
+        |role: &str, argument: u64| Process::start([role.as_ref(), argument.to_string().as_ref()]);
+    let origin = start("origin", zero_unix_ns);
     measure("origin", origin.port, zero_unix_ns, &[&origin]);
-    let edge = Process::start("edge", u64::from(origin.port));
+    let edge = start("edge", u64::from(origin.port));
     measure("cache", edge.port, zero_unix_ns, &[&origin, &edge]);
 }

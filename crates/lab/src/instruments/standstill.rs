@@ -32,11 +32,8 @@ const ROWS_MAX: usize = 10_000;
 /// Who writes the table, for the file's name; no endpoint's name begins so.
 const OWN: &str = "_lab";
 
-/// The CPUs of this machine.
+/// The CPUs of this machine. Their watchers begin at time zero.
 pub struct Cpus;
-
-/// Watchers that wait for time zero.
-struct Ready;
 
 /// The watchers of a trial.
 struct Watchers {
@@ -64,11 +61,11 @@ impl Instrument for Cpus {
     fn prepare(&self, scene: Scene<'_>) -> Result<Option<Box<dyn Prepared>>> {
         let mut endpoints = scene.setup.endpoints.iter();
         let wanted = endpoints.any(|it| it.spec.name().starts_with("uncompressed-"));
-        Ok(wanted.then(|| Box::new(Ready) as Box<dyn Prepared>))
+        Ok(wanted.then(|| Box::new(Self) as Box<dyn Prepared>))
     }
 }
 
-impl Prepared for Ready {
+impl Prepared for Cpus {
     fn start(self: Box<Self>, _: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
         Ok(Box::new(Watchers::start(epoch)))
     }

@@ -28,19 +28,16 @@ pub struct Stopped {
     pub until_realtime_ns: BTreeMap<String, u64>,
 }
 
-/// The links themselves: they carry packets and record each.
+/// The links themselves: they carry packets and record each. They begin at time zero.
 pub struct Links;
-
-/// Links that wait for time zero.
-struct Ready;
 
 impl Instrument for Links {
     fn prepare(&self, _: Scene<'_>) -> Result<Option<Box<dyn Prepared>>> {
-        Ok(Some(Box::new(Ready)))
+        Ok(Some(Box::new(Self)))
     }
 }
 
-impl Prepared for Ready {
+impl Prepared for Links {
     fn start(self: Box<Self>, scene: Scene<'_>, epoch: Epoch) -> Result<Box<dyn Running>> {
         let Scene { network, setup, dir, seed } = scene;
         let records = setup.record.link.then_some(dir);

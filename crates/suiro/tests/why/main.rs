@@ -11,6 +11,7 @@
     reason = "a test program that makes traffic, and prints its results"
 )]
 
+mod abreast;
 mod bank;
 #[path = "../common/mod.rs"]
 mod common;
@@ -18,10 +19,9 @@ mod culprits;
 mod traffic;
 
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use abreast::abreast;
 use common::{Done, Room, Trials};
 use culprits::{CULPRITS, Culprit, Held};
 use suiro_hosts::tests_ended;
@@ -96,23 +96,18 @@ fn judge_all(
     place: fn() -> Option<Trials>,
 ) -> Vec<(&'static str, Verdict)> {
     let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok();
-    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while let Some(culprit) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let verdict = match culprit.needs_media && ffmpeg.is_none() {
-                true => Verdict::Skipped("ffmpeg is missing".into()),
-                false => judged(culprit, noisy, place, ffmpeg.as_ref()),
-            };
-            match &verdict {
-                Verdict::Named(shares) => println!("test {} ... ok: {shares}", culprit.name),
-                Verdict::Failed(reason) => println!("test {} ... FAILED: {reason}", culprit.name),
-                Verdict::Skipped(reason) => println!("test {} ... skipped: {reason}", culprit.name),
-            }
-            verdicts.lock().unwrap().push((culprit.name, verdict));
+    abreast(ABREAST, chosen, |culprit| {
+        let verdict = match culprit.needs_media && ffmpeg.is_none() {
+            true => Verdict::Skipped("ffmpeg is missing".into()),
+            false => judged(culprit, noisy, place, ffmpeg.as_ref()),
+        };
+        match &verdict {
+            Verdict::Named(shares) => println!("test {} ... ok: {shares}", culprit.name),
+            Verdict::Failed(reason) => println!("test {} ... FAILED: {reason}", culprit.name),
+            Verdict::Skipped(reason) => println!("test {} ... skipped: {reason}", culprit.name),
         }
-    };
-    std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
-    verdicts.into_inner().unwrap()
+        (culprit.name, verdict)
+    })
 }
 
 fn judged(

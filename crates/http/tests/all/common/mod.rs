@@ -125,6 +125,22 @@ impl Origin {
     }
 }
 
+/// Where an origin listens that has a thread of its own as long as the program runs. Segments of its rung `v1` have 2 MB:
+/// half a second of the pattern at 32 Mbit/s.
+pub fn start_apart() -> SocketAddr {
+    let (told, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let rates = [400_000, 32_000_000];
+            let origin = Origin::start_with(vod(600), Container::Fmp4, Clock::from_now(), rates);
+            told.send(origin.address).expect("who started it waits");
+            std::future::pending::<()>().await;
+        });
+    });
+    address.recv().expect("the origin starts")
+}
+
 pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
     let path = match protocol {
         Protocol::Dash => origin::MPD_PATH,

@@ -15,11 +15,11 @@ mod sensitivity;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cases::{CASES, Case, is_held_out};
 use judge::{Found, Tally, Verdict};
+
+use crate::abreast::abreast;
 
 /// The budget: shares of all cases.
 const FALSE_MOST: f64 = 0.03;
@@ -87,40 +87,36 @@ struct Judged {
 type One = (Verdict, usize, Tally);
 
 fn judged(seeds: &[u64], folder: &Path, (prove, captures): (bool, bool)) -> BTreeMap<u64, Judged> {
-    let (next, all) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let work = || {
-        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let case = Case::of(*seed);
-            let found = match captures {
-                true => captured(&case, folder),
-                false => found(&case, folder, prove),
-            };
-            let (found, mut problem) = match found {
-                Ok(found) => (found, None),
-                Err(reason) => (Vec::new(), Some(reason)),
-            };
-            let without = without(&case, folder, captures).unwrap_or_else(|reason| {
-                problem = Some(reason);
-                Vec::new()
-            });
-            let own = judge::with_effect(&case, &found, &without);
-            let (mut before, mut lines, tally) = judge::judge(&case, &found, &own);
-            let (mut after, _, tally_after) =
-                judge::judge(&case, &judge::without_refuted(&found), &own);
-            if let Some(problem) = problem {
-                (before, after) = (Verdict::NotRun, Verdict::NotRun);
-                lines.push(problem);
-            }
-            let held_out = if is_held_out(*seed) { " (held out)" } else { "" };
-            println!("{before:8} {}{held_out}\n{}", case.name(), lines.join("\n"));
-            let faults = case.faults.len();
-            let judged =
-                Judged { before: (before, faults, tally), after: (after, faults, tally_after) };
-            all.lock().unwrap().insert(*seed, judged);
+    let judged = abreast(ABREAST, seeds, |seed| {
+        let case = Case::of(*seed);
+        let found = match captures {
+            true => captured(&case, folder),
+            false => found(&case, folder, prove),
+        };
+        let (found, mut problem) = match found {
+            Ok(found) => (found, None),
+            Err(reason) => (Vec::new(), Some(reason)),
+        };
+        let without = without(&case, folder, captures).unwrap_or_else(|reason| {
+            problem = Some(reason);
+            Vec::new()
+        });
+        let own = judge::with_effect(&case, &found, &without);
+        let (mut before, mut lines, tally) = judge::judge(&case, &found, &own);
+        let (mut after, _, tally_after) =
+            judge::judge(&case, &judge::without_refuted(&found), &own);
+        if let Some(problem) = problem {
+            (before, after) = (Verdict::NotRun, Verdict::NotRun);
+            lines.push(problem);
         }
-    };
-    std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
-    all.into_inner().unwrap()
+        let held_out = if is_held_out(*seed) { " (held out)" } else { "" };
+        println!("{before:8} {}{held_out}\n{}", case.name(), lines.join("\n"));
+        let faults = case.faults.len();
+        let judged =
+            Judged { before: (before, faults, tally), after: (after, faults, tally_after) };
+        (*seed, judged)
+    });
+    judged.into_iter().collect()
 }
 
 fn print_table<'a>(what: &str, judged: impl Iterator<Item = &'a One>) {

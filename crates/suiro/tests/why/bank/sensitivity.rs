@@ -1,8 +1,6 @@
 //! How much of what `suiro why` says depends on each number of its rules.
 
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suiro_analysis::why::{RuleChange, Rules};
 use suiro_record::Folder;
@@ -10,6 +8,7 @@ use suiro_record::Folder;
 use super::cases::Case;
 use super::judge::{self, Verdict};
 use super::{ABREAST, run_case};
+use crate::abreast::abreast;
 
 /// Verdicts on one case: with the usual numbers, then with each number changed one way and the other.
 type Row = Vec<Verdict>;
@@ -17,18 +16,13 @@ type Row = Vec<Verdict>;
 /// Judges these cases again and again, and prints how many verdicts change. Returns how many could not be judged.
 pub fn run(seeds: &[u64], folder: &Path) -> usize {
     let rules = variants();
-    let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let row = verdicts(&Case::of(*seed), folder, &rules);
-            if let Err(problem) = &row {
-                println!("{seed} was not judged: {problem}");
-            }
-            all.lock().unwrap().push(row);
+    let all = abreast(ABREAST, seeds, |seed| {
+        let row = verdicts(&Case::of(*seed), folder, &rules);
+        if let Err(problem) = &row {
+            println!("{seed} was not judged: {problem}");
         }
-    };
-    std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
-    let all = all.into_inner().unwrap();
+        row
+    });
     let rows: Vec<&Row> = all.iter().flatten().collect();
     print(&rows);
     all.len() - rows.len()
