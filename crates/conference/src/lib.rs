@@ -4,17 +4,14 @@
 //!
 //! The parts that decide are pure: [`camera`] (what is seen), [`codec`] (frames to bits and back), [`payload`] (bits in
 //! RTP packets), [`sender`], [`receiver`] (what became of the frames) and [`schedule`] (when one is due). [`call`] turns
-//! the loop. [`spray`] is a load: a flood of packets that takes a CPU away from such a call. These two open
-//! sockets.
+//! the loop, and opens the socket.
 
 pub mod call;
 pub mod camera;
 pub mod codec;
 pub mod payload;
-mod processor;
 pub mod receiver;
 pub mod schedule;
 pub mod sender;
-pub mod spray;
 
 pub use call::{CallError, CallJob, run, run_job};

@@ -13,7 +13,7 @@ use suiro_scenario::{
 };
 use suiro_uncompressed::node::Source;
 use suiro_uncompressed::reader::Shape;
-use suiro_uncompressed::{Geometry, clock, job as streams};
+use suiro_uncompressed::{Geometry, job as streams};
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::client::{Base, Manners};
@@ -100,7 +100,7 @@ pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
         shape: spec.storage.map(|storage| shape(job, storage)),
         memory: MEMORY,
         burst: spec.burst,
-        cpu: spec.cpu.and_then(clock::processor),
+        cpu: spec.cpu.and_then(suiro_endpoint::cpu::nth),
         troff: None,
     };
     let done = pulse.block_on::<_, Failure>(async {

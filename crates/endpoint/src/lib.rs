@@ -3,6 +3,7 @@
 //! ([`Pulse`]), the way to say that the endpoint is ready, and the request to stop; a [`Summary`] is what the endpoint
 //! did, for its log.
 
+pub mod cpu;
 pub mod net;
 mod pulse;
 

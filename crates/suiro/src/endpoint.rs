@@ -182,15 +182,15 @@ const RUNNERS: &[(&str, Runner)] = &[
     (MoqViewer::NAME, suiro_players::moq::run_viewer),
     (UncompressedSender::NAME, suiro_uncompressed::job::run_sender),
     (UncompressedReceiver::NAME, suiro_uncompressed::job::run_receiver),
-    (MulticastSender::NAME, suiro_multicast::run_sender),
-    (MulticastReceiver::NAME, suiro_multicast::run_receiver),
+    (MulticastSender::NAME, suiro_traffic::multicast::run_sender),
+    (MulticastReceiver::NAME, suiro_traffic::multicast::run_receiver),
     (UncompressedNode::NAME, suiro_control::job::run_node),
     (UncompressedRegistry::NAME, suiro_control::job::run_registry),
     (UncompressedController::NAME, suiro_control::job::run_controller),
     (WebServer::NAME, suiro_http::web::server::run_job),
     (WebClients::NAME, suiro_http::web::clients::run_job),
     (Conference::NAME, suiro_conference::run_job),
-    (Spray::NAME, suiro_conference::spray::run_job),
+    (Spray::NAME, suiro_traffic::spray::run_job),
 ];
 
 /// `suiro serve MEDIA`.

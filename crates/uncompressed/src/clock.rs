@@ -75,28 +75,12 @@ pub fn realtime_lead_ns() -> i64 {
     kernel::realtime().lead_ns()
 }
 
-/// The CPU with number `nth` among those that this process may use, counted from 0 and
-/// wrapping around; `None` if the system does not report which they are.
-pub fn processor(nth: u8) -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
-    let all = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    let all: Vec<_> = all.collect();
-    all.get(usize::from(nth) % all.len().max(1)).copied()
-}
-
 /// Makes the calling thread wake from sleep without the kernel's usual slack of 50 µs, and pins it
 /// to CPU `cpu`.
 pub fn prepare_thread(cpu: Option<usize>) -> std::io::Result<()> {
     // Failing only costs precision.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let Some(cpu) = cpu else { return Ok(()) };
-    let mut set = rustix::thread::CpuSet::new();
-    if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(std::io::Error::other(format!("CPU {cpu} does not exist")));
-    }
-    set.set(cpu);
-    rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|e| std::io::Error::other(format!("pinning a thread to CPU {cpu}: {e}")))
+    cpu.map_or(Ok(()), suiro_endpoint::cpu::stay_on)
 }
 
 /// Waits until `time` on the monotonic clock and returns the time at which the wait ended.
@@ -167,26 +151,5 @@ mod tests {
             scope.spawn(|| stop.store(true, Ordering::Relaxed));
             assert_eq!(wait_unless(&stop, soon + Duration::from_secs(3600)), None);
         });
-    }
-
-    #[test]
-    fn a_thread_stays_on_its_processor() {
-        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-        let count = u8::try_from(allowed.count().min(200)).unwrap();
-        let processors: Vec<_> = (0..count).map(|nth| processor(nth).unwrap()).collect();
-        assert!(processors.is_sorted_by(|a, b| a < b), "{processors:?}");
-        assert!(processors.iter().all(|cpu| allowed.is_set(*cpu)));
-        assert!(allowed.count() > 200 || processor(count) == processor(0));
-        let last = *processors.last().unwrap();
-        std::thread::spawn(move || {
-            prepare_thread(Some(last)).unwrap();
-            let now = rustix::thread::sched_getaffinity(None).unwrap();
-            assert!(now.count() == 1 && now.is_set(last));
-            assert_eq!(rustix::thread::sched_getcpu(), last);
-        })
-        .join()
-        .unwrap();
-        let error = prepare_thread(Some(100_000)).unwrap_err();
-        assert_eq!(error.to_string(), "CPU 100000 does not exist");
     }
 }

@@ -10,7 +10,7 @@ use crate::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
 use crate::reader::Shape;
 use crate::socket::{Joined, Route, Segmentation};
 use crate::store::{Content, Header, Recorder};
-use crate::{Geometry, clock, reader, receive, send, synth};
+use crate::{Geometry, reader, receive, send, synth};
 use suiro_endpoint::net::address_now;
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_scenario::{
@@ -55,7 +55,7 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
         segmentation: Segmentation::Kernel,
         options: send::Options {
             paced: true,
-            cpu: spec.cpu.and_then(clock::processor),
+            cpu: spec.cpu.and_then(suiro_endpoint::cpu::nth),
             begin: Some(begin(job, spec)),
             until: None,
         },
@@ -158,7 +158,7 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
         warn,
         verify: spec.verify,
         delay: Some(spec.delay),
-        options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
+        options: receive::Options { cpu: spec.cpu.and_then(suiro_endpoint::cpu::nth), until: None },
         // Who sends to a group records the flow.
         records: Records {
             peer: if spec.groups.is_empty() { records(job).peer } else { Some(String::new()) },

@@ -20,7 +20,6 @@ use tokio::net::UdpSocket;
 use crate::camera;
 use crate::codec::Size;
 use crate::payload::Mark;
-use crate::processor::stay_on;
 use crate::receiver::{Receiver, Seen};
 use crate::schedule::{Due, Schedule};
 use crate::sender::{Config, Sender};
@@ -185,7 +184,8 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Account, CallError> {
     if let Some(cpu) = job.cpu {
-        stay_on(cpu)?;
+        let failed = |cause| NetError::Io { doing: "staying on one CPU", cause };
+        suiro_endpoint::cpu::stay_on_nth(cpu).map_err(failed)?;
     }
     let socket = open(job).await?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));

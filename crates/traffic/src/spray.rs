@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use suiro_clock::Clock;
 use suiro_endpoint::net::{self, NetError};
-use suiro_endpoint::{Context, Failure, Stop, Summary};
+use suiro_endpoint::{Context, Failure, Stop, Summary, cpu};
 use suiro_scenario::{Job, Spray};
 use suiro_units::{Duration, Random, Time};
 
-use crate::payload::IP_UDP_BYTES;
-use crate::processor::{come_first, stay_on};
-
+/// Bytes of the IPv4 and UDP headers.
+const IP_UDP_BYTES: usize = 20 + 8;
 /// Packets between two looks at the clock.
 const BATCH: u32 = 16;
 
@@ -59,7 +58,8 @@ impl Flood<'_> {
         rustix::net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
             .map_err(failed("binding the flood's socket"))?;
         if let Some(cpu) = self.spec.cpu {
-            stay_on(cpu)?;
+            cpu::stay_on_nth(cpu)
+                .map_err(|cause| NetError::Io { doing: "staying on one CPU", cause })?;
         }
         let payload = vec![0; (self.spec.packet.get() as usize).saturating_sub(IP_UDP_BYTES)];
         while !stop.load(Ordering::Relaxed) {
@@ -74,6 +74,18 @@ impl Flood<'_> {
         }
         Ok(())
     }
+}
+
+/// Puts this thread before every ordinary one (SCHED_FIFO), or among them. The first needs CAP_SYS_NICE.
+fn come_first(first: bool) -> Result<(), NetError> {
+    let (policy, priority) = if first { (libc::SCHED_FIFO, 1) } else { (libc::SCHED_OTHER, 0) };
+    let to = libc::sched_param { sched_priority: priority };
+    // SAFETY: 0 is the calling thread; the parameters outlive the call.
+    if unsafe { libc::sched_setscheduler(0, policy, &raw const to) } == 0 {
+        return Ok(());
+    }
+    let cause = std::io::Error::last_os_error();
+    Err(NetError::Io { doing: "changing the priority of the flood", cause })
 }
 
 /// When the flood comes before every process, and when it is one of them.

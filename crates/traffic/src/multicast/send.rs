@@ -3,13 +3,14 @@
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_scenario::{Job, MulticastSender};
 use suiro_units::Duration;
 
-use crate::{now, socket};
+use super::socket;
 
 /// Bytes of the IPv4 and UDP headers.
 const HEADER_BYTES: usize = 28;
@@ -44,11 +45,11 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
         carries: Carries::Unknown,
         peer: None,
     };
-    FlowLog::write(&job.dir, &job.endpoint.name, now(job.epoch_monotonic_ns), [flow])?;
+    FlowLog::write(&job.dir, &job.endpoint.name, pulse.clock().now(), [flow])?;
     let doing = |error: std::io::Error| Failure::from(format!("sending to {to}: {error}"));
     let socket = socket::sender(to, spec.ttl).map_err(doing)?;
     ready();
-    let sent = pulse.beside(|| send(&socket, spec, job.epoch_monotonic_ns, &stop).map_err(doing));
+    let sent = pulse.beside(|| send(&socket, spec, pulse.clock(), &stop).map_err(doing));
     let Sent { packets, skipped } = sent?;
     Ok(Summary::new(format!("{packets} packets sent, {skipped} left out")))
 }
@@ -56,16 +57,16 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
 fn send(
     socket: &std::os::fd::OwnedFd,
     spec: &MulticastSender,
-    epoch_ns: u64,
+    clock: Clock,
     stop: &AtomicBool,
 ) -> std::io::Result<Sent> {
     let size = usize::try_from(spec.packet.get()).expect("the scenario was checked");
     let mut datagram = vec![0; size.saturating_sub(HEADER_BYTES).max(NUMBER_BYTES)];
     let interval = spec.packet / spec.rate;
-    let mut due = now(epoch_ns);
+    let mut due = clock.now();
     let (mut sent, mut skipped) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
-        let now = now(epoch_ns);
+        let now = clock.now();
         let waiting = now.saturating_since(due).as_nanos() / interval.as_nanos().max(1);
         if let Some(beyond) = waiting.checked_sub(BURST_MAX) {
             skipped += beyond;

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use suiro_clock::Clock;
 use suiro_endpoint::net::address_now;
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_record::Writer;
@@ -12,9 +13,8 @@ use suiro_record::tables::MembershipRow;
 use suiro_scenario::{Job, MulticastReceiver};
 use suiro_units::{Duration, Time};
 
-use crate::membership::{Membership, Schedule, Step};
-use crate::now;
-use crate::socket::{Member, Watch};
+use super::membership::{Membership, Schedule, Step};
+use super::socket::{Member, Watch};
 
 /// Longest wait, so that a request to stop is noticed.
 const REST: Duration = Duration::from_millis(20);
@@ -52,7 +52,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     ready();
     let schedule = Schedule::new(spec.hold, spec.pause);
     pulse.beside(|| -> Result<(), Failure> {
-        let last = follow(schedule, (&watch, &member), job.epoch_monotonic_ns, &stop, &mut log)?;
+        let last = follow(schedule, (&watch, &member), pulse.clock(), &stop, &mut log)?;
         log.write(last, &watch)
     })?;
     let joined = log.close()?;
@@ -63,12 +63,12 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
 fn follow(
     mut schedule: Schedule,
     (watch, member): (&Watch, &Member),
-    epoch_ns: u64,
+    clock: Clock,
     stop: &AtomicBool,
     log: &mut Log,
 ) -> Result<Option<Membership>, Failure> {
     while !stop.load(Ordering::Relaxed) {
-        let time = now(epoch_ns);
+        let time = clock.now();
         if let Some((step, ended)) = schedule.step(time) {
             log.write(ended, watch)?;
             match step {
@@ -78,7 +78,7 @@ fn follow(
         }
         let due = schedule.due().map_or(REST, |due| due.saturating_since(time).min(REST));
         watch.wait(due)?;
-        let time = now(epoch_ns);
+        let time = clock.now();
         for _ in 0..BATCH {
             if !watch.take()? {
                 break;
