@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use suiro_kernel_clock as kernel;
+use suiro_clock::kernel;
 
 use crate::file::{Counted, Described, ETHERNET, Writer};
 use crate::ring::Ring;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use suiro_capture::{Counts, End, Point, PointSpec, Prepared, Zero, rows};
+use suiro_clock::kernel;
 use suiro_hosts::sandbox::probe;
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6};
-use suiro_kernel_clock as kernel;
 use suiro_record::tables::HopRow;
 use suiro_units::Direction;
 

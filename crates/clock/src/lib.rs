@@ -1,7 +1,10 @@
-//! The endpoints' clock: tokio's clock, as time since the trial's epoch. Nothing else here reads a
-//! clock.
+//! Clocks, all of which count from the trial's epoch: [`Clock`] is the endpoints', on tokio's; [`Axis`] is that of
+//! threads. [`kernel`] reads the kernel's clocks, and no other crate does.
 
-use suiro_kernel_clock as kernel;
+mod axis;
+pub mod kernel;
+
+pub use axis::Axis;
 use suiro_units::{Duration, Time};
 use tokio::time::Instant;
 

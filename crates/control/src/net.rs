@@ -10,9 +10,9 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
-use suiro_kernel_clock as kernel;
+use suiro_clock::kernel;
+pub use suiro_clock::kernel::monotonic;
 use suiro_outside::file;
-use suiro_units::Time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -142,11 +142,6 @@ pub fn tai() -> Tai {
 /// CLOCK_REALTIME, for the times of files.
 pub fn date() -> SystemTime {
     SystemTime::UNIX_EPOCH + StdDuration::from_nanos(kernel::realtime_ns())
-}
-
-/// CLOCK_MONOTONIC.
-pub fn monotonic() -> Time {
-    Time::from_nanos(kernel::monotonic_ns())
 }
 
 fn text(path: &Path) -> Result<String, NetError> {

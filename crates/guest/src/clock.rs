@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::MemfdFlags;
+use suiro_clock::kernel::monotonic;
 use suiro_units::{Duration, Time};
 
 use crate::seat::Seat;
@@ -71,7 +72,7 @@ impl Watch {
             limit,
             stalled_after: STALLED_AFTER,
             seen: Time::ZERO,
-            since: now(),
+            since: monotonic(),
             spent_before: None,
         }
     }
@@ -93,11 +94,11 @@ impl Watch {
             return Some(format!("it did not end within {} of its own time", limit - Time::ZERO));
         }
         if time != self.seen {
-            (self.seen, self.since, self.spent_before) = (time, now(), None);
+            (self.seen, self.since, self.spent_before) = (time, monotonic(), None);
             return None;
         }
         // A machine that was suspended, or is busy with others, has not given the guest its time.
-        if now().saturating_since(self.since) < self.stalled_after / 4 {
+        if monotonic().saturating_since(self.since) < self.stalled_after / 4 {
             return None;
         }
         let spent = cpu_time_of_session(self.pid);
@@ -110,11 +111,6 @@ impl Watch {
             )
         })
     }
-}
-
-/// The machine's time, which bounds a guest whose own has stopped.
-fn now() -> Time {
-    Time::from_nanos(suiro_kernel_clock::monotonic_ns())
 }
 
 /// CPU time that the processes of a session have used so far.
@@ -164,13 +160,13 @@ mod tests {
         let shown = Clock(clock.0.try_clone().unwrap());
         let mut watch =
             Watch::new(shown, None, session, Some(Time::from_secs(5))).stalled_after(bound);
-        let began = now();
+        let began = monotonic();
         // This process computes, and the clock is not moved.
         let why = loop {
             match watch.look() {
                 Some(why) => break why,
                 None => assert!(
-                    now().saturating_since(began) < Duration::from_secs(60),
+                    monotonic().saturating_since(began) < Duration::from_secs(60),
                     "it was not found"
                 ),
             }

@@ -1,8 +1,8 @@
 //! The start of a trial on both clocks, and the time since.
 
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
-use suiro_kernel_clock as kernel;
-pub use suiro_kernel_clock::realtime_ns;
+pub use suiro_clock::kernel::realtime_ns;
+use suiro_clock::{Axis, kernel};
 use suiro_units::Time;
 
 /// Both clocks at one instant: time zero of a trial.
@@ -23,7 +23,7 @@ impl Epoch {
 
     /// The time since this epoch.
     pub fn elapsed(self) -> Time {
-        Time::from_nanos(kernel::monotonic_ns().saturating_sub(self.monotonic_ns))
+        Axis::since(self.monotonic_ns).now()
     }
 }
 

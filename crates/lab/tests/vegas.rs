@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 
+use suiro_clock::Axis;
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec, Privilege, Sandbox, ipv4};
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_record::Reader;
@@ -19,7 +20,7 @@ use suiro_tcp::set_congestion;
 use suiro_tcp::vegas::Loaded;
 use suiro_tcp::vegas::model::{Arrival, Model};
 use suiro_units::{Seed, Time};
-use suiro_wire::{Carrier, CarrierSpec, Clock, Medium};
+use suiro_wire::{Carrier, CarrierSpec, Medium};
 
 /// TCP_CA_CWR: from here on a loss is being repaired.
 const CWR: u8 = 2;
@@ -92,7 +93,7 @@ fn run(link: &str, controls: &[&str]) -> Seen {
         detours: vec![],
     };
     let network = Network::build(&spec).unwrap();
-    let (clock, dir) = (Clock::starting_now(), tempfile::tempdir().unwrap());
+    let (clock, dir) = (Axis::starting_now(), tempfile::tempdir().unwrap());
     let carrier = Carrier::start(&CarrierSpec {
         name: "live",
         medium: &Medium::Link { link: &network.links()[0], config: config(link) },
@@ -158,7 +159,7 @@ impl Flow {
         while (&self.sender).write_all(&[7; 65_536]).is_ok() {}
     }
 
-    fn receive(&self, clock: Clock) {
+    fn receive(&self, clock: Axis) {
         let mut buffer = vec![0; 65_536];
         while clock.now() < END {
             assert!((&self.receiver).read(&mut buffer).unwrap() > 0, "the sender does not close");

@@ -232,7 +232,7 @@ fn since(before: &BTreeMap<String, Run>) -> BTreeMap<String, Run> {
 /// programs that run on top of them. (/proc/stat samples at ticks, which a burst every millisecond can run in step
 /// with.)
 fn cpu_ns() -> u64 {
-    suiro_kernel_clock::process_cpu_ns()
+    suiro_clock::kernel::process_cpu_ns()
 }
 
 fn start_bpftrace() -> Option<Child> {

@@ -203,7 +203,7 @@ pub struct Moment {
 impl Moment {
     /// Both clocks now, read at the same moment.
     pub fn now() -> Self {
-        let real = suiro_kernel_clock::realtime();
+        let real = suiro_clock::kernel::realtime();
         Self { monotonic_ns: real.monotonic_ns, realtime_ns: real.other }
     }
 

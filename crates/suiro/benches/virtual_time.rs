@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use suiro_bench::{Figure, Target};
-use suiro_kernel_clock::monotonic_ns;
+use suiro_clock::kernel::monotonic_ns;
 use suiro_record::Folder;
 
 /// A scenario, what is chosen of it, and the most CPU time that a second of it is to take. On one core, `quick` and

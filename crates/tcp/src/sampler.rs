@@ -17,8 +17,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
-use suiro_kernel_clock::{monotonic_ns, thread_cpu_ns};
-use suiro_units::{Duration, Time};
+use suiro_clock::Axis;
+use suiro_clock::kernel::{monotonic_ns, thread_cpu_ns};
+use suiro_units::Duration;
 
 use crate::follow::{Follower, Repeats};
 use crate::sampling::{Counts, PERIOD_MAX, PERIOD_MIN, SamplerError, SamplerSpec};
@@ -86,7 +87,7 @@ fn run(
     epoch_ns: u64,
     stopped: &Receiver<()>,
 ) -> Result<Counts, SamplerError> {
-    let since_epoch = || Time::from_nanos(monotonic_ns().saturating_sub(epoch_ns));
+    let axis = Axis::since(epoch_ns);
     let period_ns = period.as_nanos();
     let (mut late, mut lost) = (0, 0);
     let mut due = monotonic_ns();
@@ -101,10 +102,10 @@ fn run(
         lost += behind / period_ns;
         due += period_ns * (1 + behind / period_ns);
         follower.trace(epoch_ns)?;
-        follower.sample(since_epoch(), Repeats::LeaveOut)?;
+        follower.sample(axis.now(), Repeats::LeaveOut)?;
     }
     follower.trace(epoch_ns)?;
-    follower.sample(since_epoch(), Repeats::Write)?;
+    follower.sample(axis.now(), Repeats::Write)?;
     let counts = follower.close()?;
     Ok(Counts { late, lost, cpu: Duration::from_nanos(thread_cpu_ns()), ..counts })
 }

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::time::Timespec;
-use suiro_kernel_clock as kernel;
+use suiro_clock::kernel;
+pub use suiro_clock::kernel::monotonic;
 use suiro_units::{Duration, Time};
 
 use crate::epoch::Epoch;
@@ -13,12 +14,6 @@ const SPIN: Duration = Duration::from_micros(5);
 
 /// How often a long wait checks whether it should stop.
 pub const STOP_EVERY: Duration = Duration::from_millis(50);
-
-/// CLOCK_MONOTONIC.
-#[inline]
-pub fn monotonic() -> Time {
-    Time::from_nanos(kernel::monotonic_ns())
-}
 
 /// CPU time that the calling thread has used.
 pub fn thread_time() -> Duration {

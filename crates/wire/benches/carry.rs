@@ -14,13 +14,14 @@ use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 
 use suiro_bench::{Figure, Target};
+use suiro_clock::Axis;
 use suiro_hosts::{
     CableKind, CableSpec, EmulatedLink, LinkEnd, Network, NetworkSpec, Privilege, Sandbox, ipv4,
 };
 use suiro_link::{LinkConfig, LinkSpec, Schedule};
 use suiro_record::LinkTotals;
 use suiro_units::{Duration, Seed, Time};
-use suiro_wire::{Carrier, CarrierSpec, Clock, Medium, Outcome};
+use suiro_wire::{Carrier, CarrierSpec, Medium, Outcome};
 
 const RUNS: usize = 5;
 const SECONDS: u64 = 2;
@@ -141,7 +142,7 @@ impl Link {
             medium: &Medium::Link { link, config: self.config.clone() },
             wire: self.network.wire(),
             seed: Seed(1),
-            clock: Clock::starting_now(),
+            clock: Axis::starting_now(),
             records: None,
         })
         .expect("the link can be carried")
@@ -202,7 +203,7 @@ fn tcp(link: &EmulatedLink) -> u64 {
     let listener = from.host.enter(|| TcpListener::bind(address)).unwrap().unwrap();
     let sending = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let clock = Clock::starting_now();
+        let clock = Axis::starting_now();
         let piece = vec![0; 128 << 10];
         while clock.now() < Time::from_secs(SECONDS) {
             stream.write_all(&piece).unwrap();
@@ -244,7 +245,7 @@ fn load(from: &LinkEnd, to: &LinkEnd, per_second: u64) {
         let mut packet = [0; PACKET_BYTES];
         while receiver.recv(&mut packet).is_ok() {}
     });
-    let clock = Clock::starting_now();
+    let clock = Axis::starting_now();
     let packet = [0; PACKET_BYTES - 28];
     let mut sent = 0;
     while clock.now() < Time::from_secs(SECONDS) {

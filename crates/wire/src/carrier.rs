@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use suiro_clock::Axis;
 use suiro_hosts::Host;
 use suiro_record::LinkTotals;
 use suiro_units::Seed;
 
 use crate::WireError;
-use crate::clock::Clock;
 use crate::engine::{Engine, Side};
 use crate::hands::{Ended, Hands};
 use crate::medium::{Medium, Way};
@@ -28,7 +28,7 @@ pub struct CarrierSpec<'a> {
     /// The seed of its randomness.
     pub seed: Seed,
     /// The trial's clock. Its epoch, from which schedules count, must not be in the future.
-    pub clock: Clock,
+    pub clock: Axis,
     /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
     pub records: Option<&'a Path>,
 }

@@ -9,10 +9,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use suiro_clock::Axis;
 use suiro_link::{Ecn, Event, Packet, Verdict};
 use suiro_units::{Bytes, Duration, Time};
 
-use crate::clock::Clock;
 use crate::flows::{FlowId, Flows, Known};
 use crate::frame::{self, Headers};
 use crate::link_core::Core;
@@ -32,7 +32,7 @@ const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);
 
 /// A running link or segment.
 pub(crate) struct Engine {
-    clock: Clock,
+    clock: Axis,
     /// Each is the source of frames, with their counters.
     sides: Vec<Side>,
     core: Core,
@@ -85,7 +85,7 @@ pub(crate) struct Carried {
 impl Engine {
     /// `least_delay`: every packet stays in the core at least this long.
     pub(crate) fn new(
-        clock: Clock,
+        clock: Axis,
         sides: Vec<Side>,
         (core, least_delay): (Core, Duration),
         recorder: Option<Recorder>,
@@ -133,7 +133,7 @@ impl Engine {
     /// Ends the link: every frame that the kernel received until now counts, no later one does. Packets still in it are
     /// recorded as queued.
     pub(crate) fn finish(mut self) -> Carried {
-        self.until_ns = suiro_kernel_clock::realtime_ns();
+        self.until_ns = suiro_clock::kernel::realtime_ns();
         let settled = self.clock.now() + SETTLE;
         while !self.turn() || self.clock.now() < settled {}
         let now = self.clock.now().max(self.reached);
@@ -256,14 +256,14 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(clock: Clock) -> Self {
+    fn of(clock: Axis) -> Self {
         Self { now: clock.now(), lead_ns: clock.realtime_lead_ns() }
     }
 
     /// When a frame arrived: the kernel's timestamp on our clock, but never in the future, as after a step of the wall
     /// clock. Frames that arrived since the last reading need another one.
     #[inline]
-    fn arrival(&mut self, realtime_ns: u64, clock: Clock) -> Time {
+    fn arrival(&mut self, realtime_ns: u64, clock: Axis) -> Time {
         let stamp = realtime_ns.cast_signed().saturating_sub(self.lead_ns).max(0);
         let stamp = Time::from_nanos(stamp.cast_unsigned());
         if stamp > self.now {

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
+use suiro_clock::Axis;
 use suiro_units::{Duration, Time};
 
-use crate::clock::Clock;
 use crate::engine::{Carried, Engine};
 use crate::pace::Pace;
 use crate::priority::{Class, Priority};
@@ -60,7 +60,7 @@ struct Worked {
 
 /// What the hands of a link have in common.
 struct Shared {
-    clock: Clock,
+    clock: Axis,
     /// How late the hand on duty may be.
     grace: Duration,
     /// Nobody waits for it while the link runs. Empty when the link has ended.
@@ -110,7 +110,7 @@ impl Hands {
     /// Starts to carry packets, one in a hundred of which may be late by `bound`. The threads are called `link-NAME`.
     pub(crate) fn start(
         name: &str,
-        clock: Clock,
+        clock: Axis,
         engine: Engine,
         bound: Duration,
     ) -> io::Result<Self> {

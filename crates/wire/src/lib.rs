@@ -15,7 +15,6 @@
 mod bound;
 mod carrier;
 mod check;
-mod clock;
 mod engine;
 mod error;
 mod flows;
@@ -36,7 +35,6 @@ pub use bound::{highest_rate, lateness_bound};
 pub use carrier::{Carrier, CarrierSpec, Outcome};
 pub use check::capacity::{Capacity, capacity};
 pub use check::{CheckSpec, check};
-pub use clock::Clock;
 pub use error::WireError;
 pub use medium::Medium;
 pub use priority::Priority;

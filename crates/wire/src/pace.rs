@@ -5,9 +5,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suiro_clock::Axis;
 use suiro_units::{Duration, Time};
-
-use crate::clock::Clock;
 
 /// Shortest time to spin on a machine.
 const SPIN_MIN: Duration = Duration::from_micros(4);
@@ -24,14 +23,14 @@ const NARROW: u32 = 10;
 /// The waits of one thread.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    clock: Clock,
+    clock: Axis,
     margin: Duration,
     on_time: u32,
 }
 
 impl Pace {
     /// For the calling thread; asks the kernel to wake it from sleep without timer slack.
-    pub(crate) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Axis) -> Self {
         // With slack the kernel may add 50 µs to each sleep; failing only costs precision.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         Self { clock, margin: Duration::from_micros(10), on_time: 0 }

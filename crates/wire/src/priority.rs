@@ -8,9 +8,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use suiro_clock::Axis;
 use suiro_units::{Duration, Time};
-
-use crate::clock::Clock;
 
 /// How a thread is scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +87,7 @@ impl Class {
     ///
     /// Measured with senders, receivers and a load of 4 on 2 cores, 10,000 packets/s in each
     /// direction, p99 lateness: ordinary 1.0 ms, short slices 50 µs, real time 40 µs.
-    pub(crate) fn raise(clock: Clock) -> Self {
+    pub(crate) fn raise(clock: Axis) -> Self {
         let best = [Priority::RealTime, Priority::ShortSlice].into_iter().find(|to| set(*to));
         let best = best.unwrap_or(Priority::Ordinary);
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
@@ -313,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_spins_leaves_the_real_time_class() {
-        let clock = Clock::starting_now();
+        let clock = Axis::starting_now();
         let share = std::thread::spawn(move || {
             let mut class = Class::raise(clock);
             while clock.now() < Time::from_millis(300) {

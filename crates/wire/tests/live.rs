@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Child, Command, ExitCode, Stdio};
 
+use suiro_clock::Axis;
 use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
     CableKind, CableSpec, Equipment, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6,
@@ -16,7 +17,7 @@ use suiro_record::tables::LinkRow;
 use suiro_record::words::{CheckedQuantity, LinkCause, Verdict};
 use suiro_record::{Reader, SelfCheck};
 use suiro_units::Seed;
-use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Medium, Outcome, check};
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Medium, Outcome, check};
 
 fn main() -> ExitCode {
     // Root runs as an ordinary user would: the stricter case.
@@ -79,7 +80,7 @@ impl Bench {
 
     fn carry(&self, records: Option<&std::path::Path>) -> Carrier {
         let (medium, wire) = (&self.medium(), self.network.wire());
-        let (clock, seed) = (Clock::starting_now(), Seed(7));
+        let (clock, seed) = (Axis::starting_now(), Seed(7));
         Carrier::start(&CarrierSpec { name: "live", medium, wire, seed, clock, records }).unwrap()
     }
 
@@ -204,7 +205,7 @@ fn three_stations_share_a_hub() {
     assert!(checks.len() == 3 && checks.iter().all(|check| check.ok), "{checks:#?}");
 
     let dir = tempfile::tempdir().unwrap();
-    let (clock, records) = (Clock::starting_now(), Some(dir.path()));
+    let (clock, records) = (Axis::starting_now(), Some(dir.path()));
     let spec = CarrierSpec { name, medium, wire, seed, clock, records };
     let carrier = Carrier::start(&spec).unwrap();
     let bind = |host: usize| {
@@ -267,7 +268,7 @@ fn two_stations_share_an_access_point() {
     assert!(checks.len() == 4 && checks.iter().all(|check| check.ok), "{checks:#?}");
 
     let dir = tempfile::tempdir().unwrap();
-    let (clock, records) = (Clock::starting_now(), Some(dir.path()));
+    let (clock, records) = (Axis::starting_now(), Some(dir.path()));
     let spec = CarrierSpec { name, medium, wire, seed, clock, records };
     let carrier = Carrier::start(&spec).unwrap();
     let bind = |host: usize| {

@@ -153,7 +153,7 @@ fn watch(cpu: usize, epoch: Epoch, stop: &AtomicBool) -> io::Result<Watched> {
         due = if next > now { next } else { now + EVERY };
     }
     watched.span = epoch.elapsed().saturating_since(began);
-    watched.cost = Duration::from_nanos(suiro_kernel_clock::thread_cpu_ns());
+    watched.cost = Duration::from_nanos(suiro_clock::kernel::thread_cpu_ns());
     Ok(watched)
 }
 

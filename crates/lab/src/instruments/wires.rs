@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use suiro_clock::Axis;
 use suiro_hosts::{EmulatedLink, EmulatedSegment, Network};
 use suiro_link::{CellConfig, HubConfig};
 use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Link, Topology, WifiCell};
 use suiro_units::Seed;
-use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault, Medium};
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Fault, Medium};
 
 use super::{Found, Instrument, Prepared, Running, Scene};
 use crate::clock::Epoch;
@@ -83,7 +84,7 @@ impl Wires {
         epoch: Epoch,
         records: Option<&Path>,
     ) -> Result<Self> {
-        let (wire, clock) = (network.wire(), Clock::since(epoch.monotonic_ns));
+        let (wire, clock) = (network.wire(), Axis::since(epoch.monotonic_ns));
         let media = media(network, topology);
         let carriers = media.iter().map(|(name, medium)| {
             let seed = link_seed(seed, name);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use suiro_kernel_clock as kernel;
+use suiro_clock::kernel;
 use suiro_record::Text;
 
 use super::reading::Reading;

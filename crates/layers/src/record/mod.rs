@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-use suiro_kernel_clock as kernel;
+use suiro_clock::kernel;
 use suiro_record::{RecordError, Text};
 
 use crate::clock::discipline;

@@ -1,12 +1,13 @@
 //! How much this host carries over an emulated link, now: short loads in both directions, each faster than the one before,
 //! until packets are lost or late.
 
+use suiro_clock::Axis;
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
 use suiro_link::{LinkConfig, Schedule};
 use suiro_units::{BitRate, Bytes, Duration, Seed};
 
 use super::load::{Burst, Heard, Load, Sending};
-use crate::{Carrier, CarrierSpec, Clock, Medium, WireError, lateness_bound};
+use crate::{Carrier, CarrierSpec, Medium, WireError, lateness_bound};
 
 /// Size of the IP packets.
 const PACKET_BYTES: u32 = 1200;
@@ -70,7 +71,7 @@ fn carries(network: &Network, per_second: u32) -> Result<bool, WireError> {
         path.propagation.delay = Schedule::constant(DELAY);
     }
     let bound_us = lateness_bound(&config.down).as_nanos() as f64 / 1e3;
-    let clock = Clock::starting_now();
+    let clock = Axis::starting_now();
     let carrier = Carrier::start(&CarrierSpec {
         name: "capacity",
         medium: &Medium::Link { link, config },

@@ -5,11 +5,11 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use suiro_clock::Axis;
 use suiro_hosts::{LinkEnd, ipv4};
 use suiro_units::{Duration, Time};
 
 use crate::WireError;
-use crate::clock::Clock;
 use crate::frame::{self, ETHERNET_BYTES, Flow};
 use crate::pace::{self, Pace};
 use crate::priority::Class;
@@ -77,7 +77,7 @@ pub(crate) struct Load {
 impl Load {
     /// Opens the sockets in the two hosts.
     pub(crate) fn open(
-        clock: Clock,
+        clock: Axis,
         (from, to): (&LinkEnd, &LinkEnd),
         sending: Sending,
     ) -> Result<Self, WireError> {
@@ -141,7 +141,7 @@ fn open_sender(from: &LinkEnd, to: &LinkEnd) -> io::Result<UdpSocket> {
 }
 
 fn send_all(
-    (clock, sending): (Clock, Sending),
+    (clock, sending): (Axis, Sending),
     socket: &UdpSocket,
     bursts: &[Burst],
     pause: Duration,
@@ -168,7 +168,7 @@ fn send_all(
 
 /// Receives the load in the receiving host, before any socket buffer can overflow.
 struct Listener {
-    clock: Clock,
+    clock: Axis,
     frames: PacketSocket,
     arrivals: Vec<Arrival>,
     /// Whether each packet has arrived, by packet number.
@@ -180,7 +180,7 @@ struct Listener {
 
 impl Listener {
     #[expect(clippy::disallowed_methods, reason = "the self-check's own socket")]
-    fn open(clock: Clock, end: &LinkEnd) -> io::Result<Self> {
+    fn open(clock: Axis, end: &LinkEnd) -> io::Result<Self> {
         let port = UdpSocket::bind((ipv4(end.index), PORT))?;
         let frames = PacketSocket::open(&end.host_interface)?;
         Ok(Self { clock, frames, arrivals: Vec::new(), known: Vec::new(), _port: port })

@@ -10,12 +10,13 @@
 //! is compared only over the part that the check covers. It takes about a second per direction,
 //! three at most.
 
+use suiro_clock::Axis;
 use suiro_hosts::{EmulatedLink, Host, LinkEnd};
 use suiro_link::{CellConfig, HubConfig, LinkConfig, Schedule, WifiConfig};
 use suiro_record::SelfCheck;
 use suiro_units::{BitRate, Duration, Seed};
 
-use crate::{Carrier, CarrierSpec, Clock, Medium, Outcome, WireError};
+use crate::{Carrier, CarrierSpec, Medium, Outcome, WireError};
 use load::{Heard, Load, Sending};
 use plan::Plan;
 
@@ -54,7 +55,7 @@ pub fn check(spec: &CheckSpec<'_>) -> Result<Vec<SelfCheck>, WireError> {
     let CheckSpec { name, medium, wire, seed } = *spec;
     let plans: Vec<Plan> = medium.paths().into_iter().map(Plan::new).collect();
     let medium = &calm(medium, &plans);
-    let clock = Clock::starting_now();
+    let clock = Axis::starting_now();
     let carrier = Carrier::start(&CarrierSpec { name, medium, wire, seed, clock, records: None })?;
     let (heard, outcome) = match medium {
         Medium::Link { link, .. } => both_ways(carrier, clock, link, &plans)?,
@@ -102,7 +103,7 @@ fn calm<'a>(medium: &Medium<'a>, plans: &[Plan]) -> Medium<'a> {
 /// Loads both directions of a link, at once where the machine can, and ends the carrier.
 fn both_ways(
     carrier: Carrier,
-    clock: Clock,
+    clock: Axis,
     link: &EmulatedLink,
     plans: &[Plan],
 ) -> Result<(Vec<Heard>, Outcome), WireError> {
@@ -133,7 +134,7 @@ fn both_ways(
 /// Loads each direction while the others are silent, and ends the carrier.
 fn one_by_one(
     carrier: Carrier,
-    clock: Clock,
+    clock: Axis,
     ways: &[(&LinkEnd, &LinkEnd)],
     plans: &[Plan],
 ) -> Result<(Vec<Heard>, Outcome), WireError> {

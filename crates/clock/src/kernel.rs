@@ -1,4 +1,4 @@
-//! The kernel's clocks, and pairs of them read at the same moment. No other crate reads a kernel clock.
+//! The kernel's clocks, and pairs of them read at the same moment. No other module reads a kernel clock.
 //!
 //! Two clocks cannot be read at exactly the same time: an interruption between the two readings shows up as a
 //! difference between the clocks. So the other clock is read between two readings of CLOCK_MONOTONIC, which bracket it,
@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, Timespec};
+use suiro_units::Time;
 
 /// A bracket no wider than this, in nanoseconds, counts as one moment.
 const CLOSE_NS: u64 = 500;
@@ -21,6 +22,12 @@ static TIGHTEST_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read(ClockId::Monotonic)
+}
+
+/// The same as a time, whose epoch is the machine's start.
+#[inline]
+pub fn monotonic() -> Time {
+    Time::from_nanos(monotonic_ns())
 }
 
 /// CLOCK_REALTIME in nanoseconds since 1970 UTC.

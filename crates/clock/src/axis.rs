@@ -1,15 +1,16 @@
 //! The time axis of a trial, and how the kernel's timestamps map to it.
 
-use suiro_kernel_clock as kernel;
 use suiro_units::Time;
+
+use crate::kernel;
 
 /// CLOCK_MONOTONIC counted from an epoch: the time axis of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clock {
+pub struct Axis {
     epoch_ns: u64,
 }
 
-impl Clock {
+impl Axis {
     /// Counts from `epoch_ns`, a reading of CLOCK_MONOTONIC.
     pub const fn since(epoch_ns: u64) -> Self {
         Self { epoch_ns }
@@ -31,9 +32,9 @@ impl Clock {
         Time::from_nanos(kernel::monotonic_ns().saturating_sub(self.epoch_ns))
     }
 
-    /// How far CLOCK_REALTIME, which the kernel stamps packets with, is ahead of this clock. Read
+    /// How far CLOCK_REALTIME, which the kernel stamps packets with, is ahead of this axis. Read
     /// it again for each batch of packets: the wall clock may be set at any time.
-    pub(crate) fn realtime_lead_ns(self) -> i64 {
+    pub fn realtime_lead_ns(self) -> i64 {
         kernel::realtime().lead_ns().wrapping_add_unsigned(self.epoch_ns)
     }
 }
@@ -44,12 +45,12 @@ mod tests {
 
     #[test]
     fn the_wall_clock_maps_to_ours() {
-        let clock = Clock::starting_now();
-        let lead = clock.realtime_lead_ns();
+        let axis = Axis::starting_now();
+        let lead = axis.realtime_lead_ns();
         let real = kernel::realtime_ns().cast_signed() - lead;
-        let now = clock.now().as_nanos().cast_signed();
+        let now = axis.now().as_nanos().cast_signed();
         // Both were read within this test; a tenth of a second is enough for any machine.
         assert!((now - real).abs() < 100_000_000, "{now} {real}");
-        assert_eq!(Clock::since(u64::MAX).now(), Time::ZERO);
+        assert_eq!(Axis::since(u64::MAX).now(), Time::ZERO);
     }
 }
