@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -23,6 +24,9 @@ pub type Versions = BTreeMap<String, String>;
 
 /// Why an endpoint ended before it was asked to.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Is over when an endpoint must stop.
+pub type Requested = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What the process gives to the endpoint that it runs.
 pub struct Context {
@@ -46,15 +50,43 @@ impl Context {
         Self { pulse, stop, log, ready: Box::new(ready) }
     }
 
-    /// The clock with its heartbeat, what to call when the endpoint is ready, and when it must stop. The endpoint runs
-    /// in [`Pulse::block_on`] or [`Pulse::beside`].
+    /// Runs an endpoint on one thread, with its heartbeat. It is given the pulse, what to call when it is ready, and what
+    /// is over when it must stop.
+    ///
+    /// # Errors
+    /// As of `work`; or if the signals cannot be caught.
+    pub fn run<T, E: Into<Failure>>(
+        self,
+        work: impl AsyncFnOnce(&Pulse, Box<dyn FnOnce()>, Requested) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        self.run_with_versions(async |pulse, ready, stop| {
+            work(pulse, Box::new(move || ready(&Versions::new())), stop).await
+        })
+    }
+
+    /// The same for an endpoint that reports the versions of the programs that it uses.
+    ///
+    /// # Errors
+    /// As of [`Context::run`].
+    pub fn run_with_versions<T, E: Into<Failure>>(
+        self,
+        work: impl AsyncFnOnce(&Pulse, Box<dyn FnOnce(&Versions)>, Requested) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        let (pulse, ready, stop) = self.parts_with_versions();
+        pulse.block_on(async {
+            let stop = Box::pin(stop.requested()?);
+            work(&pulse, Box::new(ready), stop).await.map_err(Into::into)
+        })
+    }
+
+    /// For an endpoint of threads, which runs in [`Pulse::beside`]: the clock with its heartbeat, what to call when the
+    /// endpoint is ready, and when it must stop.
     pub fn parts(self) -> (Pulse, impl FnOnce(), Stop) {
         let (pulse, ready, stop) = self.parts_with_versions();
         (pulse, move || ready(&Versions::new()), stop)
     }
 
-    /// The same for an endpoint that reports the versions of the programs that it uses.
-    pub fn parts_with_versions(self) -> (Pulse, impl FnOnce(&Versions), Stop) {
+    fn parts_with_versions(self) -> (Pulse, impl FnOnce(&Versions), Stop) {
         let pulse = self.pulse.clone();
         let ready = move |versions: &Versions| {
             (self.ready)(versions);

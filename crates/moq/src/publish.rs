@@ -27,10 +27,8 @@ const FOLLOW_EVERY: u64 = 5;
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
     let work = PublisherJob::from_job(job).ok_or("a publisher's job names its relay")?;
-    let (pulse, ready, stop) = context.parts();
-    let work =
-        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
-    Ok(Said::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse.clock(), ready, stop).await);
+    Ok(Said::of(&done?))
 }
 
 /// Publishes until `stop` is ready. `ready` is called once, when the footage is at hand.

@@ -90,10 +90,8 @@ impl RelayJob {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
     let work = RelayJob::from_job(job).ok_or("the job is no relay's")?;
-    let (pulse, ready, stop) = context.parts();
-    let work =
-        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
-    Ok(Said::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse.clock(), ready, stop).await);
+    Ok(Said::of(&done?))
 }
 
 /// An event of a session, for the records.

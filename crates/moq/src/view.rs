@@ -35,9 +35,8 @@ const OBJECTS_MAX: usize = 256;
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
     let work = ViewerJob::from_job(job).ok_or("a viewer's job names its relay")?;
-    let (pulse, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
-    Ok(Said::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse, ready, stop).await);
+    Ok(Said::of(&done?))
 }
 
 /// Views until `stop` is ready. `ready` is called once, when the tables are made.

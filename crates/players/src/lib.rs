@@ -198,10 +198,9 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
     if work.program == Program::Suiro {
         return suiro_http::player::run_job(job, context);
     }
-    let (pulse, ready, stop) = context.parts_with_versions();
-    let work =
-        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
-    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
+    let done = context
+        .run_with_versions(async |pulse, ready, stop| run(&work, pulse.clock(), ready, stop).await);
+    Ok(suiro_endpoint::Summary::of(&done?))
 }
 
 /// Plays until `stop` is ready. `ready` is called once, with the player's name and version, when

@@ -97,9 +97,8 @@ impl ReceiverJob {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = ReceiverJob::from_job(job).ok_or("it is not a receiver's job")?;
-    let (pulse, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
-    Ok(Summary::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse, ready, stop).await);
+    Ok(Summary::of(&done?))
 }
 
 /// Receives until `stop` is ready. `ready` is called once, when packets can come.

@@ -202,10 +202,8 @@ enum Woken {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = SenderJob::from_job(job).ok_or("a sender's job names its receiver")?;
-    let (pulse, ready, stop) = context.parts();
-    let work =
-        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
-    Ok(Summary::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse.clock(), ready, stop).await);
+    Ok(Summary::of(&done?))
 }
 
 /// Sends until `stop` is ready. `ready` is called once, when all is at hand and the stream is about to

@@ -167,10 +167,8 @@ impl Account {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = CallJob::from_job(job).ok_or("a call's job names its other end")?;
-    let (pulse, ready, stop) = context.parts();
-    let work =
-        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
-    Ok(Summary::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse.clock(), ready, stop).await);
+    Ok(Summary::of(&done?))
 }
 
 /// Calls until `stop` is ready. `ready` is called once, when packets can come. Returns what was done in all.

@@ -197,11 +197,9 @@ impl OriginJob {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = OriginJob::from_job(job).ok_or("an origin's job names its media")?;
-    let (pulse, ready, stop) = context.parts();
-    let work = async {
-        Ok::<_, Failure>(run(&work, pulse.clock(), |_| ready(), stop.requested()?).await?)
-    };
-    Ok(Summary::of(&pulse.block_on(work)?))
+    let done =
+        context.run(async |pulse, ready, stop| run(&work, pulse.clock(), |_| ready(), stop).await);
+    Ok(Summary::of(&done?))
 }
 
 /// Serves until `stop` is ready. `ready` is called once, with the address that it listens at.

@@ -36,9 +36,9 @@ use crate::Clock;
 use crate::flows::Flows;
 use crate::url::Url;
 use chunked::Chunk;
+pub(crate) use failure::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use fetch::Client;
 #[cfg(test)]
-pub(crate) use failure::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 pub(crate) use fetch::Client as FetchClient;
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};
@@ -181,9 +181,8 @@ pub struct Summary {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     let work = PlayerJob::from_job(job).ok_or("a player's job names its origin")?;
-    let (pulse, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
-    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse, ready, stop).await);
+    Ok(suiro_endpoint::Summary::of(&done?))
 }
 
 /// Plays until `stop` is ready (or to the end, if the job asks for that). `ready` is called once,

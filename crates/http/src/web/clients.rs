@@ -113,10 +113,8 @@ impl ClientsJob {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = ClientsJob::from_job(job).ok_or("a web clients' job names its server")?;
-    let (pulse, ready, stop) = context.parts();
-    let work =
-        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
-    Ok(Summary::new(format!("{} pages", pulse.block_on(work)?)))
+    let done = context.run(async |pulse, ready, stop| run(&work, pulse.clock(), ready, stop).await);
+    Ok(Summary::new(format!("{} pages", done?)))
 }
 
 /// Lets the users load pages until `stop` is ready; returns the number of pages started. `ready` is

@@ -61,11 +61,9 @@ pub enum ServeError {
 /// If it is not one, or as [`serve`].
 pub fn run_job(job: &Job, context: suiro_endpoint::Context) -> Result<Summary, Failure> {
     let work = ServerJob::from_job(job).ok_or("it is not a web server's job")?;
-    let (pulse, ready, stop) = context.parts();
-    let work = async {
-        Ok::<_, Failure>(serve(&work, pulse.clock(), |_| ready(), stop.requested()?).await?)
-    };
-    Ok(Summary::new(format!("{} requests", pulse.block_on(work)?)))
+    let done = context
+        .run(async |pulse, ready, stop| serve(&work, pulse.clock(), |_| ready(), stop).await);
+    Ok(Summary::new(format!("{} requests", done?)))
 }
 
 /// Serves until `stop` is ready; gives the number of requests. `ready` is called once, with the

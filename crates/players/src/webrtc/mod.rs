@@ -239,10 +239,10 @@ pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary
 
 fn run_job(work: &WebrtcJob, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     let log = context.log;
-    let (pulse, ready, stop) = context.parts_with_versions();
-    let clock = pulse.clock();
-    let work = async { Ok::<_, Failure>(run(work, (clock, log), ready, stop.requested()?).await?) };
-    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
+    let done = context.run_with_versions(async |pulse, ready, stop| {
+        run(work, (pulse.clock(), log), ready, stop).await
+    });
+    Ok(suiro_endpoint::Summary::of(&done?))
 }
 
 /// Publishes or views until `stop` is ready. `ready` is called once, with the browser's version, when the page has all
