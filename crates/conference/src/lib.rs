@@ -14,4 +14,4 @@ pub mod receiver;
 pub mod schedule;
 pub mod sender;
 
-pub use call::{CallError, CallJob, run, run_job};
+pub use call::{CallJob, run, run_job};

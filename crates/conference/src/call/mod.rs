@@ -12,7 +12,7 @@ use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::{ConferenceRow, FrameRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
-use suiro_record::{RecordError, Text, Writer};
+use suiro_record::{Text, Writer};
 use suiro_scenario::{Conference, Job};
 use suiro_units::{Bytes, Duration, Seed, Time};
 use tokio::net::UdpSocket;
@@ -95,17 +95,6 @@ impl CallJob {
     }
 }
 
-/// Why a call ends.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// The socket cannot be used, or the other end has no address.
-    #[error(transparent)]
-    Net(#[from] NetError),
-    /// A record could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-}
-
 /// What a call did, in all or in one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
@@ -174,13 +163,13 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
 /// Calls until `stop` is ready. `ready` is called once, when packets can come. Returns what was done in all.
 ///
 /// # Errors
-/// [`CallError`].
+/// If the socket cannot be used, the other end has no address, or a record cannot be written.
 pub async fn run(
     job: &CallJob,
     clock: Clock,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
-) -> Result<Account, CallError> {
+) -> Result<Account, Failure> {
     if let Some(cpu) = job.cpu {
         let failed = |cause| NetError::Io { doing: "staying on one CPU", cause };
         suiro_endpoint::cpu::stay_on_nth(cpu).map_err(failed)?;
@@ -261,7 +250,7 @@ impl Call {
         clock: Clock,
         socket: UdpSocket,
         to: SocketAddr,
-    ) -> Result<Self, CallError> {
+    ) -> Result<Self, Failure> {
         let config = Config {
             picture_bytes: job.picture.get() as usize,
             packet_bytes: job.packet.get() as usize,
@@ -290,7 +279,7 @@ impl Call {
 
     /// Captures, encodes and sends the frame that is due, if one is; then receives and decodes what is there, up to
     /// [`BATCH`] packets. Whether there may be more to do at once.
-    fn turn(&mut self) -> Result<bool, CallError> {
+    fn turn(&mut self) -> Result<bool, Failure> {
         if self.next_picture().is_some()
             && let Some(due) = self.schedule.take(self.clock.now())
         {
@@ -380,7 +369,7 @@ impl Call {
     }
 
     /// Writes down what the period was.
-    fn account(&mut self) -> Result<(), CallError> {
+    fn account(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
         let period = std::mem::take(&mut self.period);
         self.total.add(&period);
@@ -405,7 +394,7 @@ impl Call {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Account, CallError> {
+    fn finish(mut self) -> Result<Account, Failure> {
         self.account()?;
         self.frames.close()?;
         self.accounts.close()?;

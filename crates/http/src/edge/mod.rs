@@ -23,7 +23,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use suiro_endpoint::{Context, Failure, Summary};
-use suiro_record::RecordError;
 use suiro_scenario::{EdgeFault, EndpointSpec, HttpVersion, Job};
 use suiro_serving::{CONNECTIONS_MAX, Limits};
 use suiro_units::{Bytes, Seed};
@@ -33,7 +32,7 @@ use tokio::task::JoinSet;
 use crate::Clock;
 use crate::flows::{Accepting, Records};
 use crate::player::Recorded;
-use crate::server::{AccessLog, Door, DoorError, Listening, Secure, Tally, begin_records};
+use crate::server::{AccessLog, Door, Listening, Secure, Tally, begin_records};
 use crate::url::Url;
 use fault::Faults;
 use object::Objects;
@@ -101,17 +100,6 @@ impl EdgeJob {
     }
 }
 
-/// Why a cache does not serve.
-#[derive(Debug, thiserror::Error)]
-pub enum EdgeError {
-    /// The record could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// It cannot listen.
-    #[error(transparent)]
-    Door(#[from] DoorError),
-}
-
 /// What a cache has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
@@ -147,13 +135,13 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
 /// Serves until `stop` is ready. `ready` is called once, with the address that it listens at.
 ///
 /// # Errors
-/// [`EdgeError`], if the address or the congestion control is not to be had, or a record cannot be written.
+/// If the address or the congestion control is not to be had, or a record cannot be written.
 pub async fn run(
     job: &EdgeJob,
     clock: Clock,
     ready: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()>,
-) -> Result<Counted, EdgeError> {
+) -> Result<Counted, Failure> {
     let listening = Listening {
         address: job.listen,
         congestion: job.congestion.as_deref(),

@@ -11,13 +11,12 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use suiro_endpoint::{Failure, Summary};
-use suiro_record::RecordError;
 use suiro_record::words::Carries;
 use suiro_scenario::{EndpointSpec, Job, WebServer};
 
 use crate::Clock;
 use crate::flows::{Accepting, Records};
-use crate::net::{self, ListenError};
+use crate::net;
 use suiro_serving as serving;
 
 /// What objects are made of.
@@ -44,17 +43,6 @@ impl ServerJob {
     }
 }
 
-/// Why a server does not serve.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// It cannot listen.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The record could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-}
-
 /// Runs a trial's job of a web server.
 ///
 /// # Errors
@@ -76,7 +64,7 @@ pub async fn serve(
     clock: Clock,
     ready: impl FnOnce(std::net::SocketAddr),
     stop: impl Future<Output = ()>,
-) -> Result<u64, ServeError> {
+) -> Result<u64, Failure> {
     let listener = net::listen(job.listen, job.congestion.as_deref())?;
     let address = listener.local_addr().unwrap_or(job.listen);
     let flows = match &job.records {

@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
-use suiro_http::edge::{self, Counted, EdgeError, EdgeJob};
+use suiro_endpoint::Failure;
+use suiro_http::edge::{self, Counted, EdgeJob};
 use suiro_http::flows::Records;
 use suiro_http::{Clock, Url};
 use suiro_record::Reader;
@@ -102,7 +103,7 @@ async fn talk(mut stream: TcpStream, answer: impl Fn(&str) -> Vec<Step>) -> std:
 struct Edge {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
-    task: tokio::task::JoinHandle<Result<Counted, EdgeError>>,
+    task: tokio::task::JoinHandle<Result<Counted, Failure>>,
 }
 
 impl Edge {
