@@ -223,7 +223,9 @@ impl Names {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const MPD: &str = r#"<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011"
@@ -252,11 +254,50 @@ mod tests {
         assert!(!error.contains("must not refer"), "the user may: {error}");
     }
 
+    /// Two rungs, `v0` and `v1`, of segments of two seconds.
+    pub fn ladder() -> Ladder {
+        let url = Url::parse("http://server/manifest.mpd").unwrap();
+        Ladder::new(&presentation::from_mpd(MPD.as_bytes(), &url).unwrap(), &[])
+    }
+
+    proptest! {
+        /// A player reports what it likes: no path makes the ladder panic, and none leads before the stream's first segment.
+        #[test]
+        fn no_reported_path_is_misread(text in ".*", digits in "[0-9]{0,40}") {
+            let ladder = ladder();
+            prop_assert_eq!(ladder.place(&text), None);
+            if let Some(place) = ladder.place(&format!("/v1/t{digits}.m4s")) {
+                let segment = place.segment.expect("it has a time");
+                let ticks: f64 = digits.parse().unwrap();
+                prop_assert!((segment.start_s - ticks / 24_000.0).abs() <= 1e-9 * (1.0 + ticks));
+                prop_assert!((segment.duration_s - 2.0).abs() < 1e-9);
+            }
+        }
+
+        /// Segments that are listed lead back to themselves, however they are numbered.
+        #[test]
+        fn listed_segments_lead_to_themselves(first in 0u64..1 << 40, step in 1u64..100_000, count in 2u64..50) {
+            let list = (0..count).map(|n| format!("#EXTINF:2,\nseg-{}.m4s\n", first + n * step));
+            let text = format!(
+                "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n{}#EXT-X-ENDLIST\n",
+                list.collect::<String>()
+            );
+            let url = Url::parse("http://server/v0/rung.m3u8").unwrap();
+            let Ok(Playlist::Media(media)) = presentation::from_playlist(text.as_bytes(), &url) else {
+                return Err(TestCaseError::fail("it is a media playlist"));
+            };
+            let names = Names::learn(&media.segments_from(0)).expect("two are enough");
+            for n in 0..count {
+                let placed = names.place(&format!("/v0/seg-{}.m4s", first + n * step)).unwrap();
+                prop_assert_eq!(placed.number, 7 + n);
+                prop_assert!((placed.start_s - 2.0 * n as f64).abs() < 1e-3, "{:?}", placed);
+            }
+        }
+    }
+
     #[test]
     fn urls_lead_to_rungs_and_media_time_beyond_what_was_listed() {
-        let url = Url::parse("http://server/manifest.mpd").unwrap();
-        let presentation = presentation::from_mpd(MPD.as_bytes(), &url).unwrap();
-        let ladder = Ladder::new(&presentation, &[]);
+        let ladder = ladder();
         assert_eq!(ladder.zero_unix_ns, Some(1_795_239_057_874_000_000));
         let place = ladder.place("/v1/t4800000.m4s").unwrap();
         assert_eq!(place.rate, BitRate::from_bps(816_128));

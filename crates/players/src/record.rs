@@ -166,3 +166,80 @@ impl Recorder {
         self.states.close()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::Reader;
+
+    use super::*;
+    use crate::ladder::tests::ladder;
+
+    #[test]
+    fn a_stall_is_an_interruption_of_playback_and_an_end_stays() {
+        let mut view = View::default();
+        view.wait();
+        assert_eq!((view.state, view.stalls), (State::Starting, 0), "it had not begun");
+        view.turn(State::Playing);
+        view.turn(State::Playing);
+        assert_eq!((view.stalls, view.speed), (0, 1.0));
+        view.wait();
+        view.wait();
+        assert_eq!((view.state, view.stalls, view.speed), (State::Stalled, 1, 0.0));
+        view.turn(State::Playing);
+        view.wait();
+        assert_eq!(view.stalls, 2);
+        view.turn(State::Failed);
+        for late in [State::Playing, State::Ended, State::Stalled] {
+            view.turn(late);
+            assert_eq!((view.state, view.stalls, view.speed), (State::Failed, 2, 0.0));
+        }
+    }
+
+    #[test]
+    fn a_row_is_written_when_something_changed_and_otherwise_at_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::create(dir.path(), "viewer").unwrap();
+        let mut view = View::default();
+        let at = |ms| Time::from_millis(ms);
+        recorder.state(at(1), &view).unwrap();
+        // Neither the buffer nor the playhead is a change.
+        view.buffer_ms = Some(20.0);
+        recorder.state(at(2), &view).unwrap();
+        assert_eq!(recorder.next_row(), at(1) + INTERVAL);
+        view.turn(State::Playing);
+        recorder.state(at(3), &view).unwrap();
+        view.rung_bps = Some(u64::MAX);
+        recorder.state(at(4), &view).unwrap();
+        recorder.state(at(4) + INTERVAL, &view).unwrap();
+        assert!(recorder.played);
+        recorder.close().unwrap();
+        let rows: Vec<PlayerRow> = Reader::read_all(dir.path()).unwrap();
+        let times: Vec<i64> = rows.iter().map(|row| row.t_ns).collect();
+        let due = [at(1), at(3), at(4), at(4) + INTERVAL];
+        assert_eq!(times, due.map(Time::as_nanos_i64));
+        assert_eq!((rows[0].buffer_ms, rows[1].buffer_ms), (None, Some(20.0)));
+        assert_eq!(rows[2].rung_bps, Some(i64::MAX), "more than a column holds");
+    }
+
+    #[test]
+    fn a_request_is_what_the_ladder_knows_of_its_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::create(dir.path(), "viewer").unwrap();
+        let ladder = ladder();
+        for target in ["/manifest.mpd", "/v0/init.mp4", "/v1/t528000.m4s"] {
+            let request = Request { target: target.to_owned(), ..Request::default() };
+            recorder.request(&request, &ladder).unwrap();
+        }
+        assert_eq!((recorder.count, recorder.played), (3, false));
+        recorder.close().unwrap();
+        let rows: Vec<RequestRow> = Reader::read_all(dir.path()).unwrap();
+        let known = rows.iter().map(|row| (row.kind, row.rung_bps, row.media_ms, row.duration_ms));
+        let expected = [
+            (RequestKind::Manifest, None, None, None),
+            (RequestKind::Init, Some(348_824), None, None),
+            (RequestKind::Segment, Some(816_128), Some(22_000), Some(2000)),
+        ];
+        assert_eq!(known.collect::<Vec<_>>(), expected);
+        assert!(rows.iter().all(|row| row.status.is_none() && row.done_ns.is_none()), "absent");
+    }
+}

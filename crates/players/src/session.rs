@@ -164,7 +164,87 @@ impl<'j> Session<'j> {
 
 #[cfg(test)]
 mod tests {
+    use suiro_record::tables::RequestRow;
+
     use super::*;
+
+    fn session<'j>(job: &'j PlayJob) -> Session<'j> {
+        let recorder = Recorder::create(&job.dir, &job.name).unwrap();
+        let (view, fetched, pending) = (View::default(), Fetched::default(), VecDeque::new());
+        let (clock, ladder) = (Clock::from_now(), crate::ladder::tests::ladder());
+        Session { job, clock, ladder, view, recorder, fetched, pending }
+    }
+
+    fn job(dir: &std::path::Path) -> PlayJob {
+        PlayJob {
+            name: "viewer".to_owned(),
+            program: suiro_scenario::Program::Vlc,
+            url: suiro_http::Url::parse("http://server/manifest.mpd").unwrap(),
+            served: crate::Served::default(),
+            protocol: suiro_scenario::Protocol::Dash,
+            buffer: suiro_units::Duration::from_secs(10),
+            target_latency: None,
+            settings: crate::Settings::default(),
+            dir: dir.to_owned(),
+            start: Time::ZERO,
+        }
+    }
+
+    fn request(target: &str) -> Request {
+        Request { target: target.to_owned(), ..Request::default() }
+    }
+
+    #[test]
+    fn requests_get_their_own_answers_and_those_without_are_recorded_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = job(dir.path());
+        let mut session = session(&job);
+        // An answer to nothing, and an end of nothing.
+        session.answered(|request| request.status = Some(500));
+        session.finished().unwrap();
+        session.finished_to("/a").unwrap();
+        for target in ["/a", "/b", "/a"] {
+            session.sent(request(target)).unwrap();
+        }
+        session.answered_to("/b", |request| request.status = Some(404));
+        session.finished_to("/b").unwrap();
+        session.answered(|request| request.status = Some(200));
+        session.finished().unwrap();
+        let summary = session.close(Some("it crashed".to_owned())).unwrap();
+        assert_eq!((summary.requests, summary.played), (3, false));
+        assert_eq!(summary.failure.as_deref(), Some("it crashed"));
+        let rows: Vec<RequestRow> = suiro_record::Reader::read_all(dir.path()).unwrap();
+        let told = rows.iter().map(|row| (&*row.url, row.status, row.error.as_deref()));
+        let expected = [
+            ("/b", Some(404), None),
+            ("/a", Some(200), None),
+            ("/a", None, Some("the player was stopped")),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn of_too_many_requests_without_an_answer_the_oldest_are_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = job(dir.path());
+        let mut session = session(&job);
+        for number in 0..PENDING_MAX + 5 {
+            session.sent(request(&format!("/{number}"))).unwrap();
+        }
+        assert_eq!((session.pending.len(), session.recorder.count), (PENDING_MAX, 5));
+        assert_eq!(session.pending[0].target, "/5");
+    }
+
+    #[test]
+    fn a_request_for_a_segment_says_what_is_shown_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = job(dir.path());
+        let mut session = session(&job);
+        session.request(&request("/v1/t528000.m4s")).unwrap();
+        session.request(&request("/v0/init.mp4")).unwrap();
+        assert_eq!(session.rung_at(23.0), Some(816_128));
+        assert_eq!(session.rung_at(24.0), None);
+    }
 
     #[test]
     fn the_rung_is_that_of_the_segment_under_the_playhead() {
