@@ -51,12 +51,12 @@ const outputs = [
   ["report/assets/diff.html", diff],
   ["players/assets/page.js", `${player("page.js")}\n`],
   ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],
-  ["players/assets/webrtc.js", `${webrtc("page.js")}\n`],
-  ["players/assets/webrtc-worker.js", `${webrtc("worker.js")}\n`],
-  ["players/assets/moq.js", `${moq("page.js")}\n`],
-  ["players/assets/moq-player.js", `${moq("player.js")}\n`],
-  ["players/assets/moq.html", readFileSync(join(web, "moq/page.html"), "utf8")],
-  ["players/assets/webrtc.html", readFileSync(join(web, "webrtc/page.html"), "utf8")],
+  ["webrtc/assets/webrtc.js", `${webrtc("page.js")}\n`],
+  ["webrtc/assets/webrtc-worker.js", `${webrtc("worker.js")}\n`],
+  ["moq/assets/moq.js", `${moq("page.js")}\n`],
+  ["moq/assets/moq-player.js", `${moq("player.js")}\n`],
+  ["moq/assets/moq.html", readFileSync(join(web, "moq/page.html"), "utf8")],
+  ["webrtc/assets/webrtc.html", readFileSync(join(web, "webrtc/page.html"), "utf8")],
 ];
 if (process.argv.includes("--check")) {
   for (const [name, text] of outputs) {

@@ -9,11 +9,12 @@ use suiro_control::node::Status;
 use suiro_foreign::{Account, Source};
 use suiro_layers::of_rows;
 use suiro_layers::report::joined;
-use suiro_players::{PageReport, check_report};
+use suiro_moq::chromium as moq;
 use suiro_record::tables::{
     FlowRow, HopRow, LayerRow, LinkRow, RequestRow, RungRow, TcpRow, WebrtcRow,
 };
 use suiro_record::{Findings, Manifest, Reader, Row, Screens, Summary, Trial};
+use suiro_webrtc::chromium as webrtc;
 
 /// A document of a results folder, after a letter that says which: what is accepted is written and read the same.
 pub fn documents(data: &[u8]) {
@@ -101,14 +102,14 @@ pub fn node_status(data: &[u8]) {
 /// What a page in a browser reports, after a letter that says which page.
 pub fn browser_report(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else { return };
-    let kind = match kind {
-        b'p' => PageReport::Player,
-        b'w' => PageReport::Webrtc,
-        b'f' => PageReport::Frames,
-        b'm' => PageReport::Moq,
-        _ => PageReport::Objects,
+    let checked = match kind {
+        b'p' => suiro_players::check_report(body),
+        b'w' => webrtc::check_report(body),
+        b'f' => webrtc::check_frames(body),
+        b'm' => moq::check_report(body),
+        _ => moq::check_objects(body),
     };
-    if let Err(error) = check_report(kind, body) {
+    if let Err(error) = checked {
         assert!(!error.is_empty(), "an error says something");
     }
 }

@@ -20,7 +20,7 @@ const LOOK_EVERY_MS = 100;
 const SEND_EVERY_MS = 200;
 /** Limit on the entries of one report; the rest are dropped, and their number shows it. */
 const ENTRIES_MAX = 2000;
-/** Time and size before each object; `crates/players/src/moq/report.rs` reads it: big endian. */
+/** Time and size before each object; `crates/moq/src/chromium/report.rs` reads it: big endian. */
 const HEADER_BYTES = 8 + 4;
 
 /** What an encoder or a decoder has done so far. */

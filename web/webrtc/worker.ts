@@ -76,7 +76,7 @@ self.addEventListener("rtctransform", (event) => {
     .catch(() => {});
 });
 
-/** `crates/players/src/webrtc/report.rs` reads it: big endian. */
+/** `crates/webrtc/src/chromium/report.rs` reads it: big endian. */
 function entry(frame: RTCEncodedVideoFrame): ArrayBuffer {
   const bytes = new Uint8Array(HEADER_BYTES + frame.data.byteLength);
   const view = new DataView(bytes.buffer);

@@ -3,6 +3,7 @@
 pub mod arrivals;
 mod broadcast;
 pub mod catalog;
+pub mod chromium;
 mod client;
 pub mod cmaf;
 pub mod container;

@@ -1,20 +1,14 @@
 //! Which players this host has, where, and in which version.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration as StdDuration;
 
 use sha2::{Digest, Sha256};
-use suiro_media::program;
+use suiro_browser::Missing;
+use suiro_browser::installed::{CHROMIUM, first_of, version};
 use suiro_outside::file;
 use suiro_scenario::Program;
 
-use crate::child::{self, Guarded, Lines};
-
-/// A program that has not printed its version by then is recorded without one.
-const VERSION_WITHIN: StdDuration = StdDuration::from_secs(5);
 /// Largest library that is looked at.
 pub(crate) const LIBRARY_BYTES_MAX: u64 = 16 << 20;
 
@@ -64,8 +58,6 @@ static HLS_JS_10: Library = Library {
     sha256: "c8f57525a3c0464d454ec50de3a021742c8a57e0ffc2a9a79eb6ee2e647892f2",
 };
 
-const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
-
 static KNOWN: [Known; 6] = [
     Known {
         program: Program::Vlc,
@@ -112,18 +104,6 @@ static KNOWN: [Known; 6] = [
     },
 ];
 
-/// A player that cannot be used here.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("player {name}: {reason}\nhint: {remedy}")]
-pub struct Missing {
-    /// The player.
-    pub name: &'static str,
-    /// What is missing or wrong.
-    pub reason: String,
-    /// How to fix it.
-    pub remedy: &'static str,
-}
-
 /// Where a player is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
@@ -163,15 +143,6 @@ pub fn locate(program: Program) -> Option<Result<Located, Missing>> {
     Some(known.locate(&suiro_media::cache::folder()))
 }
 
-/// Where Chromium is.
-///
-/// # Errors
-/// [`Missing`] names the remedy.
-pub fn chromium() -> Result<PathBuf, Missing> {
-    let remedy = "make players, or sudo apt-get install chromium";
-    first_of(CHROMIUM).map_err(|reason| Missing { name: "chromium", reason, remedy })
-}
-
 /// The command that installs the program `command` of a player; `None` if no player has it.
 pub fn remedy(command: &str) -> Option<&'static str> {
     let known = KNOWN.iter().find(|known| known.commands.contains(&command))?;
@@ -188,12 +159,6 @@ impl Known {
         };
         Ok(Located { command, library })
     }
-}
-
-/// The first of these that is in PATH.
-fn first_of(commands: &[&str]) -> Result<PathBuf, String> {
-    let found = commands.iter().find_map(|command| program::find(OsStr::new(command)));
-    found.ok_or_else(|| format!("no program `{}` in PATH", commands.join("`, `")))
 }
 
 impl Library {
@@ -229,46 +194,9 @@ impl Installed {
     }
 }
 
-/// The version that a program prints when asked.
-pub(crate) async fn version(command: &Path) -> Option<String> {
-    let mut ask = child::command(command);
-    ask.arg("--version").env("HOME", "/nonexistent").stdout(Stdio::piped());
-    child::bind(&mut ask, true);
-    let mut guarded = Guarded::spawn(&mut ask).ok()?;
-    let mut lines = Lines::new(guarded.child().stdout.take()?);
-    let told = async {
-        while let Some(line) = lines.next().await {
-            if let Some(version) = version_in(&line) {
-                return Some(version);
-            }
-        }
-        None
-    };
-    tokio::time::timeout(VERSION_WITHIN, told).await.ok()?
-}
-
-/// The first word of a line that is a version: `3.0.24` of `VLC media player 3.0.24 Vetinari`.
-fn version_in(line: &str) -> Option<String> {
-    let is_version = |word: &&str| {
-        word.starts_with(|c: char| c.is_ascii_digit())
-            && word.contains('.')
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || ".-+~".contains(c))
-    };
-    line.split_whitespace().find(is_version).map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_are_found_in_what_programs_say() {
-        let of = |line| version_in(line);
-        assert_eq!(of("VLC media player 3.0.24 Vetinari"), Some("3.0.24".into()));
-        assert_eq!(of("gst-launch-1.0 version 1.22.0"), Some("1.22.0".into()));
-        assert_eq!(of("Chromium 156.0.8078.79 built on Debian"), Some("156.0.8078.79".into()));
-        assert_eq!(of("VLC is not supposed to be run as root. Sorry."), None);
-    }
 
     #[test]
     fn a_library_that_is_absent_or_another_is_told_with_the_remedy() {

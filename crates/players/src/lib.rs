@@ -1,7 +1,7 @@
 //! Players of others as endpoints: VLC, GStreamer, and dash.js and hls.js in Chromium.
 //!
 //! [`run`] has the shape of suiro's own player: it plays one manifest until it is stopped, and writes the tables
-//! `player` and `requests`. It starts the program as a child ([`child`]), receives its reports (a module per player),
+//! `player` and `requests`. It starts the program as a child ([`suiro_browser::child`]), receives its reports (a module per player),
 //! and makes rows of them ([`record`]). Values that a player does not report are null. [`ladder`] knows the manifest,
 //! so that a URL in a player's report leads to its rung and its place in media time.
 //!
@@ -12,21 +12,18 @@
 //! | dash.js, hls.js | reports of our page | yes | yes | yes | yes | yes | yes |
 
 mod browser;
-mod child;
 mod gstreamer;
 mod installed;
 mod ladder;
-mod live;
-pub mod moq;
 mod record;
 mod session;
 mod vlc;
-pub mod webrtc;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use suiro_abr::CatchUp;
+use suiro_browser::{BrowserError, Missing};
 use suiro_endpoint::{Context, Failure};
 use suiro_http::{Clock, Url, origin};
 use suiro_scenario::{
@@ -34,7 +31,7 @@ use suiro_scenario::{
 };
 use suiro_units::{Duration, Ratio, Time};
 
-pub use installed::{Installed, Located, Missing, chromium, locate, programs, remedy};
+pub use installed::{Installed, Located, locate, programs, remedy};
 use session::Session;
 
 /// How a server is spoken to.
@@ -132,9 +129,9 @@ impl PlayJob {
 /// Why a player did not play.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// The program is not installed.
+    /// The program is not installed, or could not be started or talked to.
     #[error(transparent)]
-    Missing(#[from] Missing),
+    Program(#[from] BrowserError),
     /// The manifest could not be fetched or parsed, so that what it plays could not be identified.
     #[error("{url}: {reason}")]
     Manifest {
@@ -142,14 +139,6 @@ pub enum PlayError {
         url: String,
         /// What went wrong.
         reason: String,
-    },
-    /// The program could not be started or talked to.
-    #[error("{doing}: {cause}")]
-    System {
-        /// What was being done.
-        doing: String,
-        /// What the system said.
-        cause: std::io::Error,
     },
     /// The program ended, or broke off, without a single frame.
     #[error("{player} played nothing: {reason}")]
@@ -169,8 +158,14 @@ pub enum PlayError {
 
 impl PlayError {
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
-        let doing = doing.into();
-        move |cause| Self::System { doing, cause }
+        let error = BrowserError::system(doing);
+        move |cause| error(cause).into()
+    }
+}
+
+impl From<Missing> for PlayError {
+    fn from(missing: Missing) -> Self {
+        Self::Program(missing.into())
     }
 }
 
@@ -257,31 +252,10 @@ async fn watch(
     }
 }
 
-/// What a page in a browser reports to us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageReport {
-    /// Of dash.js and hls.js.
-    Player,
-    /// Of WebRTC.
-    Webrtc,
-    /// The coded frames of WebRTC.
-    Frames,
-    /// Of Media over QUIC.
-    Moq,
-    /// The objects of Media over QUIC.
-    Objects,
-}
-
-/// Whether such a report is taken: fuzzing asks for nothing else.
+/// Whether a report of the page for dash.js and hls.js is taken: fuzzing asks for nothing else.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_report(kind: PageReport, body: &[u8]) -> Result<(), String> {
-    match kind {
-        PageReport::Player => browser::check_report(body),
-        PageReport::Webrtc => webrtc::check_report(body),
-        PageReport::Frames => webrtc::check_frames(body),
-        PageReport::Moq => moq::check_report(body),
-        PageReport::Objects => moq::check_objects(body),
-    }
+pub fn check_report(body: &[u8]) -> Result<(), String> {
+    browser::check_report(body)
 }

@@ -33,8 +33,8 @@ struct Missing {
     hint: String,
 }
 
-impl From<suiro_players::Missing> for Missing {
-    fn from(it: suiro_players::Missing) -> Self {
+impl From<suiro_browser::Missing> for Missing {
+    fn from(it: suiro_browser::Missing) -> Self {
         let what = format!("player {}: {}", it.name, it.reason);
         Self { what, hint: it.remedy.to_owned() }
     }
@@ -103,7 +103,7 @@ impl Host {
             Need::Player(player) => {
                 suiro_players::locate(player).and_then(Result::err).map(Missing::from)
             }
-            Need::Chromium => suiro_players::chromium().err().map(Missing::from),
+            Need::Chromium => suiro_browser::chromium().err().map(Missing::from),
         };
         self.found.borrow_mut().insert(key, missing.clone());
         missing

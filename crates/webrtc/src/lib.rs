@@ -1,5 +1,6 @@
 //! WebRTC: video in real time between two peers, as browsers have it.
 
+pub mod chromium;
 mod counts;
 mod encoding;
 pub mod endpoint;

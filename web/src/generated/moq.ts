@@ -1,4 +1,4 @@
-// Generated from crates/players/src/moq/: do not edit.
+// Generated from crates/moq/src/chromium/: do not edit.
 // make generate
 
 /**

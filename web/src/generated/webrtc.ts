@@ -1,4 +1,4 @@
-// Generated from crates/players/src/webrtc/: do not edit.
+// Generated from crates/webrtc/src/chromium/: do not edit.
 // make generate
 
 /**

@@ -1,10 +1,8 @@
 //! dash.js and hls.js in Chromium without a window. A page of ours, served to the browser in its own
 //! host, loads the library and the manifest, and reports what it sees several times a second.
 
-pub(crate) mod chromium;
 mod message;
 mod report;
-pub(crate) mod server;
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -14,20 +12,19 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
+use suiro_browser::server::{self, JSON, SCRIPT, content, empty};
+use suiro_browser::{Browser, written};
 use suiro_quic::tls::key_sha256;
 use suiro_scenario::HttpVersion;
 use suiro_units::Ratio;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::installed::LIBRARY_BYTES_MAX;
-use crate::live::written;
 use crate::record::State;
 use crate::session::Session;
 use crate::{Installed, PlayError, Served, Settings};
-use chromium::Browser;
 use message::{CmcdJob, Job, Library};
 use report::{PageClock, REPORT_BYTES_MAX};
-use server::{JSON, SCRIPT, content, empty};
 
 const PAGE: &str = include_str!("../../assets/page.html");
 const PAGE_SCRIPT: &str = include_str!("../../assets/page.js");
@@ -46,10 +43,7 @@ pub(crate) async fn play(
 ) -> Result<Option<String>, PlayError> {
     let library = installed.at.library.as_ref().expect("a library belongs to a browser player");
     let (sender, reports) = channel(REPORTS_MAX);
-    let listener = server::listen()
-        .map_err(|e| PlayError::system("listening for the browser")(std::io::Error::other(e)))?;
-    let doing = "listening for the browser";
-    let port = listener.local_addr().map_err(PlayError::system(doing))?.port();
+    let (listener, port) = server::listen().await?;
     let site = Rc::new(Site {
         library: suiro_outside::file::read(library, LIBRARY_BYTES_MAX)
             .map_err(PlayError::system(format!("reading {}", library.display())))?,

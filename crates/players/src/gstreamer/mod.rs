@@ -5,10 +5,10 @@ mod lines;
 
 use std::process::Stdio;
 
+use suiro_browser::child::{self, Guarded, Lines};
 use suiro_units::{Duration, Time};
 use tokio::process::{ChildStderr, ChildStdout};
 
-use crate::child::{self, Guarded, Lines};
 use crate::record::{Request, State};
 use crate::session::Session;
 use crate::{Installed, PlayError};

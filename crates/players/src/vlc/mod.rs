@@ -4,11 +4,11 @@ mod lines;
 
 use std::process::Stdio;
 
+use suiro_browser::child::{self, Guarded, Lines};
 use suiro_units::{Duration, Time};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use crate::child::{self, Guarded, Lines};
 use crate::record::{Request, State};
 use crate::session::Session;
 use crate::{Installed, PlayError};

@@ -40,7 +40,7 @@ host = "client"
 
 /// Whether this machine has what the tests need; what it does not have is printed.
 fn needs() -> Option<(Ffmpeg, Trials)> {
-    suiro_players::chromium().inspect_err(|missing| eprintln!("skipped: {missing}")).ok()?;
+    suiro_browser::chromium().inspect_err(|missing| eprintln!("skipped: {missing}")).ok()?;
     let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
     Some((ffmpeg, Trials::find()?))
 }

@@ -38,7 +38,7 @@ fn look(browser: &mut Browser, name: &str) {
 
 #[test]
 fn an_operator_moves_a_stream_by_clicking() {
-    let program = match suiro_players::chromium() {
+    let program = match suiro_browser::chromium() {
         Ok(found) => found,
         Err(missing) => return eprintln!("skipped: {missing}"),
     };

@@ -1,8 +1,7 @@
 //! What the page for Media over QUIC reports, read strictly.
 
 use serde::Deserialize;
-
-use crate::live::report::Ms;
+use suiro_browser::Ms;
 
 /// Bytes before each object: time, size.
 const HEADER_BYTES: usize = 8 + 4;

@@ -2,9 +2,8 @@
 //! `report`.
 
 use serde::Serialize;
+use suiro_browser::FootageMessage;
 use suiro_scenario::BrowserCongestion;
-
-use crate::live::site::FootageMessage;
 
 /// What the page is to do.
 #[derive(Debug, Serialize)]
@@ -59,7 +58,7 @@ pub(super) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moq::report::Report;
+    use crate::chromium::report::Report;
 
     /// What the page and the endpoint send to each other. Times are milliseconds since the trial's epoch, unless they say
     /// otherwise.
@@ -73,6 +72,6 @@ mod tests {
 
     #[test]
     fn the_types_of_the_page_are_current() {
-        suiro_page_types::check::<Messages>("moq.ts", "players/src/moq/");
+        suiro_page_types::check::<Messages>("moq.ts", "moq/src/chromium/");
     }
 }

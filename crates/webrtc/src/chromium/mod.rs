@@ -14,6 +14,9 @@ mod report;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
+use suiro_browser::{
+    BrowserError, Chromium, Event, Events, FootageMessage, Page, Sent, Show, written,
+};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
@@ -22,15 +25,12 @@ use suiro_scenario::{
     Job, WebrtcCodec, WebrtcProgram, WebrtcPublisher, WebrtcQuality, WebrtcViewer,
 };
 use suiro_units::{BitRate, Duration, Time};
-use suiro_webrtc::endpoint::Meeting;
-use suiro_webrtc::signalling::client::Server;
-use suiro_webrtc::signalling::server::{WAITING_MAX, Waiting};
-use suiro_webrtc::signalling::{Door, server as signalling};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::PlayError;
-use crate::live::site::{FootageMessage, Page, Sent};
-use crate::live::{self, Chromium, Event, Events, Show, written};
+use crate::endpoint::Meeting;
+use crate::signalling::client::Server;
+use crate::signalling::server::{WAITING_MAX, Waiting};
+use crate::signalling::{Door, server as signalling};
 use desk::Desk;
 use message::{PageRole, Resource};
 use record::{Log, Who};
@@ -40,6 +40,7 @@ pub use record::Summary;
 const PAGE: Page = Page {
     html: include_str!("../../assets/webrtc.html"),
     script: include_str!("../../assets/webrtc.js"),
+    worker: ("/worker.js", include_str!("../../assets/webrtc-worker.js")),
 };
 
 /// The page may use all addresses of its host, by their numbers, as it may where somebody allowed it the camera.
@@ -186,13 +187,13 @@ impl WebrtcJob {
 pub enum WebrtcError {
     /// Chromium is not installed, or could not be started.
     #[error(transparent)]
-    Play(#[from] PlayError),
+    Browser(#[from] BrowserError),
     /// There is no footage for the camera.
     #[error(transparent)]
     Live(#[from] suiro_media::live::LiveError),
     /// The port for offers is not free.
     #[error(transparent)]
-    Net(#[from] suiro_webrtc::net::NetError),
+    Net(#[from] crate::net::NetError),
     /// The page could not do what it should.
     #[error("the page in Chromium: {0}")]
     Page(String),
@@ -204,7 +205,7 @@ pub enum WebrtcError {
 /// Runs a trial's job of a publisher: suiro's own, or Chromium.
 ///
 /// # Errors
-/// If it is not one, or as [`run`] and [`suiro_webrtc::publish::run`].
+/// If it is not one, or as [`run`] and [`crate::publish::run`].
 pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     match job.endpoint.spec.downcast::<WebrtcPublisher>() {
         Some(spec) if spec.program == WebrtcProgram::Chromium => {
@@ -215,14 +216,14 @@ pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summ
             let field_trials = spec.field_trials.clone();
             run_job(&WebrtcJob { codec: spec.codec, field_trials, ..work }, context)
         }
-        _ => suiro_webrtc::publish::run_job(job, context),
+        _ => crate::publish::run_job(job, context),
     }
 }
 
 /// Runs a trial's job of a viewer: suiro's own, or Chromium.
 ///
 /// # Errors
-/// If it is not one, or as [`run`] and [`suiro_webrtc::view::run`].
+/// If it is not one, or as [`run`] and [`crate::view::run`].
 pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     match job.endpoint.spec.downcast::<WebrtcViewer>() {
         Some(spec) if spec.program == WebrtcProgram::Chromium => {
@@ -233,7 +234,7 @@ pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary
             let field_trials = spec.field_trials.clone();
             run_job(&WebrtcJob { codec, quality, field_trials, ..work }, context)
         }
-        _ => suiro_webrtc::view::run_job(job, context),
+        _ => crate::view::run_job(job, context),
     }
 }
 
@@ -258,7 +259,7 @@ pub async fn run(
 ) -> Result<Summary, WebrtcError> {
     let chromium = Chromium::find().await?;
     let footage = match &job.role {
-        Role::Publisher(camera) => Some(live::footage(&camera.footage)?),
+        Role::Publisher(camera) => Some(suiro_browser::footage(&camera.footage)?),
         Role::Viewer { .. } => None,
     };
     let save = job.role == Role::Viewer { save: true };
@@ -271,7 +272,7 @@ pub async fn run(
     let arguments: Vec<&str> = ARGUMENTS.iter().copied().chain(trials.as_deref()).collect();
     let arguments = arguments.as_slice();
     let show = Show { page: PAGE, job: written(&page), footage, arguments, commands: WAITING_MAX };
-    let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
+    let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show).await?;
     let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
     let mut end = End { desk: Desk::new(door, orders), records, asked, log };
     let failure = stage.run(end.until_it_fails(events), stop).await?;
@@ -283,7 +284,7 @@ async fn listen(job: &WebrtcJob, post: Sender<Waiting>) -> Result<Door, WebrtcEr
     let door = Door { signalling: job.signalling(), token: job.token.clone() };
     if let Meeting::Waits { address, port, .. } = &job.meeting {
         let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let listener = suiro_webrtc::net::listen(address.unwrap_or(everywhere), *port).await?;
+        let listener = crate::net::listen(address.unwrap_or(everywhere), *port).await?;
         tokio::spawn(signalling::run(listener, post, std::future::pending()));
     }
     Ok(door)
@@ -360,17 +361,18 @@ impl End {
             let _ = server.delete(&path[at..]).await;
         }
         let summary = self.records.close()?;
-        live::judge(failure, summary.connections > 0, self.log).map_err(WebrtcError::Page)?;
+        suiro_browser::judge(failure, summary.connections > 0, self.log)
+            .map_err(WebrtcError::Page)?;
         Ok(summary)
     }
 }
 
 /// Whether a page's report is taken.
-pub(crate) fn check_report(body: &[u8]) -> Result<(), String> {
+pub fn check_report(body: &[u8]) -> Result<(), String> {
     report::parse(body).map(drop)
 }
 
 /// Whether a page's coded frames are taken.
-pub(crate) fn check_frames(body: &[u8]) -> Result<(), String> {
+pub fn check_frames(body: &[u8]) -> Result<(), String> {
     report::parse_frames(body).map(drop)
 }

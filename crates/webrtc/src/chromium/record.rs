@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use suiro_browser::Ms;
 use suiro_media::screen::Codec;
 use suiro_realtime::{Log as FrameLog, LogError};
 use suiro_record::flows::{End, Flow, FlowLog};
@@ -14,7 +15,6 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::frames::Frames;
 use super::report::{Coded, Report, SessionReport, StatisticsReport};
-use crate::live::report::Ms;
 
 /// Sessions that are recorded at most.
 pub(super) const SESSIONS_MAX: usize = 1000;

@@ -13,19 +13,17 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use suiro_browser::{BrowserError, Chromium, Event, Events, Page, Sent, Show, written};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
-use suiro_moq::catalog::{Catalog, VIDEO};
-use suiro_moq::tls;
 use suiro_record::words::FlowRole;
 use suiro_scenario::{BrowserCongestion, Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc::Sender;
 
-use crate::PlayError;
-use crate::live::site::{Page, Sent};
-use crate::live::{self, Chromium, Event, Events, Show, written};
+use crate::catalog::{Catalog, VIDEO};
+use crate::tls;
 use message::{CameraJob, Command, Streams};
 use record::{Log, Who};
 
@@ -37,6 +35,7 @@ const CERTIFICATE_BYTES_MAX: u64 = 64 << 10;
 const PAGE: Page = Page {
     html: include_str!("../../assets/moq.html"),
     script: include_str!("../../assets/moq.js"),
+    worker: ("/player.js", include_str!("../../assets/moq-player.js")),
 };
 
 /// So that the browser says which congestion control it was asked for, and what it counts.
@@ -131,7 +130,7 @@ impl MoqJob {
     ) -> message::Job {
         let (_, host, port) = &self.relay;
         let query = match &self.token {
-            Some(token) => format!("?{}={token}", suiro_moq::TOKEN_KEY),
+            Some(token) => format!("?{}={token}", crate::TOKEN_KEY),
             None => String::new(),
         };
         let camera = match (&self.role, footage) {
@@ -175,7 +174,7 @@ fn encoder(camera: &Camera, footage: &Footage) -> CameraJob {
 pub enum MoqError {
     /// Chromium is not installed, or could not be started.
     #[error(transparent)]
-    Play(#[from] PlayError),
+    Browser(#[from] BrowserError),
     /// There is no footage for the camera.
     #[error(transparent)]
     Live(#[from] suiro_media::live::LiveError),
@@ -208,7 +207,7 @@ pub enum MoqError {
 /// Runs a trial's job of a publisher: suiro's own, or Chromium.
 ///
 /// # Errors
-/// If it is not one, or as [`run`] and [`suiro_moq::publish::run`].
+/// If it is not one, or as [`run`] and [`crate::publish::run`].
 pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     match job.endpoint.spec.downcast::<MoqPublisher>() {
         Some(spec) if spec.program == MoqProgram::Chromium => {
@@ -219,14 +218,14 @@ pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summ
             let work = MoqJob::of(job, role, &spec.to, offered, spec.browser_congestion);
             run_job(&work.ok_or("a publisher's job names its relay")?, context)
         }
-        _ => suiro_moq::publish::run_job(job, context),
+        _ => crate::publish::run_job(job, context),
     }
 }
 
 /// Runs a trial's job of a viewer: suiro's own, or Chromium.
 ///
 /// # Errors
-/// If it is not one, or as [`run`] and [`suiro_moq::view::run`].
+/// If it is not one, or as [`run`] and [`crate::view::run`].
 pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     match job.endpoint.spec.downcast::<MoqViewer>() {
         Some(spec) if spec.program == MoqProgram::Chromium => {
@@ -235,7 +234,7 @@ pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary
             let work = MoqJob::of(job, role, &spec.from, asked, spec.browser_congestion);
             run_job(&work.ok_or("a viewer's job names its relay")?, context)
         }
-        _ => suiro_moq::view::run_job(job, context),
+        _ => crate::view::run_job(job, context),
     }
 }
 
@@ -261,7 +260,7 @@ pub async fn run(
 ) -> Result<Summary, MoqError> {
     let chromium = Chromium::find().await?;
     let footage = match &job.role {
-        Role::Publisher(camera) => Some(live::footage(&camera.footage)?),
+        Role::Publisher(camera) => Some(suiro_browser::footage(&camera.footage)?),
         Role::Viewer { .. } => None,
     };
     let save = job.role == Role::Viewer { save: true };
@@ -269,11 +268,11 @@ pub async fn run(
     let certificate = certificate(&job.dir, &job.relay.0)?;
     let page = job.for_page(footage.as_ref(), &certificate, clock);
     let show = Show { page: PAGE, job: written(&page), footage, arguments: ARGUMENTS, commands: 1 };
-    let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
+    let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show).await?;
     let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
     let failure = stage.run(until_it_fails(events, &orders, &mut records), stop).await?;
     let summary = records.close()?;
-    live::judge(failure, summary.set_up, log).map_err(MoqError::Page)?;
+    suiro_browser::judge(failure, summary.set_up, log).map_err(MoqError::Page)?;
     match summary.behind {
         (0, _) => Ok(summary),
         (times, frames) => Err(MoqError::Behind { times, frames }),
@@ -333,11 +332,11 @@ fn on_sent(sent: Sent, records: &mut Log) -> Result<Option<String>, MoqError> {
 }
 
 /// Whether a page's report is taken.
-pub(crate) fn check_report(body: &[u8]) -> Result<(), String> {
+pub fn check_report(body: &[u8]) -> Result<(), String> {
     report::parse(body).map(drop)
 }
 
 /// Whether a page's objects are taken.
-pub(crate) fn check_objects(body: &[u8]) -> Result<(), String> {
+pub fn check_objects(body: &[u8]) -> Result<(), String> {
     report::parse_objects(body).map(drop)
 }

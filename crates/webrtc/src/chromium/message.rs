@@ -1,9 +1,8 @@
 //! Messages to the page for WebRTC. `web/src/generated/webrtc.ts` is generated from these types and from those of `report`.
 
 use serde::Serialize;
+use suiro_browser::FootageMessage;
 use suiro_scenario::WebrtcCodec;
-
-use crate::live::site::FootageMessage;
 
 /// What the page is to do.
 #[derive(Debug, Serialize)]
@@ -54,7 +53,7 @@ pub(super) enum Command<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webrtc::report::Report;
+    use crate::chromium::report::Report;
 
     /// What the page and the endpoint send to each other. Times are milliseconds since the trial's epoch, unless they say
     /// otherwise.
@@ -68,6 +67,6 @@ mod tests {
 
     #[test]
     fn the_types_of_the_page_are_current() {
-        suiro_page_types::check::<Messages>("webrtc.ts", "players/src/webrtc/");
+        suiro_page_types::check::<Messages>("webrtc.ts", "webrtc/src/chromium/");
     }
 }

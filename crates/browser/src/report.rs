@@ -1,18 +1,19 @@
 //! What the reports of all pages have.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use suiro_units::{Duration, Time};
 
 /// Most bytes of one report, and of one batch of frames.
-pub(super) const REPORT_BYTES_MAX: usize = 16 << 20;
+pub(crate) const REPORT_BYTES_MAX: usize = 16 << 20;
 /// Latest time in milliseconds since the trial's epoch: a year.
 const TIME_MAX_MS: f64 = 366.0 * 86_400.0 * 1e3;
 
 /// A time in milliseconds since the trial's epoch; what was before it counts as the epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "f64")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "f64"))]
-pub(crate) struct Ms(f64);
+#[schemars(with = "f64")]
+pub struct Ms(f64);
 
 impl TryFrom<f64> for Ms {
     type Error = String;

@@ -145,7 +145,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::report::Ms;
+    use suiro_browser::Ms;
 
     const EPOCH_MS: u64 = 1_800_000_000_000;
 

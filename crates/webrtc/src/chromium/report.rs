@@ -1,9 +1,8 @@
 //! What the page for WebRTC reports, read strictly.
 
 use serde::Deserialize;
+use suiro_browser::Ms;
 use suiro_record::words::{Limitation, SessionEnd};
-
-use crate::live::report::Ms;
 
 /// Bytes before each coded frame: RTP timestamp, time, key frame, size.
 const HEADER_BYTES: usize = 4 + 8 + 1 + 4;

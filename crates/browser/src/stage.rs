@@ -1,27 +1,22 @@
 //! Chromium as an end of live video, whatever the protocol: a page of ours, served to the browser in its own host. It
 //! asks for its job, for commands and for the camera's frames, and sends what it measured.
 
-pub(crate) mod report;
-pub(crate) mod site;
-
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::Serialize;
 use suiro_clock::Clock;
-use suiro_endpoint::Versions;
 use suiro_media::live::{Footage, FootageSpec, LiveError};
 use suiro_media::{Ffmpeg, cache};
 use suiro_units::{Duration, Time};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::PlayError;
-use crate::browser::chromium::Browser;
-use crate::browser::server;
-use crate::installed;
-use site::{Page, Sent, Site};
+use crate::chromium::Browser;
+use crate::site::{Page, Sent, Site};
+use crate::{BrowserError, installed, server};
 
 /// The page reports five times a second; after this long without a report it is dead.
 const REPORT_WITHIN: Duration = Duration::from_secs(20);
@@ -29,14 +24,15 @@ const REPORT_WITHIN: Duration = Duration::from_secs(20);
 const SENT_MAX: usize = 64;
 
 /// Chromium, as it is installed.
-pub(crate) struct Chromium {
+pub struct Chromium {
     command: PathBuf,
     /// Its version, for records.
-    pub versions: Versions,
+    pub versions: BTreeMap<String, String>,
 }
 
 /// What is to be shown in it.
-pub(crate) struct Show<'a> {
+pub struct Show<'a> {
+    /// The page.
     pub page: Page,
     /// What the page is to do, as JSON.
     pub job: String,
@@ -49,14 +45,14 @@ pub(crate) struct Show<'a> {
 }
 
 /// A browser with its page, which is served while [`Self::run`] is.
-pub(crate) struct Stage {
+pub struct Stage {
     browser: Browser,
     listener: TcpListener,
     site: Rc<Site>,
 }
 
 /// What an end has to deal with.
-pub(crate) enum Event {
+pub enum Event {
     /// The trial begins.
     Begin,
     /// The page sent this.
@@ -66,7 +62,7 @@ pub(crate) enum Event {
 }
 
 /// What happens to an end, in its order.
-pub(crate) struct Events<R> {
+pub struct Events<R> {
     sent: Receiver<Sent>,
     clock: Clock,
     start: Time,
@@ -78,24 +74,28 @@ pub(crate) struct Events<R> {
 }
 
 impl Chromium {
-    pub async fn find() -> Result<Self, PlayError> {
+    /// Finds it, and its version.
+    ///
+    /// # Errors
+    /// [`BrowserError::Missing`].
+    pub async fn find() -> Result<Self, BrowserError> {
         let command = installed::chromium()?;
         let version = installed::version(&command).await.unwrap_or_else(|| "unknown".to_owned());
-        Ok(Self { command, versions: Versions::from([("chromium".to_owned(), version)]) })
+        Ok(Self { command, versions: BTreeMap::from([("chromium".to_owned(), version)]) })
     }
 
     /// Starts it for the endpoint of that name, whose records are in the folder. Gives where commands to the page go, as
     /// JSON, and what the page sends.
-    pub fn start(
+    ///
+    /// # Errors
+    /// [`BrowserError::System`].
+    pub async fn start(
         &self,
         (dir, name): (&Path, &str),
         clock: Clock,
         show: Show<'_>,
-    ) -> Result<(Stage, Sender<String>, Receiver<Sent>), PlayError> {
-        let listening = "listening for the browser";
-        let listener =
-            server::listen().map_err(|e| PlayError::system(listening)(std::io::Error::other(e)))?;
-        let port = listener.local_addr().map_err(PlayError::system(listening))?.port();
+    ) -> Result<(Stage, Sender<String>, Receiver<Sent>), BrowserError> {
+        let (listener, port) = server::listen().await?;
         let (orders, commands) = mpsc::channel(show.commands);
         let (sender, sent) = mpsc::channel(SENT_MAX);
         let Show { page, job, footage, arguments, .. } = show;
@@ -110,6 +110,9 @@ impl Chromium {
 impl Stage {
     /// Serves the page until it fails, its browser or `end` ends, or `stop` is ready; then the browser is gone. Gives why it
     /// failed, if it did.
+    ///
+    /// # Errors
+    /// As of `end`.
     pub async fn run<E>(
         self,
         end: impl Future<Output = Result<String, E>>,
@@ -162,17 +165,26 @@ impl<R: FnOnce()> Events<R> {
 }
 
 /// A message to the page.
-pub(crate) fn written(message: &impl Serialize) -> String {
+///
+/// # Panics
+/// If it has other keys than texts, which no message of ours has.
+pub fn written(message: &impl Serialize) -> String {
     serde_json::to_string(message).expect("our messages have texts as keys")
 }
 
 /// The footage of a camera, prepared if it is not yet.
-pub(crate) fn footage(spec: &FootageSpec) -> Result<Footage, LiveError> {
+///
+/// # Errors
+/// If ffmpeg is missing, or cannot prepare it.
+pub fn footage(spec: &FootageSpec) -> Result<Footage, LiveError> {
     Footage::prepare(&Ffmpeg::locate()?, spec, &cache::folder(), &mut |_, _| {})
 }
 
 /// What a failure of the page means: an error before it `worked`. What breaks afterwards is a measurement, and is logged.
-pub(crate) fn judge(failure: Option<String>, worked: bool, log: fn(&str)) -> Result<(), String> {
+///
+/// # Errors
+/// That failure.
+pub fn judge(failure: Option<String>, worked: bool, log: fn(&str)) -> Result<(), String> {
     match failure {
         Some(failure) if worked => log(&failure),
         Some(failure) => return Err(failure),

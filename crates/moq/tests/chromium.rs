@@ -1,79 +1,28 @@
 //! Chromium as publisher and viewer of Media over QUIC, through our relay on loopback: WebTransport, MoQT and H.264 for
 //! real. Where Chromium, ffmpeg or an encoder is missing, these report that and pass.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod common;
+
 use std::path::Path;
 
+use common::{FPS, client, free_port};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
-use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
-use suiro_moq::PublisherJob;
-use suiro_moq::net::Behaviour;
-use suiro_moq::relay::RelayJob;
-use suiro_moq::{Common, publish, relay};
-use suiro_moq::{ViewerJob, view};
-use suiro_players::moq::{Camera, MoqJob, Role};
+use suiro_moq::chromium::{self, Camera, MoqError, MoqJob, Role};
+use suiro_moq::{PublisherJob, ViewerJob, publish, relay, view};
 use suiro_record::Reader;
 use suiro_record::tables::{BrowserRow, FrameRow, MoqSessionRow, QuicRow};
-use suiro_scenario::{BrowserCongestion, MoqStreams, QuicCongestion};
-use suiro_units::{BitRate, Bytes, Duration, Time};
+use suiro_scenario::{BrowserCongestion, MoqStreams};
+use suiro_units::{BitRate, Duration, Time};
 
-const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const TOKEN: &str = "s3cret";
-const FPS: u32 = 12;
 
 /// What is missing here is reported.
 fn can_run() -> bool {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}"));
-    let chromium = suiro_players::chromium().inspect_err(|error| eprintln!("skipped: {error}"));
-    ffmpeg.is_ok() && chromium.is_ok()
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    suiro_endpoint::net::udp((LOCALHOST, 0).into()).unwrap().local_addr().unwrap().port()
-}
-
-fn behaviour() -> Behaviour {
-    Behaviour {
-        congestion: QuicCongestion::Cubic,
-        delta: 0.5,
-        streams: 1000,
-        fair: false,
-        offload: false,
-        qlog: None,
-    }
-}
-
-fn relay_job(dir: &Path, port: u16) -> RelayJob {
-    RelayJob {
-        name: "relay".to_owned(),
-        hosts: vec!["127.0.0.1".to_owned()],
-        address: Some(LOCALHOST),
-        port,
-        token: Some(TOKEN.to_owned()),
-        deadline: None,
-        cache: Bytes::new(10_000_000),
-        sessions: 10,
-        behaviour: behaviour(),
-        known_clients: true,
-        dir: dir.to_owned(),
-    }
-}
-
-fn common(name: &str, dir: &Path, port: u16) -> Common {
-    Common {
-        name: name.to_owned(),
-        relay: ("relay".to_owned(), "127.0.0.1".to_owned(), port),
-        broadcast: "yard/camera".to_owned(),
-        token: Some(TOKEN.to_owned()),
-        draft: 18,
-        behaviour: behaviour(),
-        dir: dir.to_owned(),
-        start: Time::ZERO,
-    }
+    let chromium = suiro_browser::chromium().inspect_err(|error| eprintln!("skipped: {error}"));
+    common::has_ffmpeg() && chromium.is_ok()
 }
 
 fn footage() -> FootageSpec {
@@ -142,9 +91,9 @@ async fn a_browser_views_what_ours_publishes() {
     }
     let dir = tempfile::tempdir().unwrap();
     let (clock, port) = (Clock::from_now(), free_port());
-    let job = relay_job(dir.path(), port);
+    let job = common::relay(dir.path(), port, Some(TOKEN));
     let camera = PublisherJob {
-        common: common("camera", dir.path(), port),
+        common: client("camera", dir.path(), port, Some(TOKEN), 18),
         camera: footage(),
         rates: vec![BitRate::from_kbps(400)],
         streams: MoqStreams::Frame,
@@ -168,7 +117,7 @@ async fn a_browser_views_what_ours_publishes() {
                 until(clock, 6).await;
             };
             let ready = |_: &_| started.send(()).unwrap();
-            suiro_players::moq::run(&screen, (clock, log), ready, stop).await
+            chromium::run(&screen, (clock, log), ready, stop).await
         };
         let (sending, watched) =
             tokio::join!(publish::run(&camera, clock, || (), until(clock, 20)), async {
@@ -189,12 +138,12 @@ async fn publishes(streams: MoqStreams) {
     let dir = tempfile::tempdir().unwrap();
     let (clock, port) = (Clock::from_now(), free_port());
     let pulse = Pulse::new(clock);
-    let job = relay_job(dir.path(), port);
+    let job = common::relay(dir.path(), port, Some(TOKEN));
     let (rate, key_every) = (BitRate::from_kbps(400), Duration::from_millis(500));
     let role = Role::Publisher(Camera { footage: footage(), rate, key_every, streams });
     let camera = browser("camera", role, dir.path(), port, TOKEN);
     let screen = ViewerJob {
-        common: common("screen", dir.path(), port),
+        common: client("screen", dir.path(), port, Some(TOKEN), 18),
         viewer: Default::default(),
         lip_sync: true,
         switches: false,
@@ -211,7 +160,7 @@ async fn publishes(streams: MoqStreams) {
         let sending = async {
             let ready = |_: &_| started.send(()).unwrap();
             let stop = async { drop(has_seen.await) };
-            suiro_players::moq::run(&camera, (clock, log), ready, stop).await
+            chromium::run(&camera, (clock, log), ready, stop).await
         };
         let watching = async {
             starts.await.unwrap();
@@ -225,7 +174,7 @@ async fn publishes(streams: MoqStreams) {
     };
     let (served, (sent, watched)) = tokio::join!(serves, others);
     let sent = match sent {
-        Err(suiro_players::moq::MoqError::Page(reason)) if reason.contains("no encoder") => {
+        Err(MoqError::Page(reason)) if reason.contains("no encoder") => {
             eprintln!("skipped: {reason}");
             return;
         }
@@ -250,7 +199,7 @@ async fn a_browser_without_the_token_is_refused() {
     }
     let dir = tempfile::tempdir().unwrap();
     let (clock, port) = (Clock::from_now(), free_port());
-    let job = relay_job(dir.path(), port);
+    let job = common::relay(dir.path(), port, Some(TOKEN));
     let screen = browser("screen", Role::Viewer { save: false }, dir.path(), port, "wrong");
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();
@@ -259,7 +208,7 @@ async fn a_browser_without_the_token_is_refused() {
     let others = async {
         is_ready.await.unwrap();
         let never = std::future::pending();
-        let refused = suiro_players::moq::run(&screen, (clock, log), |_| (), never).await;
+        let refused = chromium::run(&screen, (clock, log), |_| (), never).await;
         drop(done);
         refused.unwrap_err().to_string()
     };

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use suiro_webrtc::signalling::server::Waiting;
-use suiro_webrtc::signalling::{Command, Door, Handle, Reply};
+use suiro_browser::written;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
 use super::message::Command as Order;
 use super::record::SESSIONS_MAX;
-use crate::live::written;
+use crate::signalling::server::Waiting;
+use crate::signalling::{Command, Door, Handle, Reply};
 
 /// Offers that the page has not answered yet; more are refused.
 const UNANSWERED_MAX: usize = 64;

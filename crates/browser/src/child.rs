@@ -1,5 +1,4 @@
-//! The player's process: started in a group of its own, heard line by line, and killed with all that
-//! it started.
+//! A program of others: started in a group of its own, heard line by line, and killed with all that it started.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,14 +14,14 @@ const LINE_BYTES_MAX: u64 = 16 << 10;
 const NOBODY: u32 = 65_534;
 
 /// A command in a process group of its own, that is killed when the thread that starts it ends.
-pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     command
 }
 
 /// What is done between fork and exec, after which the program cannot outlive us.
-pub(crate) fn bind(command: &mut Command, as_user: bool) {
+pub fn bind(command: &mut Command, as_user: bool) {
     // SAFETY: between fork and exec, only system calls are made, with no memory but the stack's.
     unsafe {
         command.pre_exec(move || {
@@ -64,13 +63,16 @@ fn write(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
 }
 
 /// A child whose whole process group is killed when it is dropped.
-pub(crate) struct Guarded {
+pub struct Guarded {
     child: Child,
     group: Option<Pid>,
 }
 
 impl Guarded {
     /// Starts it.
+    ///
+    /// # Errors
+    /// What the system said.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         let child = command.spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -83,6 +85,9 @@ impl Guarded {
     }
 
     /// Waits for its end.
+    ///
+    /// # Errors
+    /// What the system said.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
@@ -99,12 +104,13 @@ impl Drop for Guarded {
 }
 
 /// Lines of a stream, each of bounded length.
-pub(crate) struct Lines<R> {
+pub struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Those of a stream.
     pub fn new(stream: R) -> Self {
         Self { reader: BufReader::new(stream), line: Vec::new() }
     }

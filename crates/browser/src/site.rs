@@ -8,16 +8,14 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
+use schemars::JsonSchema;
 use serde::Serialize;
 use suiro_clock::Clock;
 use suiro_media::live::{Footage, Picture};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::report::REPORT_BYTES_MAX;
-use crate::browser::server::{self, Body, HTML, JSON, SCRIPT, content, empty};
-
-const WORKER: &str = include_str!("../../assets/webrtc-worker.js");
-const PLAYER: &str = include_str!("../../assets/moq-player.js");
+use crate::report::REPORT_BYTES_MAX;
+use crate::server::{self, Body, HTML, JSON, SCRIPT, content, empty};
 
 /// Frames of footage in one response.
 const PER_PART: u64 = 8;
@@ -26,26 +24,32 @@ const ASK_AGAIN: StdDuration = StdDuration::from_secs(5);
 /// Longest session description, or reason for none.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// A page, without the workers that have the camera and the decoder.
+/// A page, and the worker of it that has the camera or the decoder.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Page {
+pub struct Page {
+    /// The page.
     pub html: &'static str,
+    /// Its script.
     pub script: &'static str,
+    /// The path of its worker, and the worker's script.
+    pub worker: (&'static str, &'static str),
 }
 
 /// What the page sends.
 #[derive(Debug)]
-pub(crate) enum Sent {
+pub enum Sent {
     /// It has all that it needs.
     Ready,
+    /// What it measured.
     Report(Bytes),
+    /// A batch of frames.
     Frames(Bytes),
     /// The answer to the offer of a session, or why there is none.
     Answer(u64, Result<String, String>),
 }
 
 /// What is served.
-pub(crate) struct Site {
+pub struct Site {
     pub page: Page,
     pub clock: Clock,
     /// What the page is to do, as JSON.
@@ -68,8 +72,9 @@ impl Site {
         Ok(match (request.method(), path.as_str()) {
             (&Method::GET, "/") => content(HTML, self.page.html),
             (&Method::GET, "/page.js") => content(SCRIPT, self.page.script),
-            (&Method::GET, "/worker.js") => content(SCRIPT, WORKER),
-            (&Method::GET, "/player.js") => content(SCRIPT, PLAYER),
+            (&Method::GET, path) if path == self.page.worker.0 => {
+                content(SCRIPT, self.page.worker.1)
+            }
             (&Method::GET, "/job.json") => content(JSON, self.job.clone()),
             (&Method::GET, "/time") => content("text/plain", self.time()),
             (&Method::GET, "/next") => self.next().await,
@@ -136,9 +141,9 @@ impl Site {
 }
 
 /// Frames in 8 bit 4:2:0 that repeat: `/footage/N` has those from N times `per_part` on.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Footage"))]
-pub(crate) struct FootageMessage {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Footage")]
+pub struct FootageMessage {
     width: u32,
     height: u32,
     fps: u32,

@@ -1,7 +1,7 @@
 //! A small HTTP server for the browser of the same host.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -13,21 +13,32 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// Types of content.
-pub(crate) const HTML: &str = "text/html; charset=utf-8";
-pub(crate) const SCRIPT: &str = "text/javascript; charset=utf-8";
-pub(crate) const JSON: &str = "application/json";
+use crate::BrowserError;
+
+/// Content that is a page.
+pub const HTML: &str = "text/html; charset=utf-8";
+/// Content that is a script.
+pub const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// Content that is JSON.
+pub const JSON: &str = "application/json";
 
 /// The body of a response.
-pub(crate) type Body = Full<Bytes>;
+pub type Body = Full<Bytes>;
 
-/// A port of this host that the browser alone will know.
-pub(crate) fn listen() -> Result<TcpListener, suiro_http::net::ListenError> {
-    suiro_http::net::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None)
+/// A port of this host that the browser alone will know, and its number.
+///
+/// # Errors
+/// [`BrowserError::System`].
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn listen() -> Result<(TcpListener, u16), BrowserError> {
+    let failed = |cause| BrowserError::system("listening for the browser")(cause);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    Ok((listener, port))
 }
 
 /// Serves what `answer` answers until it is dropped.
-pub(crate) async fn serve<F>(
+pub async fn serve<F>(
     listener: TcpListener,
     answer: impl Fn(Request<Incoming>) -> F + Clone + 'static,
 ) -> Infallible
@@ -55,13 +66,13 @@ where
 }
 
 /// The body of a request; `None` if it has more than `most` bytes, or is cut.
-pub(crate) async fn read(request: Request<Incoming>, most: usize) -> Option<Bytes> {
+pub async fn read(request: Request<Incoming>, most: usize) -> Option<Bytes> {
     let body = Limited::new(request.into_body(), most).collect().await;
     body.ok().map(|body| body.to_bytes())
 }
 
 /// A response with content of that type, which is never kept.
-pub(crate) fn content(kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+pub fn content(kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Full::new(body.into()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -70,7 +81,7 @@ pub(crate) fn content(kind: &'static str, body: impl Into<Bytes>) -> Response<Bo
 }
 
 /// A response without content.
-pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+pub fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use suiro_moq::container::{self, Picture};
 use suiro_realtime::Seen;
 use suiro_units::{BitRate, Duration, Time};
 use suiro_viewer::{Fate, Outcome};
 
 use super::report::{Object, ShownReport};
+use crate::container::{self, Picture};
 
 /// For how long a frame may be shown after one that was captured later: until then, its fate is open.
 const OPEN_FOR_US: u64 = 10_000_000;
@@ -142,7 +142,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::report::Ms;
+    use suiro_browser::Ms;
 
     const EPOCH_US: u64 = 1_800_000_000_000_000;
 

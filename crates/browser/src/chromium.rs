@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tokio::process::ChildStderr;
 
-use crate::PlayError;
+use crate::BrowserError;
 use crate::child::{self, Guarded, Lines};
 
 /// Without a window, a sandbox (root may not have one, and the page is ours), a GPU, or anything
@@ -33,7 +33,7 @@ const ARGUMENTS: &[&str] = &[
 ];
 
 /// A browser that shows one page. Dropping it kills it with all that it started, and removes its profile.
-pub(crate) struct Browser {
+pub struct Browser {
     guarded: Guarded,
     messages: Lines<ChildStderr>,
     /// Dropped last, after Chromium, which writes to it.
@@ -43,12 +43,15 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts the program `command` with the page `url`, for the endpoint of that name, whose records are in the folder.
     /// `more` are further arguments.
+    ///
+    /// # Errors
+    /// [`BrowserError::System`].
     pub fn start(
         command: &Path,
         (dir, name): (&Path, &str),
         url: &str,
         more: &[&str],
-    ) -> Result<Self, PlayError> {
+    ) -> Result<Self, BrowserError> {
         let profile = Profile::make(dir, name)?;
         let mut command = child::command(command);
         command.args(ARGUMENTS).args(more);
@@ -58,7 +61,7 @@ impl Browser {
         command.stderr(Stdio::piped());
         child::bind(&mut command, false);
         let mut guarded =
-            Guarded::spawn(&mut command).map_err(PlayError::system("starting Chromium"))?;
+            Guarded::spawn(&mut command).map_err(BrowserError::system("starting Chromium"))?;
         let messages = Lines::new(guarded.child().stderr.take().expect("standard error is piped"));
         Ok(Self { guarded, messages, _profile: profile })
     }
@@ -80,11 +83,12 @@ impl Browser {
 struct Profile(PathBuf);
 
 impl Profile {
-    fn make(dir: &Path, name: &str) -> Result<Self, PlayError> {
-        let absolute = std::path::absolute(dir).map_err(PlayError::system("finding the folder"))?;
+    fn make(dir: &Path, name: &str) -> Result<Self, BrowserError> {
+        let absolute =
+            std::path::absolute(dir).map_err(BrowserError::system("finding the folder"))?;
         let path = absolute.join(format!(".{name}.profile"));
         std::fs::create_dir_all(&path)
-            .map_err(PlayError::system(format!("making {}", path.display())))?;
+            .map_err(BrowserError::system(format!("making {}", path.display())))?;
         Ok(Self(path))
     }
 }
