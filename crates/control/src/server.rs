@@ -18,7 +18,7 @@ use hyper::{Request, Response, StatusCode};
 use rustls::ServerConfig;
 use suiro_serving::{Limits, desk};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -30,6 +30,8 @@ const WAITING_MAX: usize = 256;
 const LIMITS: Limits = Limits::per_address(256);
 /// Bytes of replies that are being sent at the same time, to clients that may not read. Beyond it, a reply is a refusal.
 const SENDING_MAX: usize = 64 << 20;
+/// Requests at a loop with long replies at the same time: a reply counts as being sent only when it has left the loop.
+const IN_TURN: usize = 2;
 /// How long a request may take to arrive, and to be answered.
 const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
@@ -47,10 +49,19 @@ pub struct Serving {
 impl Serving {
     /// Begins to serve.
     pub fn begin(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
+        Self::begin_with(listener, tls, WAITING_MAX)
+    }
+
+    /// The same for a loop whose replies can be long, and which answers each request before it takes the next.
+    pub fn begin_in_turn(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
+        Self::begin_with(listener, tls, IN_TURN)
+    }
+
+    fn begin_with(listener: TcpListener, tls: Option<Arc<ServerConfig>>, turns: usize) -> Self {
         let (desk, asked) = mpsc::channel(WAITING_MAX);
         let (upgrades, upgraded) = mpsc::channel(WAITING_MAX);
         let (over, ended) = oneshot::channel();
-        let desk = Desk { asks: desk, upgrades, sending: Sending::default() };
+        let desk = Desk::new(desk, upgrades, turns);
         let task = tokio::spawn(run(listener, tls, desk, async { drop(ended.await) }));
         Self { asked, upgraded, over, task }
     }
@@ -97,6 +108,36 @@ struct Desk {
     asks: mpsc::Sender<Waiting>,
     upgrades: mpsc::Sender<Upgraded>,
     sending: Sending,
+    /// A place for each request that waits.
+    places: Arc<Semaphore>,
+    /// A turn for each of them that is at the loop.
+    turns: Arc<Semaphore>,
+}
+
+impl Desk {
+    fn new(asks: mpsc::Sender<Waiting>, upgrades: mpsc::Sender<Upgraded>, turns: usize) -> Self {
+        let [places, turns] = [WAITING_MAX, turns].map(|most| Arc::new(Semaphore::new(most)));
+        Self { asks, upgrades, sending: Sending::default(), places, turns }
+    }
+
+    /// Takes a request to the loop in its turn, and makes a response of the reply. `with` may replace that.
+    async fn answer(
+        &self,
+        ask: Ask,
+        head: bool,
+        with: impl FnOnce(Reply) -> Reply,
+    ) -> Response<Full<Bytes>> {
+        let busy = || Reply::refusal(503, "too many requests wait; try again");
+        let Ok(_place) = self.places.try_acquire() else {
+            return response(busy(), head, &self.sending);
+        };
+        // Kept until the reply counts.
+        let Ok(Ok(_turn)) = tokio::time::timeout(PATIENCE, self.turns.acquire()).await else {
+            return response(busy(), head, &self.sending);
+        };
+        let reply = desk::answered(&self.asks, ask, PATIENCE).await.unwrap_or_else(busy);
+        response(with(reply), head, &self.sending)
+    }
 }
 
 /// Serves until `stop` is ready. Every request goes to `desk`.
@@ -129,12 +170,15 @@ async fn respond(desk: Desk, mut request: Request<Incoming>) -> Response<Full<By
     let head = request.method() == hyper::Method::HEAD;
     let upgrade = is_upgrade(&request)
         .then(|| (request.uri().path().to_owned(), hyper::upgrade::on(&mut request)));
-    let reply = match tokio::time::timeout(PATIENCE, read(request)).await {
-        Ok(Ok(ask)) => forward(&desk.asks, ask).await,
-        Ok(Err(reply)) => reply,
-        Err(_) => Reply::refusal(408, "the body took longer than 5 s"),
+    let ask = match tokio::time::timeout(PATIENCE, read(request)).await {
+        Ok(Ok(ask)) => ask,
+        Ok(Err(reply)) => return response(reply, head, &desk.sending),
+        Err(_) => {
+            let late = Reply::refusal(408, "the body took longer than 5 s");
+            return response(late, head, &desk.sending);
+        }
     };
-    let reply = match (reply.status, upgrade) {
+    let upgraded = |reply: Reply| match (reply.status, upgrade) {
         (101, Some((path, connection))) => {
             match desk.upgrades.try_send(Upgraded { path, connection }) {
                 Ok(()) => reply,
@@ -145,7 +189,7 @@ async fn respond(desk: Desk, mut request: Request<Incoming>) -> Response<Full<By
         }
         _ => reply,
     };
-    response(reply, head, &desk.sending)
+    desk.answer(ask, head, upgraded).await
 }
 
 /// Whether a request wants a WebSocket of version 13 (RFC 6455 §4.2.1).
@@ -188,11 +232,6 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.sending.0.fetch_sub(self.body.len(), Relaxed);
     }
-}
-
-async fn forward(desk: &mpsc::Sender<Waiting>, ask: Ask) -> Reply {
-    let busy = || Reply::refusal(503, "too many requests wait; try again");
-    desk::answered(desk, ask, PATIENCE).await.unwrap_or_else(busy)
 }
 
 async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
@@ -253,6 +292,8 @@ fn response(mut reply: Reply, head: bool, sending: &Sending) -> Response<Full<By
 
 #[cfg(test)]
 mod tests {
+    use tokio::task::JoinSet;
+
     use super::*;
 
     #[test]
@@ -266,5 +307,25 @@ mod tests {
         drop(kept);
         assert_eq!(response(long(), false, &sending).status(), 200);
         assert_eq!(sending.0.load(Relaxed), 0, "what is dropped no longer counts");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_replies_are_made_before_they_count() {
+        let (asks, mut asked) = mpsc::channel(WAITING_MAX);
+        let desk = Desk::new(asks, mpsc::channel(1).0, IN_TURN);
+        let mut clients = JoinSet::new();
+        for _ in 0..=WAITING_MAX {
+            let desk = desk.clone();
+            clients.spawn(async move {
+                desk.answer(Ask::default(), false, |reply| reply).await.status().as_u16()
+            });
+        }
+        assert_eq!(clients.join_next().await.unwrap().unwrap(), 503, "one more than may wait");
+        for _ in 0..WAITING_MAX {
+            let Waiting { reply, .. } = asked.recv().await.unwrap();
+            assert!(asked.len() < IN_TURN, "{} more are at the loop", asked.len());
+            reply.send(Reply::refusal(200, "")).unwrap();
+        }
+        assert!(clients.join_all().await.iter().all(|status| *status == 200));
     }
 }

@@ -8,6 +8,7 @@ pub mod resources;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use suiro_units::Duration;
@@ -201,8 +202,9 @@ pub const JSON: &str = "application/json";
 
 impl Reply {
     /// A reply with JSON.
-    pub fn json(status: u16, body: &Value) -> Self {
-        Self { status, content_type: JSON, headers: Vec::new(), body: body.to_string() }
+    pub fn json(status: u16, body: &impl Serialize) -> Self {
+        let body = serde_json::to_string(body).expect("values of JSON have text as keys");
+        Self { status, content_type: JSON, headers: Vec::new(), body }
     }
 
     /// A reply without a body.

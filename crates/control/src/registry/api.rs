@@ -1,7 +1,5 @@
 //! The paths of the Registration API and of the Query API.
 
-use serde_json::json;
-
 use super::query::Query;
 use super::{Kind, Refused, Registered, Registry, health};
 use crate::nmos::door::{self, Door};
@@ -139,7 +137,7 @@ impl Registry {
         let page = query.page(self.timed(kind));
         let scheme = if self.secure { "https" } else { "http" };
         let base = format!("{scheme}://{}/x-nmos/query/v1.3/{}", self.host(ask), kind.plural());
-        let reply = Reply::json(200, &json!(page.resources));
+        let reply = Reply::json(200, &page.resources);
         page.headers(&query, &base)
             .into_iter()
             .fold(reply, |reply, (name, value)| reply.with(name, value))

@@ -11,6 +11,7 @@ mod tests;
 pub mod websocket;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use suiro_units::Duration;
@@ -49,7 +50,7 @@ struct Entry {
     /// The node that it belongs to, and the device.
     node: Id,
     device: Option<Id>,
-    value: Value,
+    value: Arc<Value>,
     /// When it was created, and when it changed last.
     created: Tai,
     updated: Tai,
@@ -136,10 +137,12 @@ impl Registry {
         let outcome = if known.is_some() { Registered::Updated } else { Registered::Created };
         let updated = now.max(self.changed.after(Duration::from_nanos(1)));
         let created = known.map_or(updated, |known| known.created);
-        let entry = Entry { node, device, value: value.clone(), created, updated, bytes };
+        let value = Arc::new(value.clone());
+        let post = Some(Arc::clone(&value));
+        let entry = Entry { node, device, value, created, updated, bytes };
         let pre = self.resources.insert((kind, id.clone()), entry).map(|entry| entry.value);
         self.changed = updated;
-        self.changes.push(Change { kind, id: id.clone(), pre, post: Some(value.clone()) });
+        self.changes.push(Change { kind, pre, post });
         if kind == Kind::Node {
             self.health.entry(id.clone()).or_insert(now);
         }
@@ -199,9 +202,8 @@ impl Registry {
             Kind::Flow | Kind::Sender | Kind::Receiver => false,
         };
         let gone = self.resources.extract_if(.., |key, entry| is_gone(key, entry));
-        self.changes.extend(gone.map(|((kind, id), entry)| Change {
+        self.changes.extend(gone.map(|((kind, _), entry)| Change {
             kind,
-            id,
             pre: Some(entry.value),
             post: None,
         }));
@@ -221,20 +223,23 @@ impl Registry {
     /// The resources of a kind, with the times of their creation and of their last change.
     fn timed(&self, kind: Kind) -> impl Iterator<Item = (Tai, Tai, &Value)> {
         let own = self.resources.iter().filter(move |((own, _), _)| *own == kind);
-        own.map(|(_, entry)| (entry.created, entry.updated, &entry.value))
+        own.map(|(_, entry)| (entry.created, entry.updated, &*entry.value))
     }
 
     /// The resources of a kind.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Value> {
-        self.resources
-            .iter()
-            .filter(move |((own, _), _)| *own == kind)
-            .map(|(_, entry)| &entry.value)
+        self.timed(kind).map(|(_, _, value)| value)
+    }
+
+    /// The same, to be kept.
+    fn shared(&self, kind: Kind) -> impl Iterator<Item = &Arc<Value>> {
+        let own = self.resources.iter().filter(move |((own, _), _)| *own == kind);
+        own.map(|(_, entry)| &entry.value)
     }
 
     /// One resource.
     pub fn get(&self, kind: Kind, id: &Id) -> Option<&Value> {
-        self.resources.get(&(kind, id.clone())).map(|entry| &entry.value)
+        self.resources.get(&(kind, id.clone())).map(|entry| &*entry.value)
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
-use serde_json::Value;
 use suiro_record::RecordError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::subscriptions::News;
 use super::{Change, Kind, Registry, socket};
 use crate::discovery::{Announcement, Announcer, Service, texts};
 use crate::events::{Journal, Log};
@@ -55,7 +55,7 @@ pub async fn run(
     let mut sockets = Sockets::default();
     // Refusals that were reported: a node that is refused tries again every second.
     let mut told = BTreeSet::new();
-    let mut serving = Serving::begin(listener, tls);
+    let mut serving = Serving::begin_in_turn(listener, tls);
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut tick = net::every(TICK);
@@ -127,7 +127,7 @@ fn announce(
 #[derive(Default)]
 struct Sockets {
     /// Of each, its subscription, and where what is new for it goes.
-    open: BTreeMap<u64, (Id, mpsc::Sender<Value>)>,
+    open: BTreeMap<u64, (Id, mpsc::Sender<News>)>,
     running: JoinSet<u64>,
     opened: u64,
 }

@@ -2,6 +2,7 @@
 //! the messages about them. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use suiro_units::Duration;
@@ -43,35 +44,49 @@ pub(super) struct Subscriptions {
 pub struct Change {
     /// What it is.
     pub kind: Kind,
-    /// Its identifier.
-    pub id: Id,
     /// As it was; `None` if it is new.
-    pub pre: Option<Value>,
+    pub pre: Option<Arc<Value>>,
     /// As it is now; `None` if it is gone.
-    pub post: Option<Value>,
+    pub post: Option<Arc<Value>>,
+}
+
+/// What a client hears of a resource. It shares the resource with the registry and with what all other clients hear.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct News {
+    pub pre: Option<Arc<Value>>,
+    pub post: Option<Arc<Value>>,
+}
+
+impl News {
+    /// As an entry of a grain.
+    pub fn text(&self) -> String {
+        let id = self.post.as_ref().or(self.pre.as_ref()).map(|own| &own["id"]);
+        let mut text = format!("{{\"path\":{}", id.unwrap_or(&Value::Null));
+        for (key, value) in [("pre", &self.pre), ("post", &self.post)] {
+            if let Some(value) = value {
+                text += &format!(",\"{key}\":{value}");
+            }
+        }
+        text + "}"
+    }
 }
 
 impl Subscription {
     /// What a change is to a client; `None` if it is of no interest. A resource that no longer fits is gone to it.
-    pub fn entry(&self, change: &Change) -> Option<Value> {
-        let shown = |value: &Option<Value>| value.clone().filter(|own| self.filter.fits(own));
+    pub fn entry(&self, change: &Change) -> Option<News> {
+        let shown = |value: &Option<Arc<Value>>| value.clone().filter(|own| self.filter.fits(own));
         let (pre, post) = (shown(&change.pre), shown(&change.post));
         if change.kind != self.kind || (pre.is_none() && post.is_none()) {
             return None;
         }
-        let mut entry = json!({ "path": change.id.as_str() });
-        for (key, value) in [("pre", pre), ("post", post)] {
-            if let Some(value) = value {
-                entry[key] = value;
-            }
-        }
-        Some(entry)
+        Some(News { pre, post })
     }
 
     /// What a new connection hears first: everything as it is.
-    pub fn sync(&self, registry: &Registry) -> Vec<Value> {
-        let all = registry.of(self.kind).filter(|value| self.filter.fits(value));
-        all.map(|value| json!({ "path": value["id"], "pre": value, "post": value })).collect()
+    pub fn sync(&self, registry: &Registry) -> Vec<News> {
+        let all = registry.shared(self.kind).filter(|value| self.filter.fits(value));
+        all.map(|value| News { pre: Some(Arc::clone(value)), post: Some(Arc::clone(value)) })
+            .collect()
     }
 
     /// How long messages must be apart.
@@ -79,10 +94,10 @@ impl Subscription {
         self.every
     }
 
-    /// A message about resources, as a grain.
-    pub fn message(&self, id: &Id, entries: &[Value], now: Tai) -> Value {
+    /// A message, as a grain: the text before its entries, which are [`News`] with commas in between, and the text after them.
+    pub fn message(&self, id: &Id, now: Tai) -> (String, String) {
         let (at, none) = (now.to_string(), json!({ "numerator": 0, "denominator": 1 }));
-        json!({
+        let mut head = json!({
             "grain_type": "event",
             "source_id": Id::named("suiro/registry/query").as_str(),
             "flow_id": id.as_str(),
@@ -94,9 +109,13 @@ impl Subscription {
             "grain": {
                 "type": "urn:x-nmos:format:data.event",
                 "topic": format!("/{}/", self.kind.plural()),
-                "data": entries,
+                "data": [],
             },
         })
+        .to_string();
+        let at = head.find("[]").expect("the only list is that of the entries") + 1;
+        let tail = head.split_off(at);
+        (head, tail)
     }
 }
 

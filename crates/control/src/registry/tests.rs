@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use super::subscriptions::News;
 use super::*;
 use crate::nmos::Ask;
 use crate::nmos::door::Door;
@@ -163,7 +164,7 @@ fn a_registry_is_bounded() {
         let entry = Entry {
             node: own.clone(),
             device: None,
-            value: value.clone(),
+            value: Arc::new(value.clone()),
             created: NOW,
             updated: NOW,
             bytes: 1,
@@ -197,15 +198,12 @@ fn a_subscription_hears_of_what_fits_it() {
     let path = href.strip_prefix("ws://r.example:80").unwrap();
     let (id, own) = registry.subscription_at(path).unwrap();
     let own = own.clone();
-    assert_eq!(own.sync(&registry), Vec::<Value>::new(), "the sender has another description");
+    assert_eq!(own.sync(&registry), [], "the sender has another description");
     let mut told = |change: &dyn Fn(&mut Registry)| {
         change(&mut registry);
         let changes = registry.take_changes();
-        let entries: Vec<Value> = changes.iter().filter_map(|change| own.entry(change)).collect();
-        entries
-            .iter()
-            .map(|entry| (entry.get("pre").is_some(), entry.get("post").is_some()))
-            .collect::<Vec<_>>()
+        let entries = changes.iter().filter_map(|change| own.entry(change));
+        entries.map(|entry| (entry.pre.is_some(), entry.post.is_some())).collect::<Vec<_>>()
     };
     let described = |text: &str| with(sender("s", "d"), json!({ "description": text }));
     let post = |data: Value| {
@@ -224,8 +222,14 @@ fn a_subscription_hears_of_what_fits_it() {
     let node = Id::named("n");
     let removed = told(&move |registry: &mut Registry| assert!(registry.remove(Kind::Node, &node)));
     assert_eq!(removed, [(true, false)], "with its node");
-    let message = own.message(&id, &[json!({ "path": "p" })], NOW);
+    let (head, tail) = own.message(&id, NOW);
+    let own = Arc::new(json!({ "id": "p", "label": "[]" }));
+    let news = News { pre: None, post: Some(Arc::clone(&own)) };
+    let message = format!("{head}{},{}{tail}", news.text(), news.text());
+    let message: Value = serde_json::from_str(&message).unwrap();
     assert_eq!(message["grain"]["topic"], "/senders/");
+    let entry = json!({ "path": "p", "post": *own });
+    assert_eq!(message["grain"]["data"], json!([entry, entry]));
 }
 
 #[test]
