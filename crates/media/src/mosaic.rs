@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+
+use suiro_outside::Unfinished;
 
 use crate::raw::{Encoder, Header};
 use crate::{Ffmpeg, MediaError};
@@ -60,13 +62,14 @@ impl Mosaic {
         paint: impl FnMut(u64, &mut Vec<u8>),
     ) -> Result<(), MediaError> {
         let part = output.with_extension("mp4.part");
-        forget(&part)?;
+        let removed = Unfinished::begin(part.clone(), make_room);
+        let (part, ()) = removed.map_err(MediaError::io("removing", &part))?;
         let written = self
-            .write_part(ffmpeg, &part, paint)
-            .and_then(|()| fs::rename(&part, output).map_err(MediaError::io("writing", output)));
+            .write_part(ffmpeg, part.path(), paint)
+            .and_then(|()| part.keep(output).map_err(MediaError::io("writing", output)));
         if written.is_err() {
             // Why it failed matters more than what may be left.
-            let _ = fs::remove_file(&part);
+            let _ = fs::remove_file(part.path());
         }
         written
     }
@@ -123,11 +126,9 @@ impl Mosaic {
 }
 
 /// Removes what is at a place that ffmpeg is to write: it would follow a link there.
-fn forget(path: &Path) -> Result<(), MediaError> {
+fn make_room(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(MediaError::io("removing", path)(error))
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
@@ -144,7 +145,7 @@ fn file(path: &Path) -> Result<OsString, MediaError> {
 /// # Errors
 /// [`MediaError`]: the video cannot be read, ffmpeg failed, or `output` cannot be written.
 pub fn still(ffmpeg: &Ffmpeg, video: &Path, picture: u64, output: &Path) -> Result<(), MediaError> {
-    forget(output)?;
+    make_room(output).map_err(MediaError::io("removing", output))?;
     let select = format!("select=eq(n\\,{picture})");
     let mut arguments: Vec<OsString> = vec!["-i".into(), file(video)?];
     let words = ["-vf", &select, "-frames:v", "1", "-f", "image2", "-update", "1"];

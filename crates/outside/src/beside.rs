@@ -5,11 +5,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::Unfinished;
+
 /// A file that is being written; without [`keep`](Self::keep) it goes away again.
 #[derive(Debug)]
 pub struct Beside {
     file: Option<File>,
-    part: PathBuf,
+    part: Unfinished,
     place: PathBuf,
 }
 
@@ -22,12 +24,14 @@ impl Beside {
         let mut name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         name.push(format!(".{}.part", std::process::id()));
         let part = place.with_file_name(name);
-        // What a process of this number left when it was killed, or a link that a stranger made.
-        match std::fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&part)?;
+        let (part, file) = Unfinished::begin(part, |part| {
+            // What a process of this number left when it was killed, or a link that a stranger made.
+            match std::fs::remove_file(part) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            OpenOptions::new().read(true).write(true).create_new(true).open(part)
+        })?;
         Ok(Self { file: Some(file), part, place: place.to_owned() })
     }
 
@@ -38,7 +42,7 @@ impl Beside {
 
     /// Where the file is until it is kept, for what writes to a path.
     pub fn part(&self) -> &Path {
-        &self.part
+        self.part.path()
     }
 
     /// Puts the file in its place.
@@ -47,7 +51,7 @@ impl Beside {
     /// What the system says; the file next to is gone then too.
     pub fn keep(mut self) -> io::Result<()> {
         self.file().flush()?;
-        std::fs::rename(&self.part, &self.place)?;
+        self.part.keep(&self.place)?;
         self.file = None;
         Ok(())
     }
@@ -67,7 +71,7 @@ impl Drop for Beside {
     fn drop(&mut self) {
         if self.file.is_some() {
             // A second failure would hide the first.
-            let _ = std::fs::remove_file(&self.part);
+            let _ = std::fs::remove_file(self.part.path());
         }
     }
 }

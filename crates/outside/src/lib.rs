@@ -6,12 +6,15 @@
 //! - [`beside`]: a file is written next to its place and renamed into it.
 //! - [`text`]: text without terminal escapes.
 //! - [`tree`]: a folder is copied, up to a bound.
+//! - [`unfinished`]: what is written next to its place is removed when the process is asked to end.
 
 pub mod beneath;
 pub mod beside;
 pub mod file;
 pub mod text;
 pub mod tree;
+pub mod unfinished;
 
 pub use beside::Beside;
 pub use text::printable;
+pub use unfinished::Unfinished;
