@@ -11,7 +11,7 @@ use crate::args::CompareArgs;
 use crate::folders;
 use crate::outputs::{self, Existing};
 use crate::progress::Work;
-use crate::{Outcome, Usage, say};
+use crate::{Outcome, Usage, interrupt, say};
 
 /// `suiro compare DIR`.
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
@@ -42,6 +42,7 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
 
 /// Makes a comparison and shows how far it is; returns where its poster is.
 pub fn film(request: &Request<'_>) -> Result<PathBuf> {
+    interrupt::leave_nothing_half()?;
     let mut work = Work::new("comparison");
     let made = compare::make(request, &mut |done, doing| work.update(done, doing));
     work.finish();

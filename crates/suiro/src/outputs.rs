@@ -1,5 +1,5 @@
 //! Files that a command is asked to write: an existing file is not overwritten unless that is asked
-//! for, and an input never is.
+//! for, and an input never is. A signal that ends the command leaves none of them half written.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use suiro_outside::Beside;
+use suiro_outside::{Beside, Unfinished};
 
-use crate::Usage;
+use crate::{Usage, interrupt};
 
 /// What becomes of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,15 +67,17 @@ impl Output {
     /// Begins to write `path`, which [`check`] has found free.
     pub fn begin(path: &Path) -> Result<Self> {
         let doing = || format!("writing {}", path.display());
-        match path.metadata() {
+        let place = match path.metadata() {
             Ok(found) if !found.is_file() => {
                 let file = File::options().write(true).open(path).with_context(doing)?;
-                Ok(Self::Direct(file))
+                return Ok(Self::Direct(file));
             }
             // What a link leads to is replaced, not the link.
-            Ok(_) => Ok(Self::Beside(Beside::replace(&path.canonicalize()?).with_context(doing)?)),
-            Err(_) => Ok(Self::Beside(Beside::replace(path).with_context(doing)?)),
-        }
+            Ok(_) => path.canonicalize()?,
+            Err(_) => path.to_owned(),
+        };
+        interrupt::leave_nothing_half()?;
+        Ok(Self::Beside(Beside::replace(&place).with_context(doing)?))
     }
 
     /// Puts it in its place.
@@ -112,7 +114,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 
 /// A new folder that appears when it is whole.
 pub struct NewFolder {
-    part: PathBuf,
+    part: Unfinished,
     place: PathBuf,
 }
 
@@ -135,69 +137,67 @@ impl NewFolder {
             bail!(Usage(format!("{name} does not name a folder\nhint: name a new folder")));
         };
         let part = place.with_file_name(format!(".{own}.{}.part", std::process::id()));
-        let doing = || format!("making {}", part.display());
-        // What a process of this number left when it was killed.
-        match std::fs::remove_dir_all(&part) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(doing);
-            }
-            _ => std::fs::create_dir_all(&part).with_context(doing)?,
-        }
-        Ok(Self { part, place })
+        interrupt::leave_nothing_half()?;
+        Ok(Self { part: part_folder(part)?, place })
     }
 
     /// Where it is until it is kept.
     pub fn path(&self) -> &Path {
-        &self.part
+        self.part.path()
     }
 
     /// Puts it in its place.
     pub fn keep(self) -> Result<()> {
-        let renamed = std::fs::rename(&self.part, &self.place);
-        renamed.with_context(|| format!("writing {}", self.place.display()))
+        let kept = self.part.keep(&self.place);
+        kept.with_context(|| format!("writing {}", self.place.display()))
     }
 }
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
         // It is not there any more if it was kept. A second failure would hide the first.
-        let _ = std::fs::remove_dir_all(&self.part);
+        let _ = std::fs::remove_dir_all(self.part.path());
     }
+}
+
+/// An empty folder for what has no place yet.
+fn part_folder(path: PathBuf) -> Result<Unfinished> {
+    let make = |part: &Path| {
+        // What a process of this number left when it was killed.
+        match std::fs::remove_dir_all(part) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => std::fs::create_dir_all(part),
+        }
+    };
+    let doing = || format!("making {}", path.display());
+    let (part, ()) = Unfinished::begin(path.clone(), make).with_context(doing)?;
+    Ok(part)
 }
 
 /// Several files that are written in a folder next to their places, and renamed together.
 pub struct Batch {
-    folder: PathBuf,
+    folder: Unfinished,
     places: Vec<PathBuf>,
 }
 
 impl Batch {
     /// Begins to write `places`, all in `folder`, which is made.
     pub fn begin(folder: &Path, places: Vec<PathBuf>) -> Result<Self> {
-        let beside = folder.join(format!(".suiro-{}.part", std::process::id()));
-        let doing = || format!("making {}", beside.display());
-        std::fs::create_dir_all(folder).with_context(doing)?;
-        // What a process of this number left when it was killed.
-        match std::fs::remove_dir_all(&beside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(doing);
-            }
-            _ => {}
-        }
-        std::fs::create_dir(&beside).with_context(doing)?;
-        Ok(Self { folder: beside, places })
+        let part = folder.join(format!(".suiro-{}.part", std::process::id()));
+        interrupt::leave_nothing_half()?;
+        Ok(Self { folder: part_folder(part)?, places })
     }
 
     /// Where the files are to be written, under the names of their places.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// Puts what was written into its places.
     pub fn keep(self) -> Result<()> {
         for place in &self.places {
             let name = place.file_name().context("a place has a name")?;
-            match std::fs::rename(self.folder.join(name), place) {
+            match std::fs::rename(self.folder().join(name), place) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(error).with_context(|| format!("writing {}", place.display()));
                 }
@@ -211,6 +211,6 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         // A second failure would hide the first.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(self.folder());
     }
 }

@@ -9,7 +9,7 @@ use suiro_report::{Run, Unjudged};
 use crate::args::{FindingsArgs, ReportArgs};
 use crate::folders;
 use crate::limits::{self, Asked};
-use crate::{Outcome, Usage, say};
+use crate::{Outcome, Usage, interrupt, say};
 
 /// Width of the table if the terminal's is unknown.
 const WIDTH: usize = 100;
@@ -41,6 +41,7 @@ fn own_page(folder: &Folder, number: u32) -> Result<Outcome> {
             folder.root().display()
         )));
     };
+    interrupt::leave_nothing_half()?;
     let page = suiro_report::own_page_of(folder, planned)
         .with_context(|| format!("drawing the page of trial {number}"))?;
     writeln!(say::results(), "report: {}", page.display())?;
@@ -54,6 +55,7 @@ pub fn make(folder: &Folder, limits: Option<&Asked>) -> Result<Outcome> {
 }
 
 fn make_of(folder: &Folder, run: Run, limits: Option<&Asked>) -> Result<Outcome> {
+    interrupt::leave_nothing_half()?;
     let built = suiro_report::build_of(folder, run)
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
     let mut out = say::results();

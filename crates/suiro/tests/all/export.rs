@@ -1,7 +1,9 @@
 //! `suiro export`: results folders for other programs.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use rustix::process::Signal;
 use suiro_record::tables::MoqDataRow;
 use suiro_record::words::Privilege;
 use suiro_record::{
@@ -9,7 +11,7 @@ use suiro_record::{
 };
 use suiro_units::{Seed, Time};
 
-use crate::common::{self, Room};
+use crate::common::{self, Done, Room};
 
 suiro_record::table! {
     /// [`MoqDataRow`] of many trials, where the axis `rate` is a column.
@@ -241,4 +243,42 @@ fn csv_has_the_rows_of_labels_that_are_numbers() {
     assert!(csv.lines().nth(1).unwrap().starts_with("10 kB,5,1,1,true"), "{csv}");
     let csv = ["export", "csv", "out", "--table", "moq_data", "--cell", "rate=5#1"];
     assert_eq!(room.run(&csv).exits(0).stdout.lines().count(), 1 + 2 * 3 * (1 + 3 + 5));
+}
+
+/// An export that Ctrl-C ends once it has begun to write leaves nothing, and reports that.
+#[test]
+fn an_interrupted_export_leaves_nothing_half() {
+    let room = Room::new();
+    let dir = made(&room);
+    let mut writer = Writer::create_of(&dir.join("trials/1/1"), "many").unwrap();
+    for number in 0..300_000 {
+        let row = MoqDataRow {
+            t_ns: Time::from_nanos(number),
+            endpoint: "many".into(),
+            number,
+            published_ns: 0,
+            bytes: number,
+        };
+        writer.push(row).unwrap();
+    }
+    writer.close().unwrap();
+    let work = room.path("work");
+    for (command, says) in [
+        ("csv out --table moq_data --out moq.csv", "interrupted: nothing is left half written"),
+        ("parquet out --out set", "interrupted: nothing was exported"),
+    ] {
+        let words: Vec<&str> = ["export"].into_iter().chain(command.split(' ')).collect();
+        let mut command = room.suiro(&words);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        common::eventually(|| common::entries(&work).len() > 1, || format!("{words:?} begins"));
+        common::signal(&child, Signal::INT);
+        Done::wait(child).exits(1).says(&[says]);
+        assert_eq!(common::entries(&work), [work.join("out")], "{words:?}");
+        // The same command makes all of it.
+        room.run(&words).exits(0);
+        let made = work.join(words[words.len() - 1]);
+        assert_eq!(common::entries(&work).len(), 2);
+        if made.is_dir() { std::fs::remove_dir_all(made) } else { std::fs::remove_file(made) }
+            .unwrap();
+    }
 }
