@@ -57,7 +57,7 @@ fn check(dir: &Path, viewer: &str, browser: &str) {
     let of = frames.iter().filter(|row| &*row.endpoint == viewer);
     let shown: Vec<&FrameRow> = of.filter(|row| row.displayed_ns.is_some()).collect();
     // On a machine that may have other things to do.
-    assert!(shown.len() >= 20, "{} of {} frames", shown.len(), frames.len());
+    assert!(shown.len() >= 5, "{} of {} frames", shown.len(), frames.len());
     for row in &shown {
         let (captured, sent, received) = (row.captured_ns, row.sent_ns, row.received_ns);
         // A browser says when a frame was due, and that it waited for 0 ms if it left earlier.
