@@ -52,6 +52,30 @@ fn files_are_small_and_modules_are_where_their_names_say() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Rustdoc takes a second or two for each crate, and a library without examples has nothing for it. One that has gets its turn.
+#[test]
+fn examples_in_documentation_are_tested_where_there_are_some() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
+    let mut faults = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let mut files = Vec::new();
+        if folder.join("src/lib.rs").exists() {
+            sources(&folder.join("src"), &mut files);
+        }
+        let fence =
+            |line: &str| ["/// ```", "//! ```"].iter().any(|it| line.trim().starts_with(it));
+        let has =
+            files.iter().any(|file| std::fs::read_to_string(file).unwrap().lines().any(fence));
+        let tested = !manifest.contains("\ndoctest = false\n");
+        if !files.is_empty() && has != tested {
+            faults.push(format!("{}: has examples: {has}, tests them: {tested}", folder.display()));
+        }
+    }
+    assert!(faults.is_empty(), "`doctest = false` of [lib] is wrong:\n{}", faults.join("\n"));
+}
+
 #[test]
 fn untidy_files_are_found() {
     let long = "\n".repeat(LINES_MAX + 1);
