@@ -138,7 +138,7 @@ impl NewFolder {
         };
         let part = place.with_file_name(format!(".{own}.{}.part", std::process::id()));
         interrupt::leave_nothing_half()?;
-        Ok(Self { part: part_folder(part)?, place })
+        Ok(Self { part: part_folder(&part)?, place })
     }
 
     /// Where it is until it is kept.
@@ -161,7 +161,7 @@ impl Drop for NewFolder {
 }
 
 /// An empty folder for what has no place yet.
-fn part_folder(path: PathBuf) -> Result<Unfinished> {
+fn part_folder(path: &Path) -> Result<Unfinished> {
     let make = |part: &Path| {
         // What a process of this number left when it was killed.
         match std::fs::remove_dir_all(part) {
@@ -170,7 +170,7 @@ fn part_folder(path: PathBuf) -> Result<Unfinished> {
         }
     };
     let doing = || format!("making {}", path.display());
-    let (part, ()) = Unfinished::begin(path.clone(), make).with_context(doing)?;
+    let (part, ()) = Unfinished::begin(path.to_owned(), make).with_context(doing)?;
     Ok(part)
 }
 
@@ -185,7 +185,7 @@ impl Batch {
     pub fn begin(folder: &Path, places: Vec<PathBuf>) -> Result<Self> {
         let part = folder.join(format!(".suiro-{}.part", std::process::id()));
         interrupt::leave_nothing_half()?;
-        Ok(Self { folder: part_folder(part)?, places })
+        Ok(Self { folder: part_folder(&part)?, places })
     }
 
     /// Where the files are to be written, under the names of their places.
