@@ -56,6 +56,8 @@ after(async () => {
 /** Opens a report; fails the test on any console error or any request but the page itself. */
 async function open(file, options = {}, drawn = "path.trace") {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  // Far longer than any page takes, also next to the other tests on a busy machine.
+  page.setDefaultTimeout(300_000);
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => {
