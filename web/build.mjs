@@ -52,7 +52,7 @@ const outputs = [
   ["players/assets/page.js", `${player("page.js")}\n`],
   ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],
   ["webrtc/assets/webrtc.js", `${webrtc("page.js")}\n`],
-  ["webrtc/assets/webrtc-worker.js", `${webrtc("worker.js")}\n`],
+  ["browser/assets/camera.js", `${webrtc("worker.js")}\n`],
   ["moq/assets/moq.js", `${moq("page.js")}\n`],
   ["moq/assets/moq-player.js", `${moq("player.js")}\n`],
   ["moq/assets/moq.html", readFileSync(join(web, "moq/page.html"), "utf8")],

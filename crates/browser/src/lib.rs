@@ -16,7 +16,7 @@ mod stage;
 pub use chromium::Browser;
 pub use installed::{Missing, chromium};
 pub use report::Ms;
-pub use site::{FootageMessage, Page, Sent};
+pub use site::{CAMERA, FootageMessage, Page, Sent};
 pub use stage::{Chromium, Event, Events, Show, Stage, footage, judge, written};
 
 /// Why a program of others does not run.

@@ -24,15 +24,18 @@ const ASK_AGAIN: StdDuration = StdDuration::from_secs(5);
 /// Longest session description, or reason for none.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// A page, and the worker of it that has the camera or the decoder.
+/// The worker of a page that publishes, as it is asked for: it has the camera.
+pub const CAMERA: (&str, &str) = ("/worker.js", include_str!("../assets/camera.js"));
+
+/// A page, and its workers, which have the camera or the decoder.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
     /// The page.
     pub html: &'static str,
     /// Its script.
     pub script: &'static str,
-    /// The path of its worker, and the worker's script.
-    pub worker: (&'static str, &'static str),
+    /// The path of each worker, and the worker's script.
+    pub workers: &'static [(&'static str, &'static str)],
 }
 
 /// What the page sends.
@@ -72,13 +75,13 @@ impl Site {
         Ok(match (request.method(), path.as_str()) {
             (&Method::GET, "/") => content(HTML, self.page.html),
             (&Method::GET, "/page.js") => content(SCRIPT, self.page.script),
-            (&Method::GET, path) if path == self.page.worker.0 => {
-                content(SCRIPT, self.page.worker.1)
-            }
             (&Method::GET, "/job.json") => content(JSON, self.job.clone()),
             (&Method::GET, "/time") => content("text/plain", self.time()),
             (&Method::GET, "/next") => self.next().await,
-            (&Method::GET, path) => self.footage(path),
+            (&Method::GET, path) => match self.page.workers.iter().find(|it| it.0 == path) {
+                Some((_, script)) => content(SCRIPT, *script),
+                None => self.footage(path),
+            },
             (&Method::POST, path) => match self.taken(path, request).await {
                 Some(sent) => {
                     // Sending fails only when everything has ended.

@@ -13,7 +13,7 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use suiro_browser::{BrowserError, Chromium, Event, Events, Page, Sent, Show, written};
+use suiro_browser::{BrowserError, CAMERA, Chromium, Event, Events, Page, Sent, Show, written};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
@@ -35,7 +35,7 @@ const CERTIFICATE_BYTES_MAX: u64 = 64 << 10;
 const PAGE: Page = Page {
     html: include_str!("../../assets/moq.html"),
     script: include_str!("../../assets/moq.js"),
-    worker: ("/player.js", include_str!("../../assets/moq-player.js")),
+    workers: &[CAMERA, ("/player.js", include_str!("../../assets/moq-player.js"))],
 };
 
 /// So that the browser says which congestion control it was asked for, and what it counts.

@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
 use suiro_browser::{
-    BrowserError, Chromium, Event, Events, FootageMessage, Page, Sent, Show, written,
+    BrowserError, CAMERA, Chromium, Event, Events, FootageMessage, Page, Sent, Show, written,
 };
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
@@ -40,7 +40,7 @@ pub use record::Summary;
 const PAGE: Page = Page {
     html: include_str!("../../assets/webrtc.html"),
     script: include_str!("../../assets/webrtc.js"),
-    worker: ("/worker.js", include_str!("../../assets/webrtc-worker.js")),
+    workers: &[CAMERA],
 };
 
 /// The page may use all addresses of its host, by their numbers, as it may where somebody allowed it the camera.
