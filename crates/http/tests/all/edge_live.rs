@@ -135,7 +135,8 @@ async fn two_players_are_like_one(protocol: Protocol, versions: (HttpVersion, Ht
         let totals = summary.totals.unwrap();
         // What a busy machine costs: the scenario in virtual time has no stall.
         assert!(totals.playing > Duration::from_secs(2), "{totals:?}");
-        assert!(off_ms.abs() <= 300.0 || totals.stalls > 0, "{off_ms} {totals:?}");
+        // It may still be catching up, at a speed that differs by a twentieth.
+        assert!(off_ms.abs() <= 1000.0 || totals.stalls > 0, "{off_ms} {totals:?}");
     }
     assert_eq!((cache.failed, cache.full), (0, 0), "{cache:?}");
     assert!(cache.joined > 5, "{cache:?}");

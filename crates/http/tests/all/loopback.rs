@@ -111,7 +111,7 @@ async fn plays_live(protocol: Protocol, target_ms: u64) {
 
     let last = states(dir.path()).pop().unwrap();
     let off_ms = (last.latency_ms.unwrap() - target_ms as f64).abs();
-    assert!(off_ms <= 300.0 || totals.stalls > 0, "{last:?} {totals:?}");
+    assert!(off_ms <= 1000.0 || totals.stalls > 0, "{last:?} {totals:?}");
     // As much is buffered as is captured and not played, less what is not whole yet.
     assert!(last.buffer_ms.unwrap() <= target_ms as f64, "{last:?}");
 

@@ -356,7 +356,7 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     assert!(rows.iter().all(|r| r.status.is_none_or(|status| status == 200)), "{rows:?}");
     let last = states(dir.path()).pop().unwrap();
     let off_ms = last.latency_ms.unwrap() - target_ms as f64;
-    assert!(off_ms.abs() <= 300.0 || totals.stalls > 0, "{last:?} {totals:?}");
+    assert!(off_ms.abs() <= 1000.0 || totals.stalls > 0, "{last:?} {totals:?}");
     let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
     // Frames are received within a chunk or a part of their capture, and shown in order.
     let ages = frames
