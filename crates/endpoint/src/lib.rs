@@ -79,8 +79,8 @@ impl Context {
         })
     }
 
-    /// For an endpoint of threads, which runs in [`Pulse::beside`]: the clock with its heartbeat, what to call when the
-    /// endpoint is ready, and when it must stop.
+    /// The clock with its heartbeat, what to call when the endpoint is ready, and when it must stop. This is for an endpoint
+    /// that works in threads, during [`Pulse::beside`].
     pub fn parts(self) -> (Pulse, impl FnOnce(), Stop) {
         let (pulse, ready, stop) = self.parts_with_versions();
         (pulse, move || ready(&Versions::new()), stop)

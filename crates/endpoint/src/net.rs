@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use suiro_units::Bytes;
 use tokio::net::UdpSocket;
 
-/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
+/// The receive buffer of a socket: it holds what arrives in 64 ms at 500 Mbit/s.
 const BUFFER: Bytes = Bytes::new(4_000_000);
 
 /// Why an endpoint has no sockets.
@@ -62,7 +62,7 @@ pub fn udp(at: SocketAddr) -> Result<std::net::UdpSocket, NetError> {
     let failed = |cause| NetError::Bind { at, cause };
     let socket = std::net::UdpSocket::bind(at).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
-    // What the system grants of it is enough for most.
+    // The system may grant less, which is enough for most streams.
     let _ = receive_buffer(&socket, BUFFER.get() as usize);
     Ok(socket)
 }

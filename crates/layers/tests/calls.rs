@@ -166,7 +166,7 @@ fn io_urings_threads_send(pair: &Pair) {
         let unseen: Vec<Point> = account.unseen.iter().map(|u| u.point).collect();
         assert_eq!(unseen, [Point::SendCall, Point::SendTransport]);
         assert_eq!(account.layers[Layer::SystemCall as usize].loss_between, None);
-        // On a busy machine, the receiver may be blamed for reading late; nobody for losing.
+        // On a busy machine the receiver may read late. No packet is lost.
         assert!(report.verdicts.iter().all(delays), "{:?}", report.verdicts);
     }
 }

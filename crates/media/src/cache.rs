@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use suiro_outside::file;
+use suiro_outside::unfinished::gone;
 use suiro_units::Bytes;
 
 use crate::MediaError;
@@ -149,10 +150,5 @@ pub(crate) fn make_anew(folder: &Path) -> Result<(), MediaError> {
 
 /// Removes a folder, if there is one.
 pub(crate) fn remove(folder: &Path) -> Result<(), MediaError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(MediaError::io("removing", folder)(error))
-        }
-        _ => Ok(()),
-    }
+    gone(fs::remove_dir_all(folder)).map_err(MediaError::io("removing", folder))
 }

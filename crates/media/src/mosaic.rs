@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use suiro_outside::Unfinished;
+use suiro_outside::unfinished::gone;
 
 use crate::raw::{Encoder, Header};
 use crate::{Ffmpeg, MediaError};
@@ -127,10 +128,7 @@ impl Mosaic {
 
 /// Removes what is at a place that ffmpeg is to write: it would follow a link there.
 fn make_room(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    gone(fs::remove_file(path))
 }
 
 /// A path as ffmpeg takes it: never a protocol or an option.

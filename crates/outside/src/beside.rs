@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Unfinished;
+use crate::unfinished::gone;
 
 /// A file that is being written; without [`keep`](Self::keep) it goes away again.
 #[derive(Debug)]
@@ -26,10 +27,7 @@ impl Beside {
         let part = place.with_file_name(name);
         let (part, file) = Unfinished::begin(part, |part| {
             // What a process of this number left when it was killed, or a link that a stranger made.
-            match std::fs::remove_file(part) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            gone(std::fs::remove_file(part))?;
             OpenOptions::new().read(true).write(true).create_new(true).open(part)
         })?;
         Ok(Self { file: Some(file), part, place: place.to_owned() })

@@ -66,6 +66,17 @@ pub fn remove_then(end: impl FnOnce()) {
     end();
 }
 
+/// The outcome of a removal: what is not there needs none.
+///
+/// # Errors
+/// Any other error of the removal.
+pub fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
 fn paths() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     PATHS.lock().expect("no holder panics")
 }

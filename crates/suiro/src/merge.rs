@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use suiro_analysis::why::wording::count;
 use suiro_outside::tree;
+use suiro_outside::unfinished::gone;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 
 use crate::args::{LimitArgs, MergeArgs};
@@ -361,10 +362,7 @@ fn copy(part: &Part, planned: &PlannedTrial, whole: &Folder) -> Result<()> {
 }
 
 fn remove(folder: &Path) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    gone(std::fs::remove_dir_all(folder))
 }
 
 /// How much of the plan is there.

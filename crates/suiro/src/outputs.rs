@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use suiro_outside::unfinished::gone;
 use suiro_outside::{Beside, Unfinished};
 
 use crate::{Usage, interrupt};
@@ -164,10 +165,8 @@ impl Drop for NewFolder {
 fn part_folder(path: &Path) -> Result<Unfinished> {
     let make = |part: &Path| {
         // What a process of this number left when it was killed.
-        match std::fs::remove_dir_all(part) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => std::fs::create_dir_all(part),
-        }
+        gone(std::fs::remove_dir_all(part))?;
+        std::fs::create_dir_all(part)
     };
     let doing = || format!("making {}", path.display());
     let (part, ()) = Unfinished::begin(path.to_owned(), make).with_context(doing)?;

@@ -35,7 +35,7 @@ fn allowed<T: JsonSchema>() -> impl Strategy<Value = String> {
     string_regex(pattern.expect("it is anchored")).expect("a pattern")
 }
 
-/// What an editor that knows the schema accepts is read, or is too large.
+/// Text that the schema accepts is read, or refused as too large.
 fn is_read<T: Debug + FromStr<Err = UnitError>>(text: &str) -> Result<(), TestCaseError> {
     if let Err(error) = text.parse::<T>() {
         prop_assert!(error.to_string().contains("malformed or too large"), "{}", error);

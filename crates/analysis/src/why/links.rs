@@ -346,34 +346,33 @@ const STEPS_APART_NS: i64 = 1_000_000_000;
 fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let mut level: Option<f64> = None;
-    let mut open = false;
-    let mut stepped_ns = 0;
+    // When the last step of a fall that goes on was.
+    let mut stepped_ns: Option<i64> = None;
     for (from_ns, rate) in rates {
         let before = *level.get_or_insert(*rate);
-        let falls_again = open && *rate < before * fallen && from_ns - stepped_ns >= STEPS_APART_NS;
-        if let (true, Some(fall)) = (falls_again, falls.last_mut()) {
+        let is_apart = stepped_ns.is_some_and(|stepped| from_ns - stepped >= STEPS_APART_NS);
+        if let Some(fall) = falls.last_mut().filter(|_| is_apart && *rate < before * fallen) {
             fall.to_ns = *from_ns;
-            open = false;
+            stepped_ns = None;
         }
-        match falls.last_mut().filter(|_| open) {
+        match falls.last_mut().filter(|_| stepped_ns.is_some()) {
             Some(fall) if *rate * fallen > fall.after_bps => {
                 fall.to_ns = *from_ns;
-                open = false;
+                stepped_ns = None;
                 level = Some(*rate);
             }
             Some(fall) if *rate < fall.after_bps => {
                 fall.after_bps = *rate;
                 level = Some(*rate);
-                stepped_ns = *from_ns;
+                stepped_ns = Some(*from_ns);
             }
             Some(_) => {}
             None if *rate < before * fallen => {
                 let fall =
                     Fall { from_ns: *from_ns, to_ns: end_ns, before_bps: before, after_bps: *rate };
                 falls.push(fall);
-                open = true;
                 level = Some(*rate);
-                stepped_ns = *from_ns;
+                stepped_ns = Some(*from_ns);
             }
             None => level = Some(before.max(*rate)),
         }

@@ -220,21 +220,24 @@ impl Registry {
         silent
     }
 
+    fn entries(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        let own = self.resources.iter().filter(move |((own, _), _)| *own == kind);
+        own.map(|(_, entry)| entry)
+    }
+
     /// The resources of a kind, with the times of their creation and of their last change.
     fn timed(&self, kind: Kind) -> impl Iterator<Item = (Tai, Tai, &Value)> {
-        let own = self.resources.iter().filter(move |((own, _), _)| *own == kind);
-        own.map(|(_, entry)| (entry.created, entry.updated, &*entry.value))
+        self.entries(kind).map(|entry| (entry.created, entry.updated, &*entry.value))
     }
 
     /// The resources of a kind.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Value> {
-        self.timed(kind).map(|(_, _, value)| value)
+        self.entries(kind).map(|entry| &*entry.value)
     }
 
     /// The same, to be kept.
     fn shared(&self, kind: Kind) -> impl Iterator<Item = &Arc<Value>> {
-        let own = self.resources.iter().filter(move |((own, _), _)| *own == kind);
-        own.map(|(_, entry)| &entry.value)
+        self.entries(kind).map(|entry| &entry.value)
     }
 
     /// One resource.

@@ -3,7 +3,7 @@
 use std::time::Duration as StdDuration;
 use suiro_record::words::{RequestKind, Track};
 
-use crate::common::{Origin, job, play, requests, states, vod};
+use crate::common::{Origin, job, keeps_its_latency, play, requests, states, vod};
 use suiro_abr::Algorithm;
 use suiro_http::Clock;
 use suiro_http::origin::catalogue::Container;
@@ -105,13 +105,8 @@ async fn plays_live(protocol: Protocol, target_ms: u64) {
     job.target_latency = Some(Duration::from_millis(target_ms));
     let summary = play(&job, clock, StdDuration::from_secs(4)).await.unwrap();
     assert_eq!(summary.failure, None);
-    let totals = summary.totals.unwrap();
-    // What a busy machine costs: the scenario in virtual time has no stall.
-    assert!(totals.playing > Duration::from_secs(2), "{totals:?}");
-
     let last = states(dir.path()).pop().unwrap();
-    let off_ms = (last.latency_ms.unwrap() - target_ms as f64).abs();
-    assert!(off_ms <= 1000.0 || totals.stalls > 0, "{last:?} {totals:?}");
+    keeps_its_latency(&summary, last.latency_ms.unwrap() - target_ms as f64);
     // As much is buffered as is captured and not played, less what is not whole yet.
     assert!(last.buffer_ms.unwrap() <= target_ms as f64, "{last:?}");
 

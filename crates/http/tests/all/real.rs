@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
 
-use crate::common::{job, play, requests, states};
+use crate::common::{job, keeps_its_latency, play, requests, states};
 use suiro_http::flows::Records;
 use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::{Clock, Url};
@@ -349,14 +349,10 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     job.target_latency = Some(Duration::from_millis(target_ms));
     let summary = play(&job, clock, StdDuration::from_secs(5)).await.unwrap();
     assert_eq!(summary.failure, None);
-    let totals = summary.totals.unwrap();
-    // What a busy machine costs: the scenario in virtual time has no stall.
-    assert!(totals.playing > Duration::from_secs(2), "{totals:?}");
     let rows = requests(dir.path());
     assert!(rows.iter().all(|r| r.status.is_none_or(|status| status == 200)), "{rows:?}");
     let last = states(dir.path()).pop().unwrap();
-    let off_ms = last.latency_ms.unwrap() - target_ms as f64;
-    assert!(off_ms.abs() <= 1000.0 || totals.stalls > 0, "{last:?} {totals:?}");
+    keeps_its_latency(&summary, last.latency_ms.unwrap() - target_ms as f64);
     let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
     // Frames are received within a chunk or a part of their capture, and shown in order.
     let ages = frames

@@ -1,7 +1,7 @@
 //! The house stays tidy: files of at most 600 lines, modules where their names say, subjects of commits that fit a line.
 //! Functions of at most 70 lines are clippy's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::sources::sources;
@@ -31,21 +31,27 @@ fn faults(name: &str, text: &str) -> Vec<String> {
     faults
 }
 
+/// The folder of each crate, and the files of its `src`.
+fn crates() -> Vec<(PathBuf, Vec<PathBuf>)> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path());
+    let found = folders.filter(|folder| folder.join("src").is_dir()).map(|folder| {
+        let mut files = Vec::new();
+        sources(&folder.join("src"), &mut files);
+        (folder, files)
+    });
+    found.collect()
+}
+
 #[test]
 fn files_are_small_and_modules_are_where_their_names_say() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(&crates).unwrap() {
-        let folder = entry.unwrap().path().join("src");
-        if folder.is_dir() {
-            sources(&folder, &mut found);
-        }
-    }
+    let found: Vec<PathBuf> = crates().into_iter().flat_map(|(_, files)| files).collect();
     assert!(found.len() > 500, "{} files", found.len());
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let faults: Vec<String> = found
         .iter()
         .flat_map(|file| {
-            let name = file.strip_prefix(&crates).unwrap().to_str().unwrap();
+            let name = file.strip_prefix(crates).unwrap().to_str().unwrap();
             faults(name, &std::fs::read_to_string(file).unwrap())
         })
         .collect();
@@ -55,21 +61,16 @@ fn files_are_small_and_modules_are_where_their_names_say() {
 /// Rustdoc takes a second or two for each crate, and a library without examples has nothing for it. One that has gets its turn.
 #[test]
 fn examples_in_documentation_are_tested_where_there_are_some() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
     let mut faults = Vec::new();
-    for entry in std::fs::read_dir(&crates).unwrap() {
-        let folder = entry.unwrap().path();
-        let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else { continue };
-        let mut files = Vec::new();
-        if folder.join("src/lib.rs").exists() {
-            sources(&folder.join("src"), &mut files);
-        }
+    let libraries = crates().into_iter().filter(|(folder, _)| folder.join("src/lib.rs").exists());
+    for (folder, files) in libraries {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let fence =
             |line: &str| ["/// ```", "//! ```"].iter().any(|it| line.trim().starts_with(it));
         let has =
             files.iter().any(|file| std::fs::read_to_string(file).unwrap().lines().any(fence));
         let tested = !manifest.contains("\ndoctest = false\n");
-        if !files.is_empty() && has != tested {
+        if has != tested {
             faults.push(format!("{}: has examples: {has}, tests them: {tested}", folder.display()));
         }
     }

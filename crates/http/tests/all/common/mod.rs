@@ -185,3 +185,12 @@ pub fn requests(dir: &Path) -> Vec<RequestRow> {
 pub fn states(dir: &Path) -> Vec<PlayerRow> {
     Reader::read_all(dir).expect("a table of the player")
 }
+
+/// Some seconds of live play, in the end this far from the target. What a busy machine costs: the scenario in virtual time
+/// has no stall.
+pub fn keeps_its_latency(summary: &Summary, off_ms: f64) {
+    let totals = summary.totals.unwrap();
+    assert!(totals.playing > Duration::from_secs(2), "{totals:?}");
+    // It may still be catching up, at a speed that differs by a twentieth.
+    assert!(off_ms.abs() <= 1000.0 || totals.stalls > 0, "{off_ms} {totals:?}");
+}

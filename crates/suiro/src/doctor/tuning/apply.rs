@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use suiro_outside::unfinished::gone;
 
 use super::Change;
 use super::machine::Machine;
@@ -122,12 +123,10 @@ pub fn undo(machine: &Machine, state: &Path) -> Result<Vec<Step>> {
     }
     memory.changes = left;
     match memory.changes[..] {
-        [] => match fs::remove_file(state) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("removing {}", state.display()))?;
-            }
-            _ => {}
-        },
+        [] => {
+            let removed = gone(fs::remove_file(state));
+            removed.with_context(|| format!("removing {}", state.display()))?;
+        }
         _ => memory.write(state)?,
     }
     Ok(steps)

@@ -91,7 +91,7 @@ pub struct ReceiverState {
     pub idle: Duration,
     /// Its lanes.
     pub lanes: Vec<ReceiverLane>,
-    /// Events that nobody read in time.
+    /// Events that were lost, because their reader was too slow.
     pub events_missed: u64,
     /// Why the node has ended; `None` while it runs.
     pub over: Option<String>,
