@@ -1,4 +1,7 @@
 //! Structured field values (RFC 8941), as far as CMCD and CMSD need them; pure, and bounded: they come from anybody.
+//!
+//! A library that reads them strictly (crate sfv) refuses a whole header for one key with a capital letter, which an example
+//! of CTA-5004 has (`com.example-myNumericKey`), or for a fourth decimal. A log of what players say must not lose the rest.
 
 /// The longest text that is read, in bytes.
 pub const TEXT_MAX: usize = 8192;

@@ -46,11 +46,22 @@ pub fn check_folder(folder: &Path, path: &Path) -> io::Result<()> {
     resolve(folder, path, Wanted::Folder).map(drop)
 }
 
-/// What is in a folder below `folder`, in the order of the names: each name, and whether it is a folder.
+/// What a name in a folder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file, with its size in bytes.
+    File(u64),
+    /// A folder.
+    Folder,
+    /// A link, a device, a socket.
+    Other,
+}
+
+/// What is in a folder below `folder`, in the order of the names.
 ///
 /// # Errors
 /// As of [`open`].
-pub fn entries(folder: &Path, path: &Path) -> io::Result<Vec<(OsString, bool)>> {
+pub fn entries(folder: &Path, path: &Path) -> io::Result<Vec<(OsString, Kind)>> {
     list(&resolve(folder, path, Wanted::Entries)?)
 }
 
@@ -71,7 +82,7 @@ fn resolve(_: &Path, path: &Path, _: Wanted) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn list(_: &File) -> io::Result<Vec<(OsString, bool)>> {
+fn list(_: &File) -> io::Result<Vec<(OsString, Kind)>> {
     Err(ErrorKind::Unsupported.into())
 }
 
@@ -89,7 +100,7 @@ mod system {
     };
     use rustix::io::Errno;
 
-    use super::{Wanted, leads_out, stays};
+    use super::{Kind, Wanted, leads_out, stays};
 
     pub(super) fn resolve(folder: &Path, path: &Path, wanted: Wanted) -> io::Result<File> {
         if !stays(path) {
@@ -115,7 +126,7 @@ mod system {
         })
     }
 
-    pub(super) fn list(folder: &File) -> io::Result<Vec<(OsString, bool)>> {
+    pub(super) fn list(folder: &File) -> io::Result<Vec<(OsString, Kind)>> {
         let mut found = Vec::new();
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
@@ -125,8 +136,12 @@ mod system {
             }
             // Some file systems do not say in the listing what a name is.
             let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let kind = FileType::from_raw_mode(stat.st_mode);
-            found.push((name.to_owned(), kind == FileType::Directory));
+            let kind = match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Kind::File(stat.st_size.cast_unsigned()),
+                FileType::Directory => Kind::Folder,
+                _ => Kind::Other,
+            };
+            found.push((name.to_owned(), kind));
         }
         found.sort();
         Ok(found)
@@ -198,6 +213,20 @@ mod tests {
         assert_eq!(read_text(&through, Path::new("sub/file"), 9).unwrap(), "here");
         assert!(check_folder(&folder, Path::new("sub")).is_ok());
         assert!(check_folder(&folder, Path::new("up")).is_err());
+        // What is there, links for what they are.
+        let (near, out, sub) = ("near".into(), "out".into(), "sub".into());
+        let found = [
+            (near, Kind::Other),
+            (out, Kind::Other),
+            (sub, Kind::Folder),
+            ("up".into(), Kind::Other),
+        ];
+        assert_eq!(
+            entries(&room.path().join("in"), Path::new("sub")).unwrap(),
+            [("file".into(), Kind::File(4))]
+        );
+        assert_eq!(entries(room.path(), Path::new("in")).unwrap(), found);
+        assert!(entries(&folder, Path::new("near")).is_err());
     }
 
     #[test]

@@ -42,10 +42,10 @@ fn too_much(path: &Path) -> io::Error {
 fn copy_folder(folder: &Path, path: &Path, to: &Path, left: &mut Bounds) -> io::Result<()> {
     left.depth = left.depth.checked_sub(1).ok_or_else(|| too_much(path))?;
     std::fs::create_dir(to)?;
-    for (name, is_folder) in crate::beneath::entries(folder, path)? {
+    for (name, kind) in crate::beneath::entries(folder, path)? {
         left.entries = left.entries.checked_sub(1).ok_or_else(|| too_much(path))?;
         let (from, to) = (path.join(&name), to.join(&name));
-        if is_folder {
+        if kind == crate::beneath::Kind::Folder {
             copy_folder(folder, &from, &to, left)?;
         } else {
             copy_file(folder, &from, &to, left).map_err(|error| at(&from, error))?;

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use suiro_outside::{beneath, beside};
+use suiro_outside::beneath::{self, Kind};
+use suiro_outside::beside;
 use suiro_record::{Metrics, PlannedTrial, Trial};
 use suiro_units::Seed;
 
@@ -61,16 +62,16 @@ pub(crate) fn inputs(root: &Path, planned: &PlannedTrial) -> Option<String> {
     let outcome = beneath::read_text(root, &folder.join("trial.json"), TRIAL_BYTES_MAX).ok()?;
     let Seed(mark) = Seed(0).derive(&outcome);
     write!(text, ", trial.json {mark:016x}").ok()?;
-    for (name, is_folder) in beneath::entries(root, folder).ok()? {
+    for (name, kind) in beneath::entries(root, folder).ok()? {
         let name = name.to_string_lossy();
         // The causes are made from the records, by the report itself.
         let is_record = name.ends_with(".parquet") && !name.starts_with("causes.");
         let is_record = is_record || name == "screens.json";
-        if is_folder || !is_record {
-            continue;
+        match kind {
+            Kind::File(bytes) if is_record => write!(text, ", {name} {bytes}").ok()?,
+            Kind::Other if is_record => return None,
+            _ => {}
         }
-        let bytes = beneath::open(root, &folder.join(&*name)).ok()?.metadata().ok()?.len();
-        write!(text, ", {name} {bytes}").ok()?;
     }
     Some(text)
 }

@@ -234,7 +234,8 @@ impl Export<'_> {
                     }
                 };
             let mut names = Vec::new();
-            for (name, is_folder) in entries {
+            for (name, kind) in entries {
+                let is_folder = kind == beneath::Kind::Folder;
                 let Some(name) = name.to_str().filter(|it| !is_folder && it.ends_with(".parquet"))
                 else {
                     continue;
