@@ -18,7 +18,8 @@ const SIZE_MAX: Bytes = Bytes::new(65_575);
 /// What a report adds to what was known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Acked {
-    /// Bytes of the packets up to the highest that arrived, lost ones included: `bytes_newly_acked`.
+    /// Bytes of the packets up to the highest that arrived, lost ones included: `bytes_newly_acked`. Packets that only a
+    /// report that was lost named are not among them.
     pub bytes: u64,
     /// Those of them that arrived with Congestion Experienced.
     pub bytes_marked: u64,
@@ -41,6 +42,8 @@ pub struct Flight {
     highest: Option<u64>,
     /// Packets below it that did not, and when that was reported.
     missing: VecDeque<(u64, Time)>,
+    /// Those of them that count as lost, and may come all the same.
+    lost: VecDeque<(u64, Time)>,
     /// How late a packet arrived that had been reported as missing.
     reordering: Duration,
     base: BaseDelay,
@@ -107,8 +110,11 @@ impl Flight {
             if now.saturating_since(since) < self.reordering && self.missing.len() <= MISSING_MAX {
                 break;
             }
-            self.missing.pop_front();
+            self.lost.extend(self.missing.pop_front());
             acked.lost += 1;
+            if self.lost.len() > MISSING_MAX {
+                self.lost.pop_front();
+            }
         }
         acked
     }
@@ -136,8 +142,12 @@ impl Flight {
         if packet.arrived.is_none() {
             return;
         }
-        let missing = self.missing.iter().position(|(sequence, _)| *sequence == packet.sequence);
-        let Some((_, since)) = missing.and_then(|place| self.missing.remove(place)) else { return };
+        let mut lists = [&mut self.missing, &mut self.lost].into_iter();
+        let found = lists.find_map(|list| {
+            let place = list.iter().position(|(sequence, _)| *sequence == packet.sequence)?;
+            list.remove(place)
+        });
+        let Some((_, since)) = found else { return };
         self.reordering = self.reordering.max(now.saturating_since(since)).min(rtt);
         acked.packets += 1;
         acked.marked += u64::from(packet.ecn_ce);
@@ -190,9 +200,8 @@ mod tests {
     #[test]
     fn a_packet_that_comes_late_widens_the_reordering_window() {
         let mut flight = flight();
-        flight.reordering = Duration::from_millis(20);
         let told = [report(0, false), report(1, true)];
-        assert_eq!(flight.on_report(ms(100), &told, RTT).lost, 0, "not yet");
+        assert_eq!(flight.on_report(ms(100), &told, RTT).lost, 1, "nothing came late before");
         let acked = flight.on_report(ms(130), &[report(0, true), report(2, true)], RTT);
         assert_eq!((acked.packets, acked.lost, acked.bytes), (2, 0, 1000));
         assert_eq!(flight.reordering, Duration::from_millis(30));
