@@ -27,11 +27,11 @@ const NEWTON_STEP: f64 = 0.75;
 /// The bias for a higher capacity, by its kbit/s and by their logarithm; the loss above which it is one for a lower capacity.
 const BIAS: f64 = 0.0002;
 const BIAS_LOG: f64 = 0.02;
-const BIAS_LOSS: f64 = 0.15;
+const BIAS_LOSS: f64 = 0.2;
 const BIAS_SMOOTHING: f64 = 0.002;
 /// While losses limit the rate: growth within this time, and in what passes.
 const GROWTH: f64 = 1.3;
-const GROWTH_WITHIN: Duration = Duration::from_secs(1);
+const GROWTH_WITHIN: Duration = Duration::from_millis(300);
 const ABOVE: f64 = 1.5;
 
 /// What became of the packets of some time.
@@ -64,6 +64,8 @@ struct Channel {
 pub struct LossBased {
     partial: Partial,
     observations: VecDeque<Observation>,
+    /// When the last packet of the latest observation left.
+    observed: Option<Time>,
     best: Option<Channel>,
     /// The most that the rate may grow to, and until when.
     ceiling: Option<(f64, Time)>,
@@ -77,6 +79,7 @@ impl LossBased {
         Self {
             partial: Partial::default(),
             observations: VecDeque::new(),
+            observed: None,
             best: None,
             ceiling: None,
             limits: false,
@@ -128,7 +131,9 @@ impl LossBased {
         if let Some((ceiling, _)) = self.ceiling.filter(|(_, until)| self.limits && now < *until) {
             best.bps = best.bps.min(ceiling);
         }
-        let allowed = best.bps.min(self.at_once()).max(self.least);
+        // What passes is not too much.
+        let least = self.least.max(passes.unwrap_or(0.0));
+        let allowed = best.bps.min(self.at_once()).max(least);
         self.limits = allowed < by_delay;
         best.bps = allowed.min(by_delay);
         let expired = self.ceiling.is_none_or(|(_, until)| now >= until);
@@ -149,10 +154,12 @@ impl LossBased {
     /// Makes an observation of what was reported, if that is enough.
     fn observe(&mut self) -> bool {
         let Some((first, last)) = self.partial.span else { return false };
-        let span = last.saturating_since(first);
+        // The gap before its first packet is part of it.
+        let span = last.saturating_since(self.observed.unwrap_or(first));
         if span < OBSERVATION {
             return false;
         }
+        self.observed = Some(last);
         let Partial { packets, lost, bits, .. } = std::mem::take(&mut self.partial);
         self.observations.push_front(Observation {
             packets,
@@ -164,7 +171,8 @@ impl LossBased {
     }
 
     fn candidate(&self, current: Channel, by_delay: f64, passes: Option<f64>) -> Channel {
-        let most = passes.map_or(f64::INFINITY, |passes| (ABOVE * passes).max(current.bps));
+        let passes_now = passes.filter(|_| self.limits);
+        let most = passes_now.map_or(f64::INFINITY, |passes| (ABOVE * passes).max(current.bps));
         let factors = CANDIDATES.map(|factor| factor * current.bps);
         let others = [passes, (by_delay > current.bps).then_some(by_delay)];
         let candidates = factors.into_iter().chain(others.into_iter().flatten());
@@ -237,15 +245,16 @@ mod tests {
             let start = from * 1000 + 50 * n;
             let packets = (allowed * 0.05 / 8000.0).round().max(1.0) as u64;
             let share = (1.0 - capacity / (packets as f64 * 160e3)).max(0.0);
+            let mut came: f64 = 0.0;
             for k in 0..packets {
                 excess += share;
                 let lost = (n * packets + k) % every == every - 1 || excess >= 1.0;
                 excess -= excess.floor();
                 let sent = Time::from_millis(start) + Duration::from_millis(50) * k / packets;
                 loss.on_packet(sent, 1000.0, lost);
+                came += f64::from(u8::from(!lost));
             }
-            let passes = (packets as f64 * 160e3).min(capacity);
-            allowed = loss.update(Time::from_millis(start + 50), 1e6, Some(passes));
+            allowed = loss.update(Time::from_millis(start + 50), 1e6, Some(came * 160e3));
         }
         allowed
     }
@@ -267,6 +276,33 @@ mod tests {
         // And it grows again when nothing is lost.
         let allowed = run(&mut loss, 20, 30, u64::MAX, 10e6);
         assert_eq!(allowed, 1e6);
+    }
+
+    /// Reports packets of 1000 bytes, one each 50 ms, none lost, and what is allowed after that.
+    fn quiet(loss: &mut LossBased, from: u64, packets: u64, by_delay: f64) -> f64 {
+        let mut allowed = 0.0;
+        for n in from..from + packets {
+            loss.on_packet(Time::from_millis(50 * n), 1000.0, false);
+            allowed = loss.update(Time::from_millis(50 * n + 20), by_delay, Some(1e6));
+        }
+        allowed
+    }
+
+    #[test]
+    fn without_losses_nothing_limits_the_rate() {
+        let mut loss = LossBased::new(50e3);
+        assert_eq!(quiet(&mut loss, 0, 25, 1e6), 1e6);
+        assert_eq!(quiet(&mut loss, 25, 5, 3e6), 3e6, "three times what passes, as a probe found");
+        assert!(!loss.limits());
+    }
+
+    #[test]
+    fn the_gap_between_observations_belongs_to_the_next() {
+        let mut loss = LossBased::new(50e3);
+        quiet(&mut loss, 0, 20, 1e6);
+        // One packet each 50 ms is 160 kbit/s; the first observation begins with a packet.
+        let rates: Vec<f64> = loss.observations.iter().map(|seen| seen.rate).collect();
+        assert_eq!(rates, [160e3, 160e3, 192e3]);
     }
 
     #[test]

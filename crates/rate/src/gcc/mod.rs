@@ -1,12 +1,12 @@
 //! GCC: Google Congestion Control (draft-ietf-rmcat-gcc-02), with what libwebrtc has changed since: the trendline filter, the
 //! estimator of what passes, probes, the detection of sources that send less than they may, and loss-based estimation v2. The
-//! constants are libwebrtc's defaults.
+//! constants are the defaults of libwebrtc in 2024.
 //!
 //! The rate is the lower one of what the delay allows ([`aimd`]) and what losses allow ([`loss`]). It needs reports of each packet
 //! (RFC 8888, or transport-wide); each packet is judged once.
 //!
 //! Left out of libwebrtc: the overshoot detector of its receiver side, the pushback by a congestion window, ECN, and what several
-//! streams share. Its reaction to missing reports is a timeout by the round-trip time (`RttBasedBackoff`); here the rate is halved
+//! streams share; of loss-based estimation, the hold after a decrease, losses counted in bytes, and padding. Its reaction to missing reports is a timeout by the round-trip time (`RttBasedBackoff`); here the rate is halved
 //! at each silence, as with the other controllers, and after it the path is probed as at the start. A probe is filled up with packets of padding (`wants_padding`).
 
 mod aimd;
@@ -102,6 +102,7 @@ impl Gcc {
     /// Takes what is new of a report: whether anything was, and what a probe has found, with the rate that it tried.
     fn take(&mut self, packets: &[PacketReport]) -> (bool, Option<(f64, f64)>) {
         let (mut new, mut found) = (false, None);
+        let mut arrivals = Vec::new();
         for packet in packets {
             if packet.sequence < self.next {
                 continue;
@@ -118,10 +119,14 @@ impl Gcc {
             let probed = self.prober.probed();
             found = probed.zip(self.prober.on_packet(&packet)).or(found);
             self.loss.on_packet(packet.sent, bytes, packet.arrived.is_none());
-            let Some(arrived) = packet.arrived else { continue };
+            arrivals.extend(packet.arrived.map(|arrived| (arrived, packet.sent, bytes)));
+        }
+        // Packets that overtook others count in the order in which they came.
+        arrivals.sort_by_key(|(arrived, ..)| *arrived);
+        for (arrived, sent, bytes) in arrivals {
             self.restart_after_pause(arrived);
             self.throughput.on_packet(arrived, bytes, self.limited.is());
-            self.trend.on_packet(packet.sent, arrived);
+            self.trend.on_packet(sent, arrived);
         }
         (new, found)
     }
@@ -263,6 +268,25 @@ mod tests {
     fn probes_find_a_fast_path_within_a_second() {
         let targets = run(&mut gcc(), 30);
         assert!(targets[6] > 800 && targets[29] > 3500, "{targets:?}");
+    }
+
+    #[test]
+    fn packets_that_overtake_others_hide_no_throughput() {
+        let mut gcc = gcc();
+        for report in 0..30_u64 {
+            let packet = |n: u64| {
+                // Each second packet comes 1 ms before the one in front of it.
+                let swapped = if n.is_multiple_of(2) { n + 1 } else { n - 1 };
+                let arrived = Some(Time::from_millis(20 + 10 * swapped));
+                let (size, sent) = (Bytes::new(1000), Time::from_millis(10 * n));
+                PacketReport { sequence: n, size, sent, arrived, ecn_ce: false }
+            };
+            let packets = (10 * report..10 * report + 10).map(packet).collect();
+            let told = Feedback { packets, ..Feedback::default() };
+            gcc.on_feedback(Time::from_millis(100 * report + 150), &told);
+        }
+        let kbps = gcc.throughput.bps().unwrap_or(0.0) / 1e3;
+        assert!((kbps - 800.0).abs() < 60.0, "{kbps}");
     }
 
     #[test]
