@@ -1,4 +1,4 @@
-//! The delay of an empty path, from one-way delays between clocks that are not synchronised (RFC 6817 §3.4.2).
+//! The delay of an empty path, from one-way delays between clocks that are not synchronised (RFC 6817 §3.1.1).
 
 use std::collections::VecDeque;
 

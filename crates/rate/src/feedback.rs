@@ -14,7 +14,8 @@ pub struct Feedback {
     pub received: u64,
     /// A sample of the round-trip time, the receiver's own delay taken off.
     pub rtt: Option<Duration>,
-    /// What the receiver received over the last round-trip time, as it measured it.
+    /// What the receiver received since its last report, or over a round-trip time: as it measured it, or as follows from two of
+    /// its reports.
     pub receive_rate: Option<BitRate>,
     /// The loss event rate, if the receiver computed it (RFC 5348 §5).
     pub loss_event_rate: Option<Ratio>,

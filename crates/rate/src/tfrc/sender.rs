@@ -148,8 +148,12 @@ impl Sender {
     /// The receiver's view, from what it reported. `None`: nothing was received.
     fn measured(&mut self, now: Time, feedback: &Feedback, rtt: Duration) -> Option<Report> {
         let mut own = None;
-        if !feedback.packets.is_empty() {
-            self.per_packet = true;
+        let per_packet = !feedback.packets.is_empty();
+        if per_packet {
+            // What counts said before has other numbers, and times of another clock.
+            if !std::mem::replace(&mut self.per_packet, true) {
+                self.receiver = Receiver::new(self.config.packet);
+            }
             let mut latest = None;
             for packet in &feedback.packets {
                 let Some(arrived) = packet.arrived.map(|at| at.min(TIME_MAX)) else { continue };
@@ -163,8 +167,11 @@ impl Sender {
             self.receiver.on_counts(self.reports.latest, now, counts, rtt);
             own = Some(self.receiver.current(now));
         }
+        let received = own.map(|own| own.receive_rate);
+        // Arrivals say it exactly; else what the receiver measured, or the sender from its reports.
+        let exactly = received.filter(|_| per_packet);
         Some(Report {
-            receive_rate: feedback.receive_rate.or(own.map(|own| own.receive_rate))?,
+            receive_rate: exactly.or(feedback.receive_rate).or(received)?,
             loss_event_rate: feedback.loss_event_rate.or(own.map(|own| own.loss_event_rate))?,
         })
     }
@@ -373,10 +380,11 @@ impl DataLimits {
     }
 
     /// Whether the interval that a report covers was limited by data throughout: the round-trip
-    /// time before the latest packet that it covers, which was sent a round-trip time ago.
+    /// time before the latest packet that it covers, which was sent a round-trip time ago, or what was sent since the report
+    /// before covered, if that is more.
     fn interval_was_limited(&mut self, now: Time, rtt: Duration) -> bool {
         let told = now.saturating_sub(rtt);
-        let covered = told.saturating_sub(rtt);
+        let covered = told.saturating_sub(rtt).min(self.intervals[0]);
         let limited = !self.unlimited.iter().flatten().any(|&at| covered < at && at <= told);
         self.intervals = [told, now];
         let [first, second] = self.unlimited;
@@ -390,6 +398,7 @@ impl DataLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PacketReport;
 
     const SIZE: Bytes = Bytes::new(1500);
     const RTT: Duration = Duration::from_millis(100);
@@ -474,6 +483,55 @@ mod tests {
         assert_eq!(sender.target().as_bps(), INITIAL, "it does not fall below");
         sender.on_feedback(ms(7100), &report(100_000, 0.001));
         assert_eq!(sender.target().as_bps(), 85_000);
+    }
+
+    #[test]
+    fn rare_reports_do_not_make_a_busy_sender_look_limited() {
+        let mut sender = sender();
+        let rtt = Duration::from_millis(40);
+        busy(&mut sender, 0, 100);
+        sender.limits.interval_was_limited(ms(100), rtt);
+        for n in 1..10 {
+            busy(&mut sender, 100 * n, 100 * (n + 1));
+            assert!(!sender.limits.interval_was_limited(ms(100 * (n + 1)), rtt), "report {n}");
+        }
+        assert!(sender.limits.interval_was_limited(ms(1300), rtt), "nothing was sent since");
+    }
+
+    #[test]
+    fn counts_before_the_first_report_of_packets_are_no_losses() {
+        let mut sender = sender();
+        sender.on_feedback(ms(100), &Feedback::counts(2, 2).with_rtt(RTT));
+        // A number at random, on the receiver's clock.
+        let packets = (0..10).map(|n| PacketReport {
+            sequence: 40_000 + n,
+            size: SIZE,
+            sent: ms(100 + n),
+            arrived: Some(Time::from_secs(70_000) + Duration::from_millis(n)),
+            ecn_ce: false,
+        });
+        let told = Feedback { packets: packets.collect(), ..Feedback::default() };
+        sender.on_feedback(ms(200), &told.with_rtt(RTT));
+        assert_eq!(sender.estimate().loss, Ratio::new(0.0));
+    }
+
+    #[test]
+    fn arrivals_say_what_was_received_whenever_their_reports_come() {
+        let mut sender = sender();
+        // 1500 bytes each 10 ms; ten in a report, two of which arrive at once and claim much.
+        for (n, at) in [(0, 150), (1, 250), (2, 350), (3, 351)] {
+            let packets = (10 * n..10 * n + 10).map(|k| PacketReport {
+                sequence: k,
+                size: SIZE,
+                sent: ms(10 * k),
+                arrived: Some(ms(10 * k + 40)),
+                ecn_ce: false,
+            });
+            let told = Feedback { packets: packets.collect(), ..report(100_000_000, 0.0) };
+            let measured = sender.measured(ms(at), &told, RTT).unwrap();
+            let kbps = measured.receive_rate.as_bps() / 1000;
+            assert!(n == 0 || (1100..1400).contains(&kbps), "{n}: {kbps}");
+        }
     }
 
     #[test]
