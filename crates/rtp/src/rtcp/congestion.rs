@@ -137,44 +137,53 @@ impl FciBuilder<'_> for Congestion {
     }
 }
 
-/// What a receiver keeps for its reports: when each packet came since the last.
+/// What a receiver keeps for its reports: when each packet came, of those that a report may be about.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     /// By extended number.
     arrived: BTreeMap<u64, (Time, u8)>,
-    /// The first that no report was about.
+    /// The lowest of those that came since the last report.
+    new: Option<u64>,
+    /// The first above all that were reported.
     next: Option<u64>,
 }
 
 impl Arrivals {
-    /// A packet has come.
+    /// A packet has come. Of one that comes twice, the first counts.
     pub fn on_packet(&mut self, now: Time, sequence: u64, ecn: u8) {
+        let highest = self.arrived.last_key_value().map_or(0, |(highest, _)| *highest);
+        let is_known = self.arrived.contains_key(&sequence);
+        if is_known || sequence + REPORTED_MAX as u64 <= highest {
+            return;
+        }
         self.arrived.insert(sequence, (now, ecn));
+        self.new = Some(self.new.map_or(sequence, |new| new.min(sequence)));
         if self.arrived.len() > 2 * REPORTED_MAX {
             self.arrived.pop_first();
         }
     }
 
     /// Whether there is anything to report.
-    pub fn is_empty(&self) -> bool {
-        self.arrived.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.new.is_none()
     }
 
     /// A report about everything since the last one, up to the highest that came; `None` if nothing
     /// did. The receiver's wall clock says `unix_ns`.
     pub fn report(&mut self, now: Time, unix_ns: u64, media: u32) -> Option<Congestion> {
+        let new = self.new.take()?;
         let (&last, _) = self.arrived.last_key_value()?;
-        let (&lowest, _) = self.arrived.first_key_value()?;
-        // A packet that arrives after a report covered its number is reported again with those that
-        // follow (§3.1: reports may overlap), as far as there is room.
-        let first = self.next.map_or(lowest, |next| next.min(lowest));
+        // A packet that arrives after a report covered its number is reported with those that follow, as far as there is
+        // room. What was reported as received is so again (§3.1).
+        let first = self.next.map_or(new, |next| next.min(new));
         let first = first.max((last + 1).saturating_sub(REPORTED_MAX as u64));
         let arrival = |sequence| {
             let (at, ecn) = self.arrived.get(&sequence)?;
             Some(Arrival { ecn: *ecn, ago: Some(now.saturating_since(*at)) })
         };
         let arrivals = (first..=last).map(arrival).collect();
-        self.arrived.clear();
+        let kept = (last + 1).saturating_sub(REPORTED_MAX as u64);
+        self.arrived = self.arrived.split_off(&kept);
         self.next = Some(last + 1);
         Some(Congestion { media, first: first as u16, arrivals, at: middle(ntp(unix_ns)) })
     }
@@ -217,7 +226,15 @@ mod tests {
         // A late one is reported with those that follow it.
         arrivals.on_packet(ms(40), 65_535, 0);
         let third = arrivals.report(ms(50), 0, 9).unwrap();
-        assert_eq!((third.first, third.arrivals.len()), (65_535, 1));
+        assert_eq!((third.first, third.arrivals.len()), (65_535, 5));
+        let came: Vec<bool> = third.arrivals.iter().map(Option::is_some).collect();
+        assert_eq!(came, [true, true, false, false, true], "what came is not taken back");
+        assert!(arrivals.report(ms(55), 0, 9).is_none(), "nothing is new");
+        arrivals.on_packet(ms(56), 65_535, 0);
+        assert!(arrivals.is_empty(), "nor is a copy");
+        arrivals.on_packet(ms(60), 65_540, 0);
+        let fourth = arrivals.report(ms(60), 0, 9).unwrap();
+        assert_eq!((fourth.first, fourth.arrivals.len()), (4, 1));
     }
 
     #[test]

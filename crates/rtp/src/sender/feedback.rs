@@ -55,7 +55,8 @@ pub struct Reports {
     start: Time,
     /// The first number that no congestion feedback was about; `None` before any came.
     congestion: Option<u64>,
-    congestion_at: Time,
+    /// When the latest such feedback left, on the receiver's clock.
+    congestion_at: Option<Time>,
     clock: Unwrap<32>,
 }
 
@@ -80,7 +81,7 @@ impl Reports {
             first,
             start: now,
             congestion,
-            congestion_at: now,
+            congestion_at: None,
             clock,
         }
     }
@@ -182,12 +183,15 @@ impl Reports {
             return Err(Disbelieved::NotSent);
         }
         let before = self.congestion.unwrap_or(self.first);
-        if told.arrivals.is_empty() || end < before {
+        let at = short_time(self.clock.peek(told.at));
+        // A later one without a higher number is about packets that came late.
+        let is_later = self.congestion_at.is_none_or(|latest| latest < at);
+        if told.arrivals.is_empty() || end <= before && !is_later {
             return Err(Disbelieved::Old);
         }
-        let at = short_time(self.clock.peek(told.at));
         // Of packets that a lost report was about nothing is known: they do not count as lost.
-        let mut feedback = Feedback { expected: end - before.max(first), ..Feedback::default() };
+        let expected = end.saturating_sub(before.max(first));
+        let mut feedback = Feedback { expected, ..Feedback::default() };
         let mut bytes = 0;
         for (sequence, arrival) in (first..end).zip(&told.arrivals) {
             let Some(past) = history.get(sequence) else { continue };
@@ -198,8 +202,10 @@ impl Reports {
                 }
                 // The last one that came: what it took, without the time that it lay there.
                 feedback.rtt = arrival.ago.map(|ago| now.saturating_since(past.sent + ago));
-                feedback.received += u64::from(sequence >= before);
-                bytes += past.size.get();
+                if sequence >= before {
+                    feedback.received += 1;
+                    bytes += past.size.get();
+                }
             }
             feedback.packets.push(PacketReport {
                 sequence,
@@ -210,10 +216,15 @@ impl Reports {
                 ecn_ce: arrival.is_some_and(|arrival| arrival.ecn == CONGESTION_EXPERIENCED),
             });
         }
-        let span = now.saturating_since(self.congestion_at);
+        // Of the first, it is not known since when.
+        let span = match self.congestion_at {
+            Some(latest) => at.saturating_since(latest),
+            None => now.saturating_since(self.start),
+        };
         feedback.receive_rate = (!span.is_zero()).then(|| suiro_units::Bytes::new(bytes) / span);
         self.clock.take(told.at);
-        (self.congestion, self.congestion_at) = (Some(end), now);
+        self.congestion = Some(end.max(before));
+        self.congestion_at = self.congestion_at.max(Some(at));
         Ok(feedback)
     }
 }
@@ -370,6 +381,36 @@ mod tests {
         // And report blocks say only how long the way is.
         let feedback = reports.on_block(ms(210), &block(50, 10), &history).unwrap();
         assert_eq!((feedback.expected, feedback.receive_rate), (0, None));
+    }
+
+    #[test]
+    fn the_rate_is_over_the_receivers_time() {
+        let (mut reports, history) = (reports(), history());
+        // Reports of ten packets of 1000 bytes each that left 100 ms apart, two of which arrive together.
+        let rates = [(0, 150), (1, 350), (2, 351)].map(|(n, at)| {
+            let told = Congestion {
+                at: (5 << 16) + n * 6554,
+                ..congestion(FIRST + 10 * u64::from(n), &[Some(10); 10])
+            };
+            let feedback = reports.on_congestion(ms(at), &told, &history).unwrap();
+            feedback.receive_rate.unwrap().as_bps() / 1000
+        });
+        assert_eq!(rates[1..], [799, 799]);
+    }
+
+    #[test]
+    fn a_late_packet_is_heard_of_and_a_repeated_report_is_not() {
+        let (mut reports, history) = (reports(), history());
+        let told = congestion(FIRST, &[Some(10), None, Some(10)]);
+        reports.on_congestion(ms(100), &told, &history).unwrap();
+        assert_eq!(reports.on_congestion(ms(101), &told, &history), Err(Disbelieved::Old));
+        let late = Congestion { at: (5 << 16) + 655, ..congestion(FIRST + 1, &[Some(5)]) };
+        let feedback = reports.on_congestion(ms(110), &late, &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received, feedback.packets.len()), (0, 0, 1));
+        // What is above the highest is still new.
+        let next = Congestion { at: (5 << 16) + 1310, ..congestion(FIRST + 3, &[Some(5)]) };
+        let feedback = reports.on_congestion(ms(120), &next, &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received), (1, 1));
     }
 
     #[test]
