@@ -195,9 +195,13 @@ impl<'c> Cell<'c, '_> {
             let fits = |other: &&Placed| kinds.contains(&other.endpoint.spec.name());
             let known =
                 self.endpoints.iter().filter(fits).map(|other| other.endpoint.name.as_str());
-            let known: Vec<&str> = known.collect();
+            let own = placed.endpoint.name.as_str();
+            let known: Vec<&str> = known.filter(|other| *other != own).collect();
             if !known.contains(&name.as_str()) && !self.unread.contains(&name) {
-                let message = format!("no {} is named `{name}`", kinds.join(" or "));
+                let message = match name == own {
+                    true => format!("`{name}` is this endpoint itself"),
+                    false => format!("no {} is named `{name}`", kinds.join(" or ")),
+                };
                 refusals.push(self.refusal(placed, key, message).instead(&name, known));
             }
         }

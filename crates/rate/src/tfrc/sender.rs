@@ -379,9 +379,9 @@ impl DataLimits {
         }
     }
 
-    /// Whether the interval that a report covers was limited by data throughout: the round-trip
-    /// time before the latest packet that it covers, which was sent a round-trip time ago, or what was sent since the report
-    /// before covered, if that is more.
+    /// Whether the interval that a report covers was limited by data throughout. The latest packet that it covers was sent a
+    /// round-trip time ago. The interval is the round-trip time before that, or the time since the latest packet that the
+    /// report before covered, if that is longer.
     fn interval_was_limited(&mut self, now: Time, rtt: Duration) -> bool {
         let told = now.saturating_sub(rtt);
         let covered = told.saturating_sub(rtt).min(self.intervals[0]);
