@@ -1,16 +1,21 @@
 //! LoL+: a self-organising map chooses rungs by throughput, latency, stalls and switches at once.
 //!
 //! Bentaleb, Akcay, Lim, Begen and Zimmermann, "Catching the moment with LoL+ in Twitch-like low-latency live streaming
-//! platforms" (IEEE Transactions on Multimedia, 2021). Each rung is a neuron with four features, which move towards what
-//! was seen when the rung was played: normalised throughput, latency, stalls and switches. The next rung is the neuron
-//! that is nearest to the best that could be: all of the throughput, and none of the others. How much each feature counts
+//! platforms" (IEEE Transactions on Multimedia, 2021). Each rung is a neuron with four features: normalised throughput,
+//! latency, stalls and switches. The next rung is the neuron that is nearest to the best that could be: all of the
+//! throughput, and none of the others. After each segment, features move towards what was seen for the rung that was
+//! played, and towards the best that could be for the rung that won; neighbours move with them. How much each feature counts
 //! is chosen for each segment among [`STEPS`] to the fourth power combinations: the one whose rung promises the best
 //! quality of experience, among those that stall neither by the throughput nor below [`LEAST_BUFFER`].
 //!
 //! Where the paper and dash.js (`LoLpRule`) differ, this follows dash.js: the learning rate is 0.01 and falls with the
-//! distance of a neuron from the winner's; a rung above the throughput is a hundred times as far away. Unlike there,
-//! weights begin the same for all features, not at random, so that a trial can be repeated; and latency counts as a
-//! multiple of the target.
+//! distance of a neuron from the one that is moved; a rung above the throughput is a hundred times as far away; nothing is
+//! learnt when the buffer is too thin for the rung that was played.
+//!
+//! Four things differ from dash.js. Weights begin the same for all features, not at random, so that a trial can be
+//! repeated. Latency counts as a multiple of the target, not of 100 s. Only latency and stalls are learnt: throughput
+//! remains the rung's own bit rate, also where the distance of neighbours is measured, and the switch is the one from the
+//! last rung. The quality of experience includes that switch, which dash.js leaves out there.
 
 use suiro_units::{BitRate, Duration};
 
@@ -76,27 +81,26 @@ impl Lolp {
         };
         let seen = Seen { ladder, rate, buffer: look.buffer, latency };
         let last = self.last.unwrap_or(0);
-        self.learn(&seen, last);
-        let rung =
-            if self.stalls(&seen, last) { self.below(&seen, last) } else { self.best(&seen) };
+        let rung = if self.stalls(&seen, last) {
+            self.below(&seen, last)
+        } else {
+            let rung = self.best(&seen);
+            // Without the second step, a rung that is played for long would seem worse than rungs that were never tried.
+            self.learn(last, self.late(seen.latency), self.stall(&seen, last).as_secs_f64());
+            self.learn(rung, 0.0, 0.0);
+            rung
+        };
         self.last = Some(rung);
         Choice::at_once(rung)
     }
 
-    /// Moves the features of the rung that was played, and a little those of its neighbours, to what was seen.
-    fn learn(&mut self, seen: &Seen<'_>, played: usize) {
-        let now = [
-            self.share(seen.rate),
-            self.late(seen.latency),
-            self.stall(seen, played).as_secs_f64(),
-            0.0,
-        ];
-        let place = self.neurons[played][0];
+    /// Moves latency and stall of a rung, and a little those of its neighbours, towards these.
+    fn learn(&mut self, rung: usize, latency: f64, stall: f64) {
+        let place = self.neurons[rung][0];
         for neuron in &mut self.neurons {
             let away = (neuron[0] - place).powi(2);
             let near = (-away / (2.0 * WIDTH * WIDTH)).exp();
-            // The bit rate of a rung stays what it is.
-            for (feature, now) in neuron.iter_mut().zip(now).skip(1) {
+            for (feature, now) in neuron[1..].iter_mut().zip([latency, stall]) {
                 *feature += RATE * near * (now - *feature);
             }
         }
@@ -232,6 +236,17 @@ mod tests {
         let (ladder, mut map) = set_up();
         assert_eq!(map.choose(&ladder, &look(400, 5000), TARGET).rung, 0);
         assert_eq!(map.choose(&ladder, &look(1000, 1400), TARGET).rung, 1);
+    }
+
+    #[test]
+    fn a_rung_that_the_link_bears_is_kept() {
+        let rungs = [1000, 1500, 2000, 2500, 3000].map(BitRate::from_kbps);
+        let ladder = Ladder::new(rungs.to_vec()).unwrap();
+        let limits = Limits { segment: Duration::from_secs(1), buffer: Duration::from_secs(2) };
+        let mut map = Lolp::new(&ladder, limits);
+        let chosen = (0..600).map(|_| map.choose(&ladder, &look(1800, 10_000), TARGET).rung);
+        let chosen: Vec<usize> = chosen.collect();
+        assert!(chosen[1..].iter().all(|rung| *rung == 4), "{chosen:?}");
     }
 
     #[test]
