@@ -62,10 +62,16 @@ impl Fetch {
             self.is_open = false;
         }
         self.coming.send_modify(|coming| coming.head = Some(Arc::new(head)));
-        let body = self.body(service, response.into_body(), is_shared).await;
-        let whole = body.map_err(|error| failure(&error))?;
-        service.upstream.give_back(connection);
-        Ok(whole)
+        match self.body(service, response.into_body(), is_shared).await {
+            Ok(whole) => {
+                service.upstream.give_back(connection);
+                Ok(whole)
+            }
+            Err(error) => {
+                service.upstream.failed(&connection, &error).await;
+                Err(failure(&error))
+            }
+        }
     }
 
     async fn body(

@@ -59,15 +59,25 @@ impl Upstream {
         let mut fresh = false;
         loop {
             let (mut connection, reused) = self.connect(url, fresh).await?;
-            match timeout(PROGRESS_TIMEOUT.into(), connection.send(url, None, headers)).await {
-                Ok(Ok(response)) => return Ok(Answer { response, connection }),
-                Ok(Err(_)) if reused && !fresh => {
-                    fresh = true;
-                    self.transport.forget().await;
-                }
-                Ok(Err(error)) => return Err(error),
-                Err(_) => return Err(FetchError::ProgressTimeout),
+            let sent = timeout(PROGRESS_TIMEOUT.into(), connection.send(url, None, headers)).await;
+            let error = match sent.unwrap_or(Err(FetchError::ProgressTimeout)) {
+                Ok(response) => return Ok(Answer { response, connection }),
+                Err(error) => error,
+            };
+            self.failed(&connection, &error).await;
+            let is_late = matches!(error, FetchError::ProgressTimeout);
+            if is_late || error.is_of_request() || !reused || fresh {
+                return Err(error);
             }
+            fresh = true;
+        }
+    }
+
+    /// A request on that connection has failed. Later ones need another, unless the origin has ended this one alone, or this
+    /// cache does not take what came.
+    pub async fn failed(&self, connection: &Connection, error: &FetchError) {
+        if !error.is_of_request() && !matches!(error, FetchError::Media(_)) {
+            self.transport.forget(connection).await;
         }
     }
 

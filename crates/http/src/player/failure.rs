@@ -1,5 +1,6 @@
 //! Why a request of a player brought nothing, and the bounds on what it waits for.
 
+use std::error::Error;
 use std::io;
 
 use suiro_units::Duration;
@@ -56,9 +57,19 @@ pub(crate) enum FetchError {
 
 impl FetchError {
     /// True if the connection is in order all the same.
-    pub const fn is_of_request(&self) -> bool {
-        matches!(self, Self::Status(_) | Self::Http3(Http3Error::Stream(_)))
+    pub fn is_of_request(&self) -> bool {
+        match self {
+            Self::Status(_) | Self::Http3(Http3Error::Stream(_)) => true,
+            Self::Http(error) => is_reset(error),
+            _ => false,
+        }
     }
+}
+
+/// RFC 9113 §5.4.2: an error of one stream of HTTP/2 leaves the others alone.
+fn is_reset(error: &hyper::Error) -> bool {
+    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.any(|cause| cause.downcast_ref().is_some_and(h2::Error::is_reset))
 }
 
 impl From<hyper::Error> for FetchError {

@@ -68,8 +68,7 @@ impl Client {
         let whole = timeout(TOTAL_TIMEOUT.into(), self.redirected(fetch, &mut url)).await;
         let body = whole.unwrap_or(Err(FetchError::TotalTimeout));
         // After an error status, or the end of a stream among many, the connection is in order; after anything else it may not be.
-        let in_order = FetchError::is_of_request;
-        if body.as_ref().err().is_some_and(|error| !in_order(error)) {
+        if body.as_ref().is_err_and(|error| !error.is_of_request()) {
             self.give_up().await;
         }
         let Progress {
@@ -158,6 +157,8 @@ impl Client {
                     self.transport.refused_early();
                     self.progress.send_modify(|progress| progress.early = Some(false));
                 }
+                // What the server has reset alone, it would reset on another connection too.
+                Ok(Err(error)) if error.is_of_request() => return Err(error),
                 Ok(Err(_)) if reused => self.give_up().await,
                 Ok(Err(error)) => return Err(error),
                 Err(_) => return Err(FetchError::ProgressTimeout),
@@ -182,8 +183,9 @@ impl Client {
 
     /// Lets go of the connection, also for others who share it: it may not be in order.
     async fn give_up(&mut self) {
-        self.open = None;
-        self.transport.forget().await;
+        if let Some((_, connection)) = self.open.take() {
+            self.transport.forget(&connection).await;
+        }
     }
 
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {

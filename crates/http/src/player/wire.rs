@@ -57,13 +57,22 @@ pub(crate) struct Transport {
     http: HttpVersion,
     certificate: Arc<Path>,
     clock: Clock,
-    shared: Arc<Mutex<Option<(String, Many)>>>,
+    shared: Arc<Mutex<Shared>>,
     received: Received,
     early: bool,
     /// The server has refused early data: the next connection sends none.
     refused: Arc<AtomicBool>,
     /// TLS of HTTP/3, with what servers gave for further connections; `None` before the first.
     tls: Arc<std::sync::Mutex<Option<rustls::ClientConfig>>>,
+}
+
+/// The connection of HTTP/2 or HTTP/3 that everybody uses.
+#[derive(Default)]
+struct Shared {
+    /// How many there were so far.
+    count: u64,
+    /// The server, and the last of them; `None` if the next request needs another.
+    open: Option<(String, Many)>,
 }
 
 impl Transport {
@@ -145,12 +154,11 @@ impl Transport {
         // Other lanes wait meanwhile, and take the connection that this one opens.
         let mut shared = self.shared.lock().await;
         let authority = url.authority();
-        if let Some((_, open)) =
-            shared.as_ref().filter(|(at, open)| *at == authority && !open.is_closed())
-        {
-            return Ok((Connection::Many(open.clone()), true));
+        let open = shared.open.as_ref();
+        if let Some((_, open)) = open.filter(|(at, open)| *at == authority && !open.is_closed()) {
+            return Ok((Connection::Many(open.clone(), shared.count), true));
         }
-        *shared = None;
+        shared.open = None;
         let opened = timeout(CONNECT_TIMEOUT.into(), async {
             match self.http {
                 HttpVersion::Http3 => opening.http3().await.map(Many::Three),
@@ -158,13 +166,19 @@ impl Transport {
             }
         });
         let opened = opened.await.map_err(late)??;
-        *shared = Some((authority, opened.clone()));
-        Ok((Connection::Many(opened), false))
+        shared.count += 1;
+        shared.open = Some((authority, opened.clone()));
+        Ok((Connection::Many(opened, shared.count), false))
     }
 
-    /// Lets go of the shared connection. Requests that are in progress on it go on.
-    pub async fn forget(&self) {
-        *self.shared.lock().await = None;
+    /// Lets go of a connection that may not be in order, unless another has already taken its place. Requests that are in
+    /// progress on it go on.
+    pub async fn forget(&self, connection: &Connection) {
+        let Connection::Many(_, number) = connection else { return };
+        let mut shared = self.shared.lock().await;
+        if shared.count == *number {
+            shared.open = None;
+        }
     }
 }
 
@@ -269,8 +283,8 @@ fn refused(error: ConnectError) -> FetchError {
 pub(crate) enum Connection {
     /// HTTP/1.1: one request at a time.
     One(http1::SendRequest<Empty<Bytes>>),
-    /// One that others use too.
-    Many(Many),
+    /// One that others use too, and its number.
+    Many(Many, u64),
 }
 
 /// A connection that any number of requests share.
@@ -293,7 +307,7 @@ impl Connection {
     pub fn is_closed(&self) -> bool {
         match self {
             Self::One(sender) => sender.is_closed(),
-            Self::Many(many) => many.is_closed(),
+            Self::Many(many, _) => many.is_closed(),
         }
     }
 
@@ -310,7 +324,7 @@ impl Connection {
                 let response = sender.send_request(request(url, range, headers, false)).await?;
                 Ok(response.map(Incoming::Hyper))
             }
-            Self::Many(Many::Two(sender, meter)) => {
+            Self::Many(Many::Two(sender, meter), _) => {
                 sender.ready().await?;
                 let response = sender.send_request(request(url, range, headers, true)).await?;
                 // What the head came with is no burst of the body.
@@ -318,7 +332,7 @@ impl Connection {
                 let meter = meter.clone();
                 Ok(response.map(|body| Incoming::Metered(body, meter)))
             }
-            Self::Many(Many::Three(sender)) => {
+            Self::Many(Many::Three(sender), _) => {
                 let request = request(url, range, headers, true).map(|_: Empty<Bytes>| ());
                 let response = sender.send(request).await?;
                 Ok(response.map(|body| Incoming::Three(Box::new(body))))

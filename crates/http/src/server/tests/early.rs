@@ -81,7 +81,9 @@ async fn connections(early_data: bool) -> ([Option<bool>; 4], Vec<bool>) {
         let fetched = tokio::time::timeout(BOUND, fetching).await.expect("an end");
         assert_eq!(fetched.body.as_deref(), Ok(&b"here"[..]), "{number}");
         *early = fetched.early;
-        transport.forget().await;
+        let (connection, _) =
+            transport.connect(&served.url(), (&served.url(), None)).await.expect("it is open");
+        transport.forget(&connection).await;
     }
     let seen = served.early.lock().expect("no holder panics").clone();
     (recorded, seen)

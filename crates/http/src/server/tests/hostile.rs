@@ -224,22 +224,28 @@ enum Harm {
     CloseFirst,
 }
 
-/// A server of HTTP/3 that harms what is asked for at `/harmed`: in the middle of a body when `go` is notified. And
-/// which connections it had.
-fn harmful(harm: Harm, go: &Arc<Notify>) -> (Served, Arc<Mutex<BTreeSet<usize>>>) {
+/// A server that harms what is asked for at `/harmed`: in the middle of a body when `go` is notified. And which connections
+/// it had.
+fn harmful(
+    http: HttpVersion,
+    harm: Harm,
+    go: &Arc<Notify>,
+) -> (Served, Arc<Mutex<BTreeSet<SocketAddr>>>) {
     let (go, asked) = (go.clone(), Arc::new(AtomicUsize::new(0)));
     let connections = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = connections.clone();
-    let served = Served::start(Http3, move |request| {
+    let served = Served::start(http, move |request| {
         let (go, asked, seen) = (go.clone(), asked.clone(), seen.clone());
         async move {
-            let connection = request.extensions().get::<moq_noq::Connection>();
-            let connection = connection.expect("one of QUIC").clone();
-            seen.lock().expect("no holder panics").insert(connection.stable_id());
+            let peer = request.extensions().get().expect("it has a peer");
+            seen.lock().expect("no holder panics").insert(*peer);
             if request.uri().path() == "/whole" {
                 return Response::new(Body::whole("here"));
             }
-            let close = move || connection.close(INTERNAL_ERROR.into(), b"");
+            let connection = request.extensions().get::<moq_noq::Connection>().cloned();
+            let close = move || {
+                connection.expect("one of QUIC").close(INTERNAL_ERROR.into(), b"");
+            };
             if harm == Harm::CloseFirst {
                 return match asked.fetch_add(1, Relaxed) {
                     0 => {
@@ -285,9 +291,14 @@ pub(super) fn fetch(number: u64, url: Url) -> Fetch {
 
 #[tokio::test]
 async fn a_player_goes_on_after_a_reset_on_the_same_connection_and_otherwise_on_another() {
-    for harm in [Harm::Reset, Harm::Close, Harm::CloseFirst] {
+    for (http, harm) in [
+        (Http2, Harm::Reset),
+        (Http3, Harm::Reset),
+        (Http3, Harm::Close),
+        (Http3, Harm::CloseFirst),
+    ] {
         let go = Arc::new(Notify::new());
-        let (served, connections) = harmful(harm, &go);
+        let (served, connections) = harmful(http, harm, &go);
         let (transport, home) = (served.client().transport, Arc::new(served.url("/")));
         let head = tokio::sync::watch::Sender::default().subscribe();
         let mut client = FetchClient::new(Clock::from_now(), transport, home, None, head);
@@ -308,14 +319,15 @@ async fn a_player_goes_on_after_a_reset_on_the_same_connection_and_otherwise_on_
             Harm::CloseFirst => assert_eq!(fetched.body.as_deref(), Ok(&b"there"[..])),
             _ => {
                 let error = fetched.body.expect_err("it must not look whole");
-                assert!(error.starts_with("http/3: "), "{error}");
-                assert_eq!((fetched.bytes, fetched.status), (5, Some(200)), "{harm:?}");
+                let prefix = if http == Http2 { "http: " } else { "http/3: " };
+                assert!(error.starts_with(prefix), "{error}");
+                assert_eq!((fetched.bytes, fetched.status), (5, Some(200)), "{http:?}, {harm:?}");
             }
         }
         let fetched = client.fetch(&fetch(3, served.url("/whole"))).await;
-        assert_eq!(fetched.body.as_deref(), Ok(&b"here"[..]), "{harm:?}");
+        assert_eq!(fetched.body.as_deref(), Ok(&b"here"[..]), "{http:?}, {harm:?}");
         let connections = connections.lock().expect("no holder panics").len();
-        assert_eq!(connections, if harm == Harm::Reset { 1 } else { 2 }, "{harm:?}");
+        assert_eq!(connections, if harm == Harm::Reset { 1 } else { 2 }, "{http:?}, {harm:?}");
         served.stop().await;
     }
 }

@@ -1,10 +1,11 @@
 //! A server and clients in one process, over loopback: what is sent first, and what hostile ends come to.
 
+mod connections;
 mod early;
 mod hostile;
 mod priorities;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -56,7 +57,10 @@ impl Served {
         let (door, address) = Door::open(&listening, Clock::from_now()).expect("it listens");
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { drop(stopped.await) };
-        let respond = move |_, request| respond(request);
+        let respond = move |peer: SocketAddr, mut request: Request<()>| {
+            request.extensions_mut().insert(peer);
+            respond(request)
+        };
         let limits = Limits::per_address(CONNECTIONS);
         let task = tokio::spawn(door.serve(limits, None, respond, stopped));
         Self { http, port: address.port(), folder, stop, task }
