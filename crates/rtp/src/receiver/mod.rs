@@ -192,7 +192,7 @@ impl Receiver {
         if let Arrived::New(_) = arrived {
             self.ask_for(now, before + 1..sequence);
         }
-        self.nacks.found(now, sequence);
+        self.nacks.late(sequence);
         if packet.payload.is_empty() {
             self.counters.padding += 1;
             return;
@@ -215,7 +215,7 @@ impl Receiver {
         let highest = reception.highest();
         let behind = (highest as u16).wrapping_sub(sequence);
         let extended = highest.checked_sub(behind.into());
-        let Some(extended) = extended.filter(|extended| self.nacks.found(now, *extended)) else {
+        let Some(extended) = extended.filter(|extended| self.nacks.again(now, *extended)) else {
             self.counters.not_asked += 1;
             return false;
         };

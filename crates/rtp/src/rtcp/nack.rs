@@ -48,8 +48,13 @@ impl Nacks {
         }
     }
 
-    /// It has come, late or sent again. True if it was asked for.
-    pub fn found(&mut self, now: Time, sequence: u64) -> bool {
+    /// The original has come, late: it answers nothing, so it says nothing about the round-trip time.
+    pub fn late(&mut self, sequence: u64) {
+        self.awaited.remove(&sequence);
+    }
+
+    /// It has been sent again. True if it was asked for.
+    pub fn again(&mut self, now: Time, sequence: u64) -> bool {
         let Some(awaited) = self.awaited.remove(&sequence) else { return false };
         let Some(asked) = awaited.asked else { return false };
         if awaited.tries == 1 {
@@ -99,8 +104,21 @@ mod tests {
         let mut nacks = Nacks::default();
         nacks.miss(ms(0), 65_537, ms(1000));
         assert!(nacks.poll(ms(5)).is_empty());
-        assert!(!nacks.found(ms(6), 65_537));
+        nacks.late(65_537);
         assert_eq!(nacks.next(), None);
+    }
+
+    #[test]
+    fn an_original_that_comes_late_tells_no_round_trip_time() {
+        let mut nacks = Nacks::default();
+        nacks.miss(ms(0), 1, ms(1000));
+        assert_eq!(nacks.poll(ms(10)), [1]);
+        nacks.late(1);
+        assert!(!nacks.again(ms(50), 1), "it is not awaited any more");
+        nacks.miss(ms(100), 2, ms(1000));
+        assert_eq!(nacks.poll(ms(110)), [2]);
+        // Half as long again as the first round-trip time, as before any answer.
+        assert_eq!(nacks.next(), Some(ms(260)));
     }
 
     #[test]
@@ -122,7 +140,7 @@ mod tests {
         let mut nacks = Nacks::default();
         nacks.miss(ms(0), 1, ms(1000));
         assert_eq!(nacks.poll(ms(10)), [1]);
-        assert!(nacks.found(ms(50), 1));
+        assert!(nacks.again(ms(50), 1));
         nacks.miss(ms(100), 2, ms(145));
         assert!(nacks.poll(ms(110)).is_empty(), "40 ms are too long");
         nacks.miss(ms(100), 3, ms(1000));

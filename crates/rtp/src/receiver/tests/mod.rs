@@ -240,6 +240,28 @@ fn what_is_lost_is_sent_again_in_time() {
 }
 
 #[test]
+fn a_packet_that_was_overtaken_is_no_answer_to_the_request_for_it() {
+    let ask = |config: &mut Config| config.again_type = Some(97);
+    let mut receiver = World::new(ask, |_| false).receiver;
+    let arrives = |receiver: &mut Receiver, at: u64, sequence| {
+        let (ssrc, payload_type, timestamp, marker, mark) = (7, 96, 0, false, None);
+        let payload = vec![0x41, 0x9a];
+        let packet = Packet { ssrc, payload_type, sequence, timestamp, marker, mark, payload };
+        receiver.on_rtp(ms(at), &packet.write(), 0);
+    };
+    arrives(&mut receiver, 0, 9);
+    arrives(&mut receiver, 0, 10);
+    arrives(&mut receiver, 0, 12);
+    receiver.poll(ms(10));
+    arrives(&mut receiver, 12, 11);
+    arrives(&mut receiver, 100, 14);
+    receiver.poll(ms(110));
+    assert_eq!((receiver.counters().asked, receiver.counters().recovered), (2, 0));
+    // As long as before any answer, not as if one had taken 2 ms.
+    assert_eq!(receiver.nacks.next(), Some(ms(260)));
+}
+
+#[test]
 fn loss_as_both_ends_count_it_agrees() {
     let mut world = World::new(|_| {}, |packet| packet % 10 == 5);
     world.run(200);
