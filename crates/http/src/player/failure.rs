@@ -39,6 +39,8 @@ pub(crate) enum FetchError {
     NoHttp2,
     #[error("status {0}")]
     Status(u16),
+    #[error("{came} bytes came of {length}")]
+    Cut { came: u64, length: u64 },
     #[error("the body is larger than {0} bytes")]
     TooLarge(u64),
     #[error("the server ignored the range")]
@@ -59,7 +61,7 @@ impl FetchError {
     /// True if the connection is in order all the same.
     pub fn is_of_request(&self) -> bool {
         match self {
-            Self::Status(_) | Self::Http3(Http3Error::Stream(_)) => true,
+            Self::Status(_) | Self::Cut { .. } | Self::Http3(Http3Error::Stream(_)) => true,
             Self::Http(error) => is_reset(error),
             _ => false,
         }
@@ -70,6 +72,15 @@ impl FetchError {
 fn is_reset(error: &hyper::Error) -> bool {
     let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.any(|cause| cause.downcast_ref().is_some_and(h2::Error::is_reset))
+}
+
+/// RFC 9113 §8.1.1, RFC 9114 §4.1.2: a body that ends before the length that its head promised is malformed. Over HTTP/1.1, hyper
+/// reports that itself.
+pub(crate) fn whole(came: u64, length: Option<u64>) -> Result<(), FetchError> {
+    match length.filter(|length| *length != came) {
+        Some(length) => Err(FetchError::Cut { came, length }),
+        None => Ok(()),
+    }
 }
 
 impl From<hyper::Error> for FetchError {

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::chunked::{Chunk, Read, Splitter};
-use super::failure::{FetchError, PROGRESS_TIMEOUT, REDIRECTS, TOTAL_TIMEOUT};
+use super::failure::{FetchError, PROGRESS_TIMEOUT, REDIRECTS, TOTAL_TIMEOUT, whole};
 use super::request::{Fetch, Fetched, Head, Progress};
 use super::retry;
 use super::wire::{Connection, Incoming, Recorded, Transport};
@@ -223,6 +223,7 @@ impl Client {
                 kept.extend_from_slice(&data);
             }
         }
+        whole(total, length)?;
         if let Some(splitter) = &splitter {
             splitter.finish().map_err(FetchError::Media)?;
         }

@@ -8,7 +8,7 @@ use hyper::header::{HeaderValue, USER_AGENT};
 use suiro_scenario::{Download, HttpVersion};
 use tokio::time::timeout;
 
-use super::failure::FetchError;
+use super::failure::{FetchError, whole};
 use super::wire::Transport;
 use crate::{Clock, Url};
 
@@ -54,6 +54,7 @@ async fn read(asked: Asked<'_>, clock: Clock, bytes_max: usize) -> Result<Bytes,
         return Err(FetchError::Status(response.status().as_u16()));
     }
     let mut body = response.into_body();
+    let length = body.length();
     let mut kept = BytesMut::new();
     while let Some((data, _)) = body.data().await? {
         if kept.len() + data.len() > bytes_max {
@@ -61,5 +62,6 @@ async fn read(asked: Asked<'_>, clock: Clock, bytes_max: usize) -> Result<Bytes,
         }
         kept.extend_from_slice(&data);
     }
+    whole(kept.len() as u64, length)?;
     Ok(kept.freeze())
 }

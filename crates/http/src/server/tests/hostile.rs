@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use hyper::header::CONTENT_LENGTH;
 use suiro_scenario::HttpVersion::{Http1, Http2, Http3};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
+use tokio_rustls::TlsAcceptor;
 
 use super::*;
 use crate::player::FetchClient;
 use crate::player::session::{Fetch, What};
+use crate::player::single::{self, Asked};
 use crate::presentation::Resource;
 use crate::server::{Cut, Passed};
 
@@ -196,6 +199,74 @@ async fn a_body_that_the_server_cuts_off_is_an_error_and_the_next_request_is_ans
         assert_eq!(client.length("/whole").await.expect("an answer"), 4, "{http:?}");
         served.stop().await;
     }
+}
+
+/// Fetches what is at a URL, as a player, and notifies `go` when four bytes have come.
+async fn fetched(client: &Client, url: Url, go: &Notify) -> Result<Bytes, String> {
+    let home = Arc::new(client.home.clone());
+    let head = tokio::sync::watch::Sender::default().subscribe();
+    let transport = client.transport.clone();
+    let mut client = FetchClient::new(Clock::from_now(), transport, home, None, head);
+    let (mut progress, _chunks) = client.follow();
+    let wanted = fetch(1, url);
+    let told = async {
+        progress.wait_for(|progress| progress.bytes == 4).await.expect("it fetches");
+        go.notify_one();
+    };
+    let both = async { tokio::join!(client.fetch(&wanted), told).0 };
+    tokio::time::timeout(BOUND, both).await.expect("an end").body
+}
+
+/// Neither TLS nor QUIC would notice that (RFC 9114 §4.1.2).
+#[tokio::test]
+async fn a_body_that_is_shorter_than_its_head_promised_is_an_error() {
+    let served = Served::start(Http3, async |_| {
+        let mut response = Response::new(Body::whole("here"));
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("10"));
+        response
+    });
+    let (client, url) = (served.client(), served.url("/"));
+    let body = fetched(&client, url.clone(), &Notify::new()).await;
+    assert_eq!(body, Err("4 bytes came of 10".into()));
+    let certificate = served.folder.path().join("certificate.der");
+    let asked = Asked { home: &url, url: &url, http: Http3, certificate: &certificate };
+    let read = single::get(asked, Clock::from_now(), 100, BOUND).await;
+    assert_eq!(read, Err("4 bytes came of 10".into()));
+    served.stop().await;
+}
+
+/// RFC 9113 §8.1: with NO_ERROR, a server asks for the rest of a request no more, and hyper ends the body.
+#[tokio::test]
+async fn a_body_that_is_reset_without_an_error_is_not_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = folder.path().join("certificate.der");
+    let (clock, names) = (Clock::from_now(), vec!["localhost".to_owned()]);
+    let now = clock.unix_ns(clock.now());
+    let tls = suiro_quic::tls::server(names, now, &certificate, vec![b"h2".to_vec()]);
+    let tls = TlsAcceptor::from(Arc::new(tls.expect("TLS")));
+    let listener = crate::net::listen((Ipv4Addr::LOCALHOST, 0).into(), None).expect("it listens");
+    let port = listener.local_addr().expect("it is bound").port();
+    let go = Arc::new(Notify::new());
+    let told = go.clone();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a client");
+        let stream = tls.accept(stream).await.expect("a handshake");
+        let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
+        let (_, mut respond) = connection.accept().await.expect("a request").expect("no error");
+        let head = Response::builder().header(CONTENT_LENGTH, 10).body(()).expect("a head");
+        let mut body = respond.send_response(head, false).expect("a client");
+        body.send_data(Bytes::from_static(b"here"), false).expect("a client");
+        tokio::select! {
+            _ = connection.accept() => panic!("one request"),
+            () = told.notified() => body.send_reset(h2::Reason::NO_ERROR),
+        }
+        while connection.accept().await.is_some() {}
+    });
+    let home = Url::parse_secure(&format!("https://localhost:{port}/")).expect("a URL");
+    let transport = Transport::new(Download::Segment, None, Http2, &certificate, clock);
+    let client = Client { transport, home: home.clone() };
+    let body = fetched(&client, home, &go).await;
+    assert_eq!(body, Err("4 bytes came of 10".into()));
 }
 
 #[tokio::test]
