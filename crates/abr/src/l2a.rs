@@ -7,8 +7,10 @@
 //! nearest to the mean over the probabilities, and rises by one step at a time.
 //!
 //! Constants and start-up are those of dash.js (`L2ARule`): a horizon of four segments; before [`WARM`] is buffered, the
-//! throughput rule decides. Two things differ: the throughput is that of [`crate::estimator`], not of the last segment
-//! alone; and what dash.js calls `react` acts on every rung above the throughput, as there.
+//! throughput rule decides. Four things differ from dash.js 5.1. The throughput is that of [`crate::estimator`], not of the last
+//! segment alone. The multiplier follows the mean over the new probabilities; there, what the step has changed is added once
+//! more. There, bit rates are multiplied by the playback rate. And there, the multiplier and the rise by one step take bit/s
+//! for kbit/s; here units agree.
 
 use suiro_units::{BitRate, Duration};
 
@@ -65,6 +67,7 @@ impl L2a {
         if self.weights.is_empty() && estimate.is_some() && look.buffer >= self.warm {
             self.weights = vec![0.0; ladder.len()];
             self.weights[rung] = 1.0;
+            self.multiplier = caution();
         }
         self.last = rung;
         Choice::at_once(rung)
@@ -75,7 +78,7 @@ impl L2a {
         // How long a second of each rung takes to come.
         let share = |rung: &BitRate| rung.as_bps() as f64 / rate.as_bps() as f64;
         let shares: Vec<f64> = ladder.rungs().iter().map(share).collect();
-        let caution = HORIZON.powf(0.99);
+        let caution = caution();
         let pace = self.segment_s / (2.0 * HORIZON.max(caution * HORIZON.sqrt()));
         let mut weights: Vec<f64> = self
             .weights
@@ -101,6 +104,11 @@ impl L2a {
         }
         rung
     }
+}
+
+/// The multiplier with which learning begins, and the least that a rung above the throughput leaves: dash.js's `VL`.
+fn caution() -> f64 {
+    HORIZON.powf(0.99)
 }
 
 /// The place of the value that is nearest to `wanted`; the first of several.
@@ -162,6 +170,19 @@ mod tests {
         let rungs: Vec<usize> =
             (0..6).map(|_| learner.choose(&ladder, &look(2000, 1000)).rung).collect();
         assert!(rungs[3..].iter().all(|rung| *rung <= 1), "{rungs:?}");
+    }
+
+    #[test]
+    fn the_first_step_by_hand() {
+        let (ladder, mut learner) = (ladder(), learner());
+        learner.choose(&ladder, &look(1500, 1000));
+        assert!((learner.multiplier - 3.945).abs() < 1e-3, "4^0.99: {}", learner.multiplier);
+        learner.choose(&ladder, &look(2000, 10_000));
+        // Half of each rung's share of the throughput is added: [0.015, 1.035, 0.075, 0.15]. The nearest probabilities:
+        let off = learner.weights.iter().zip([0.0, 0.9425, 0.0, 0.0575]);
+        assert!(off.clone().all(|(is, wanted)| (is - wanted).abs() < 1e-9), "{off:?}");
+        // Their mean takes 0.083 s for a segment of 1 s.
+        assert!((learner.multiplier - 3.028).abs() < 1e-3, "{}", learner.multiplier);
     }
 
     #[test]
