@@ -309,13 +309,17 @@ impl Endpoint {
             Some(_) => {}
         }
         for candidate in candidates {
-            let mut taken = Ok(());
+            let mut taken = Ok(true);
             self.sessions.with(now, number, |session| {
                 taken = session.peer.on_candidate(now, candidate);
                 Ok(())
             });
-            if let Err(error) = taken {
-                return Reply::problem(400, "malformed candidate", &error.to_string());
+            match taken {
+                // RFC 9725 §4.3.2: what cannot be used is discarded, and the rest processed.
+                Ok(is_used) => self.log.summary.unused += u64::from(!is_used),
+                Err(error) => {
+                    return Reply::problem(400, "malformed candidate", &error.to_string());
+                }
             }
         }
         Reply::empty(204)
@@ -394,6 +398,8 @@ pub struct Summary {
     pub malformed: u64,
     /// Packets that the kernel refused to send to where the other end said that it is.
     pub unsent: u64,
+    /// Candidates of the other end that cannot be used: not of UDP, or with a name that only mDNS resolves.
+    pub unused: u64,
 }
 
 /// The tables.

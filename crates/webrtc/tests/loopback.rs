@@ -284,6 +284,59 @@ async fn a_wrong_token_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
+async fn candidates_that_cannot_be_used_do_not_keep_others_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::from_now();
+    let (pulse, port) = (Pulse::new(clock), free_port().await);
+    let screen = viewer(dir.path(), waits(port, None));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        view::run(&screen, &pulse, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let asks = async {
+        is_ready.await.unwrap();
+        let offer = offer_from(clock, Way::Sends, "127.0.0.1:9");
+        let length = offer.len();
+        let post = format!(
+            "POST /whip HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/sdp\r\n\
+            Content-Length: {length}\r\n\r\n{offer}"
+        );
+        let created = raw(port, &post).await;
+        let header = |name: &str| {
+            let mut lines = created.lines().filter_map(|line| line.split_once(": "));
+            lines.find(|(found, _)| *found == name).expect("it has this header").1
+        };
+        let (location, tag) = (header("location"), header("etag"));
+        let trickle = async |candidates: &[&str]| {
+            let body: String =
+                candidates.iter().map(|text| format!("a=candidate:{text}\r\n")).collect();
+            let length = body.len();
+            let patch = format!(
+                "PATCH {location} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-Match: {tag}\r\n\
+                Content-Type: application/trickle-ice-sdpfrag\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+            raw(port, &patch).await
+        };
+        let tcp = "1 1 tcp 1518280447 10.0.0.9 9 typ host tcptype active";
+        let named = "2 1 udp 2113937151 4f2a9d5e-0b1c.local 9000 typ host";
+        let udp: Vec<String> =
+            (1..34).map(|n| format!("3 1 udp 2113937151 127.0.0.{n} 9 typ host")).collect();
+        let udp: Vec<&str> = udp.iter().map(String::as_str).collect();
+        let reply = trickle(&[tcp, named, udp[0]]).await;
+        assert!(reply.starts_with("HTTP/1.1 204"), "{reply}");
+        // Of the 32 that there may be, that was one.
+        let reply = trickle(&udp[1..32]).await;
+        assert!(reply.starts_with("HTTP/1.1 204"), "{reply}");
+        let reply = trickle(&udp[32..]).await;
+        assert!(reply.contains("more than 32 candidates"), "{reply}");
+        assert!(trickle(&["nonsense"]).await.starts_with("HTTP/1.1 400"));
+        drop(done);
+    };
+    let (served, ()) = tokio::join!(serves, asks);
+    assert_eq!(served.unwrap().unused, 2);
+}
+
+#[tokio::test]
 async fn no_offer_ends_the_endpoint_by_its_addresses() {
     if !has_ffmpeg() {
         return;

@@ -1,6 +1,7 @@
 //! One peer connection: ICE, DTLS, SRTP, RTCP, congestion control and pacing, by str0m. It is handed the time and
 //! packets, and has no sockets.
 
+mod candidate;
 mod setup;
 mod sound;
 
@@ -335,27 +336,21 @@ impl Peer {
         })
     }
 
-    /// Takes a candidate of the other end, as SDP writes it: `candidate:…`.
+    /// Takes a candidate of the other end, as SDP writes it: `candidate:…`. False if it is passed over: it is not of UDP, or
+    /// has a name instead of an address.
     ///
     /// # Errors
-    /// [`PeerError::Candidate`]: it is malformed, no UDP, nobody's address, or one too many.
-    pub fn on_candidate(&mut self, now: Time, text: &str) -> Result<(), PeerError> {
+    /// [`PeerError::Candidate`]: it is malformed, nobody's address, or one too many.
+    pub fn on_candidate(&mut self, now: Time, text: &str) -> Result<bool, PeerError> {
         let refused = |problem: String| PeerError::Candidate { text: text.to_owned(), problem };
+        let Some(candidate) = candidate::read(text).map_err(refused)? else { return Ok(false) };
         if self.candidates == CANDIDATES_MAX {
             return Err(refused(format!("more than {CANDIDATES_MAX} candidates")));
         }
-        let candidate =
-            Candidate::from_sdp_string(text).map_err(|error| refused(error.to_string()))?;
-        if candidate.proto() != Protocol::Udp {
-            return Err(refused("expected UDP".to_owned()));
-        }
-        let at = candidate.addr();
-        if at.port() == 0 || at.ip().is_unspecified() || at.ip().is_multicast() {
-            return Err(refused(format!("no receiver at {at}")));
-        }
         self.candidates += 1;
         self.rtc.add_remote_candidate(candidate);
-        self.drain(now)
+        self.drain(now)?;
+        Ok(true)
     }
 
     /// Whether a packet is for this connection.

@@ -272,14 +272,28 @@ fn candidates_are_checked_and_bounded() {
     assert!(
         take("candidate:nonsense").unwrap_err().starts_with("candidate `candidate:nonsense`: ")
     );
-    let tcp = "candidate:1 1 tcp 1518280447 10.0.0.9 9 typ host tcptype active";
-    assert!(take(tcp).unwrap_err().contains("expected UDP"));
+    for malformed in [
+        "candidate:1 1 tcp 1518280447 10.0.0.9 9",
+        "candidate:1 one udp 1518280447 a.local 9 typ host",
+        "nonsense:1 1 udp 1518280447 a.local 9 typ host",
+    ] {
+        assert!(take(malformed).is_err(), "{malformed}");
+    }
+    // These do not count towards the bound.
+    for unused in [
+        "candidate:1 1 tcp 1518280447 10.0.0.9 9 typ host tcptype active",
+        "candidate:1 1 sctp 1518280447 10.0.0.9 9 typ host",
+        "candidate:1 1 udp 2113937151 4f2a9d5e-0b1c.local 9000 typ host generation 0",
+    ] {
+        assert!(!take(unused).unwrap(), "{unused}");
+    }
     for nowhere in ["10.0.0.9 0", "0.0.0.0 9", ":: 9", "224.0.0.1 9", "ff02::1 9"] {
         let text = format!("candidate:1 1 udp 2113937151 {nowhere} typ host");
         assert!(take(&text).unwrap_err().contains("no receiver at"), "{nowhere}");
     }
     for n in 0..CANDIDATES_MAX {
-        take(&format!("candidate:1 1 udp 2113937151 10.0.1.{n} 9000 typ host")).unwrap();
+        let taken = take(&format!("candidate:1 1 UDP 2113937151 10.0.1.{n} 9000 typ host"));
+        assert!(taken.unwrap());
     }
     let more = take("candidate:1 1 udp 2113937151 10.0.2.1 9000 typ host").unwrap_err();
     assert!(more.ends_with("more than 32 candidates"), "{more}");
