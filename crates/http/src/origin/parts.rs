@@ -155,6 +155,10 @@ impl<'a> LiveRung<'a> {
         let target_ns = self.chunks.part_target().as_nanos().max(1);
         let limit = if target_ns < 1_000_000_000 { 3_000_000_000 / target_ns } else { 3 };
         let Some(last) = self.last_part() else { return Ok(()) };
+        // All parts of an earlier segment are there.
+        if segment < last.segment {
+            return Ok(());
+        }
         // Counted from the first part of the segment that the last part belongs to.
         let asked: u64 = (last.segment..segment).map(|n| self.chunks.parts(n)).sum::<u64>() + part;
         if asked > last.part + limit { Err("_HLS_part is too far ahead") } else { Ok(()) }

@@ -243,6 +243,24 @@ proptest! {
     }
 }
 
+/// Of segments of 6 s in parts of 500 ms, at 24.6 s: segments up to 3, and one part of segment 4.
+#[test]
+fn parts_of_an_earlier_segment_are_not_too_far_ahead() {
+    let rungs = vec![rung("v0", 24_000, &[144_000; 3], 1000, 2, 500)];
+    let container = Container::Fmp4;
+    let tracks = vec![TrackEntry { kind: TrackKind::Video, container, rungs }];
+    let schedule = Schedule::Live { zero_unix_ns: ZERO, window: WINDOW };
+    let catalogue = Catalogue { tracks, schedule, hls_rungs: HlsRungs::All, version: "x".into() };
+    let live = live(&catalogue, 0, 24_600);
+    let held = |query| live.held(&Directives::parse(Some(query))?);
+    let until = |ms: u64| Ok(Held::Until(ZERO + ms * 1_000_000));
+    assert_eq!(held("_HLS_msn=3&_HLS_part=10"), until(23_500));
+    // Beyond its last.
+    assert_eq!(held("_HLS_msn=3&_HLS_part=99"), until(24_500));
+    assert_eq!(held("_HLS_msn=4&_HLS_part=6"), until(27_500));
+    assert_eq!(held("_HLS_msn=4&_HLS_part=7"), Err("_HLS_part is too far ahead"));
+}
+
 /// §6.2.5.2, at 21.1 s: segments up to 9 and two parts of segment 10 are there.
 #[test]
 fn requests_are_held_until_their_part_is_there() {
