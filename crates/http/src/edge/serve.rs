@@ -232,7 +232,8 @@ impl Service {
         };
         let how = (way.outcome, way.expired);
         // A range is cut from the whole.
-        if head.headers.contains_key(RANGE) && found.is_shared() {
+        let is_cut = head.method == Method::GET && head.headers.contains_key(RANGE);
+        if is_cut && found.is_shared() {
             return match whole(&mut way.following).await {
                 Ok(body) => self.deliver((head, fault), &found, Source::Whole(body), how),
                 Err(refused) => Answer::refused(refused),
@@ -268,7 +269,7 @@ impl Service {
         };
         said.add(&mut headers);
         let mut response = match found.status {
-            StatusCode::OK => deliver(headers, source, &head.headers),
+            StatusCode::OK => deliver(headers, source, head),
             status => {
                 let body = match source {
                     Source::Whole(whole) => Body::whole(whole),

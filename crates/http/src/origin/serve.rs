@@ -56,7 +56,7 @@ struct Content {
 }
 
 impl Content {
-    fn deliver(self, request: &HeaderMap) -> Response<Body> {
+    fn deliver(self, request: &Parts) -> Response<Body> {
         let mut headers = HeaderMap::new();
         let caching = HeaderValue::try_from(&*self.caching).expect("directives are ASCII");
         headers.insert(header::CACHE_CONTROL, caching);
@@ -122,7 +122,7 @@ impl Service {
         let (head, ()) = request.into_parts();
         let mut response = match head.method {
             Method::GET | Method::HEAD => match self.content(&head).await {
-                Ok(content) => content.deliver(&head.headers),
+                Ok(content) => content.deliver(&head),
                 Err(refusal) => refusal.response(),
             },
             ref method => without_object(method),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
 use super::body::Body;
@@ -73,8 +74,8 @@ pub(crate) fn share(headers: &mut HeaderMap) {
 }
 
 /// The response with these headers, after conditions and ranges in the order of RFC 9110 §13.2.2.
-pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &HeaderMap) -> Response<Body> {
-    let text = |name| request.get(name).and_then(|value| value.to_str().ok());
+pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &Parts) -> Response<Body> {
+    let text = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
     let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
     let tag = tag.as_deref();
     let mut response = Response::new(Body::EMPTY);
@@ -98,7 +99,8 @@ pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &HeaderMap) -
     // §13.1.5: a range of another version is no use; the whole is.
     let range = match text(header::IF_RANGE) {
         Some(wanted) if Some(wanted) != tag => None,
-        _ => text(header::RANGE),
+        // §14.2: only GET has ranges.
+        _ => text(header::RANGE).filter(|_| request.method == Method::GET),
     };
     let (status, body, range) = match part(range, length) {
         Part::Whole => (StatusCode::OK, whole, None),

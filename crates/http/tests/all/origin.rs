@@ -110,6 +110,12 @@ async fn ranges() {
     // A range of a version that we do not have is the whole of ours.
     let other = [("range", "bytes=0-9"), ("if-range", "\"other\"")];
     assert_eq!(client.ask(Method::GET, SEGMENT, &other).await.status(), StatusCode::OK);
+    // HEAD has no ranges.
+    for range in ["bytes=0-0", "bytes=25000-"] {
+        let head = client.ask(Method::HEAD, SEGMENT, &[("range", range)]).await;
+        let said = (header(&head, "content-length"), header(&head, "content-range"));
+        assert_eq!((head.status(), said), (StatusCode::OK, ("25000", "")), "{range}");
+    }
     origin.stop().await;
 }
 
