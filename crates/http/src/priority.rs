@@ -67,9 +67,10 @@ impl Priority {
         Self::parse(&joined?)
     }
 
-    /// The header's value; defaults are left out.
+    /// The header's value; defaults are left out, unless nothing would be left (RFC 8941 §4.1: an empty dictionary has no field).
     pub(crate) fn written(self) -> HeaderValue {
-        let urgency = (self.urgency != URGENCY).then(|| format!("u={}", self.urgency));
+        let is_said = self.urgency != URGENCY || !self.incremental;
+        let urgency = is_said.then(|| format!("u={}", self.urgency));
         let incremental = self.incremental.then(|| "i".to_owned());
         let text: Vec<String> = urgency.into_iter().chain(incremental).collect();
         HeaderValue::try_from(text.join(",")).expect("letters, digits and commas")
@@ -145,6 +146,13 @@ mod tests {
         ];
         assert!(ranks.is_sorted_by(|a, b| a > b) && ranks[0] < 0, "{ranks:?}");
         assert_eq!(of(4, true).rank(1), of(4, true).rank(2), "incremental ones take turns");
+    }
+
+    #[test]
+    fn values_by_hand() {
+        let written = |priority: Priority| priority.written().to_str().expect("ASCII").to_owned();
+        let values = [of(3, false), of(3, true), of(0, false), of(5, true)].map(written);
+        assert_eq!(values, ["u=3", "i", "u=0", "u=5,i"]);
     }
 
     proptest! {
