@@ -75,11 +75,42 @@ fn show(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// The base URL below this element.
-fn base_url(node: Node, base: &Url) -> Result<Url> {
-    let Some(element) = child(node, "BaseURL") else { return Ok(base.clone()) };
-    let text = element.text().unwrap_or_default();
-    base.join(text).map_err(|e| at(element, format!("<BaseURL>: {e}")))
+/// What the `BaseURL`s down to an element say.
+#[derive(Debug, Clone)]
+struct Base {
+    url: Url,
+    /// Their offsets, added up.
+    early: Duration,
+}
+
+impl Base {
+    /// That below this element.
+    fn below(&self, node: Node) -> Result<Self> {
+        let Some(element) = child(node, "BaseURL") else { return Ok(self.clone()) };
+        let text = element.text().unwrap_or_default();
+        let url = self.url.join(text).map_err(|e| at(element, format!("<BaseURL>: {e}")))?;
+        let early = match element.attribute("availabilityTimeOffset").map(str::trim) {
+            // Always: of use only to who knows what there will be.
+            None | Some("INF") => Duration::ZERO,
+            Some(text) => offset(element, text)?,
+        };
+        Ok(Self { url, early: added(element, self.early, early)? })
+    }
+}
+
+/// §5.3.9.2.2: how long before its end a segment can be asked for. `INF`, always, is not known here.
+fn offset(node: Node, text: &str) -> Result<Duration> {
+    let ns = iso8601::decimal_ns(text.trim()).filter(|ns| *ns <= SEGMENT_MAX.as_nanos());
+    ns.map(Duration::from_nanos).ok_or_else(|| {
+        let problem = format!("@availabilityTimeOffset=\"{}\": expected seconds", show(text));
+        at(node, format!("{problem}, at most {SEGMENT_MAX}"))
+    })
+}
+
+/// The sum of two offsets.
+fn added(node: Node, one: Duration, other: Duration) -> Result<Duration> {
+    let sum = Some(one + other).filter(|sum| *sum <= SEGMENT_MAX);
+    sum.ok_or_else(|| at(node, format!("@availabilityTimeOffset: more than {SEGMENT_MAX} in all")))
 }
 
 fn presentation(mpd: Node, url: &Url) -> Result<Presentation> {
@@ -101,7 +132,7 @@ fn presentation(mpd: Node, url: &Url) -> Result<Presentation> {
     if total.is_some_and(|total| total > MEDIA_MAX) {
         return Err(at(mpd, "the presentation is longer than a year"));
     }
-    let base = base_url(period, &base_url(mpd, url)?)?;
+    let base = Base { url: url.clone(), early: Duration::ZERO }.below(mpd)?.below(period)?;
     let tracks = tracks(period, &base, total)?;
     let location = child(mpd, "Location").and_then(|l| l.text());
     let location = location
@@ -164,7 +195,7 @@ fn service(mpd: Node) -> Result<Service> {
 }
 
 /// One track of each kind: the first adaptation set of it.
-fn tracks(period: Node, base: &Url, total: Option<Duration>) -> Result<Vec<Track>> {
+fn tracks(period: Node, base: &Base, total: Option<Duration>) -> Result<Vec<Track>> {
     let mut tracks: Vec<Track> = Vec::new();
     let mut rows = 0;
     for set in children(period, "AdaptationSet") {
@@ -178,7 +209,7 @@ fn tracks(period: Node, base: &Url, total: Option<Duration>) -> Result<Vec<Track
         if let Some(protection) = child(set, "ContentProtection") {
             return Err(at(protection, "encrypted media is not supported"));
         }
-        let set_base = base_url(set, base)?;
+        let set_base = base.below(set)?;
         let levels = [child(period, "SegmentTemplate"), child(set, "SegmentTemplate")];
         let mut rungs = Vec::new();
         for representation in children(set, "Representation") {
@@ -221,7 +252,7 @@ fn kind(set: Node) -> Option<TrackKind> {
 /// A rung, and how many rows its timeline has.
 fn rung(
     representation: Node,
-    base: &Url,
+    base: &Base,
     levels: [Option<Node>; 2],
     total: Option<Duration>,
 ) -> Result<(Rung, usize)> {
@@ -234,7 +265,7 @@ fn rung(
     };
     // §5.3.9.1: an attribute or element that is absent is inherited from the level above.
     let addressing = Addressing { representation, templates: &templates, rate, nearest };
-    let base = base_url(representation, base)?;
+    let base = base.below(representation)?;
     let segments = addressing.segments(base, total)?;
     let rows = segments.runs.len();
     Ok((
@@ -260,16 +291,11 @@ impl Addressing<'_> {
         self.templates.iter().find_map(|template| template.attribute(name))
     }
 
-    /// §5.3.9.2.2: how long before its end a segment can be asked for. `INF`, always, is not known here.
-    fn early(&self) -> Result<Duration> {
-        let Some(text) = self.attribute("availabilityTimeOffset") else {
-            return Ok(Duration::ZERO);
-        };
-        let ns = iso8601::decimal_ns(text.trim()).filter(|ns| *ns <= SEGMENT_MAX.as_nanos());
-        ns.map(Duration::from_nanos).ok_or_else(|| {
-            let problem = format!("@availabilityTimeOffset=\"{}\": expected seconds", show(text));
-            at(self.nearest, format!("{problem}, at most {SEGMENT_MAX}"))
-        })
+    /// The offset of the template adds to those of `BaseURL`s.
+    fn early(&self, base: Duration) -> Result<Duration> {
+        let own = self.attribute("availabilityTimeOffset");
+        let own = own.map_or(Ok(Duration::ZERO), |text| offset(self.nearest, text))?;
+        added(self.nearest, base, own)
     }
 
     fn number(&self, name: &str) -> Result<Option<u64>> {
@@ -286,7 +312,9 @@ impl Addressing<'_> {
         parsed.map(Some).map_err(|problem| at(self.nearest, format!("@{name}: {problem}")))
     }
 
-    fn segments(&self, base: Url, total: Option<Duration>) -> Result<Segments> {
+    fn segments(&self, base: Base, total: Option<Duration>) -> Result<Segments> {
+        let early = self.early(base.early)?;
+        let base = base.url;
         let timescale = self.number("timescale")?.unwrap_or(1);
         if !(1..=1_000_000_000).contains(&timescale) {
             return Err(at(self.nearest, format!("@timescale={timescale} is not 1 to 10⁹")));
@@ -324,7 +352,7 @@ impl Addressing<'_> {
             zero_at: Duration::ZERO,
             names: Names::Template { media, init, base },
             listed: timeline.is_some(),
-            early: self.early()?,
+            early,
             in_chunks: self.attribute("availabilityTimeComplete").map(str::trim) == Some("false"),
         };
         if self.number("startNumber")?.is_none() && timeline.is_some() {

@@ -212,6 +212,31 @@ proptest! {
 }
 
 #[test]
+fn offsets_of_base_urls_and_of_the_template_add_up() {
+    let early = |of_mpd: &str, of_rung: &str, of_template: &str| {
+        let offset = |text: &str| match text {
+            "" => String::new(),
+            text => format!(" availabilityTimeOffset=\"{text}\""),
+        };
+        let text = LIVE
+            .replace("<BaseURL>media/", &format!("<BaseURL{}>media/", offset(of_mpd)))
+            .replace("<BaseURL>far/", &format!("<BaseURL{}>far/", offset(of_rung)))
+            .replace("startNumber=\"7\"", &format!("startNumber=\"7\"{}", offset(of_template)));
+        let found = from_mpd(text.as_bytes(), &url()).map_err(|error| error.to_string())?;
+        let ms = |rung| segments(&found, 0, rung).early().as_nanos() / 1_000_000;
+        // The rung that has a base URL of its own is the better one.
+        Ok::<_, String>((ms(0), ms(1)))
+    };
+    assert_eq!(early("", "", ""), Ok((0, 0)));
+    assert_eq!(early("1.5", "", ""), Ok((1500, 1500)));
+    assert_eq!(early("1.5", "0.25", "0.1"), Ok((1600, 1850)));
+    assert_eq!(early("", "INF", "0.1"), Ok((100, 100)));
+    assert!(early("-1", "", "").unwrap_err().contains("line 5: @availabilityTimeOffset=\"-1\""));
+    let most = (SEGMENT_MAX.as_nanos() / 1_000_000_000).to_string();
+    assert!(early(&most, "", "1").unwrap_err().contains("in all"));
+}
+
+#[test]
 fn rows_that_many_rungs_inherit_are_counted_for_each() {
     // 100,000 rows in 1 MB, for 11 rungs.
     let rows = "<S d='1'/>".repeat(LISTED_MAX);
