@@ -134,9 +134,7 @@ impl Freshness {
     pub fn of(headers: &HeaderMap, requested: Time, received: Time) -> Self {
         let directives = Directives::parse(&joined(headers, &CACHE_CONTROL));
         let lifetime = lifetime(headers, &directives);
-        // §4.1: without a comparison of the fields that it names, a response with `Vary` fits one request alone.
-        let is_shared =
-            !directives.not_shared && !lifetime.is_zero() && !headers.contains_key(VARY);
+        let is_shared = !directives.not_shared && !lifetime.is_zero() && !varies(headers);
         let age = headers.get(AGE).map(|age| age.to_str().unwrap_or_default().trim());
         let age = age.map_or(Duration::ZERO, |age| delta(Some(age)));
         // §4.2.3, `corrected_age_value`: the answer may be as old as the time that it took.
@@ -164,6 +162,21 @@ impl Freshness {
         let left = self.lifetime.as_nanos_i64().saturating_sub(self.age(now).as_nanos_i64());
         left.div_euclid(1_000_000_000)
     }
+}
+
+/// Fields that differ between requests of a cache of ours. It sends no other of its clients' fields to the origin.
+const DIFFERENT: [&str; 5] = ["host", "via", "forwarded", "priority", "early-data"];
+
+/// §4.1: whether `Vary` names a field that may have selected the response. Its values are not compared: such a response fits one
+/// request alone.
+fn varies(headers: &HeaderMap) -> bool {
+    let names = joined(headers, &VARY);
+    let is_same = |name: &str| {
+        let name = name.trim_matches([' ', '\t']);
+        name.bytes().all(|byte| is_token(byte) && byte != b'*')
+            && !DIFFERENT.iter().any(|other| name.eq_ignore_ascii_case(other))
+    };
+    !names.split(',').all(is_same)
 }
 
 /// §4.2.1, for a shared cache. A response without a lifetime is not kept: heuristics (§4.2.2) are for pages, not for live streams.
@@ -255,7 +268,16 @@ mod tests {
         ] {
             assert_eq!(seconds(&[("cache-control", none)]), None, "{none}");
         }
-        assert_eq!(seconds(&[("cache-control", "max-age=60"), ("vary", "origin")]), None);
+        let varied = |vary| seconds(&[("cache-control", "max-age=60"), ("vary", vary)]);
+        for same in ["origin", "Accept-Encoding, user-agent,, cookie", ""] {
+            assert_eq!(varied(same), Some(60), "{same}");
+        }
+        for different in ["*", "Host", "origin,\tVIA", "Forwarded", "priority", "early-data", "a b"]
+        {
+            assert_eq!(varied(different), None, "{different}");
+        }
+        let two = [("cache-control", "max-age=60"), ("vary", "origin"), ("vary", "via")];
+        assert_eq!(seconds(&two), None);
         for expires in ["0", "", "06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"] {
             assert_eq!(seconds(&[("date", date), ("expires", expires)]), None, "{expires}");
         }

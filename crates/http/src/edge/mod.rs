@@ -6,7 +6,9 @@
 //! request alone. Objects are called by host, path and query; the argument of CMCD does not count. Answers have `Age`, `Via`
 //! (RFC 9110 §7.6.3) and `Cache-Status` (RFC 9211); requests to the origin have `Via` and `Forwarded` (RFC 7239).
 //!
-//! Not here, because live media needs none of it: validation of what has expired, `Vary`, heuristics, `stale-if-error`.
+//! A response with `Vary` is kept unless that names a field that the cache itself sends: it passes no other on.
+//!
+//! Not here, because live media needs none of it: validation of what has expired, heuristics, `stale-if-error`.
 
 mod fault;
 mod fetch;
