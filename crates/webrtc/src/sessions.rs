@@ -269,22 +269,34 @@ impl Sessions {
 
     /// What happened in a session next; its end has been dealt with.
     pub fn take_happened(&mut self, now: Time) -> Option<(u64, Happened)> {
-        let mut sessions = self.open.values_mut();
-        let (number, happened) = sessions.find_map(|session| {
-            let happened = session.peer.take_happened()?;
-            if let Happened::Connected = happened {
-                session.connected = Some(now);
+        loop {
+            let mut sessions = self.open.values_mut();
+            let (number, happened) = sessions.find_map(|session| {
+                let happened = session.peer.take_happened()?;
+                Some((session.number, happened))
+            })?;
+            match happened {
+                // More offers than may be connected were answered before the first of them was.
+                Happened::Connected if !self.on_connected(now, number) => continue,
+                Happened::Gone(Why::NoConsent) => self.end(now, number, SessionEnd::Consent),
+                Happened::Gone(Why::Closed) => self.end(now, number, SessionEnd::Closed),
+                _ => {}
             }
-            Some((session.number, happened))
-        })?;
-        if let Happened::Gone(why) = happened {
-            let end = match why {
-                Why::NoConsent => SessionEnd::Consent,
-                Why::Closed => SessionEnd::Closed,
-            };
-            self.end(now, number, end);
+            return Some((number, happened));
         }
-        Some((number, happened))
+    }
+
+    /// Media can flow in a session. False if as many others are connected as may be: it has ended.
+    fn on_connected(&mut self, now: Time, number: u64) -> bool {
+        let others = self.open.values().filter(|other| other.number != number);
+        let is_full = others.filter(|other| other.is_connected()).count() >= CONNECTED_MAX;
+        if let Some(session) = self.open.get_mut(&number) {
+            session.connected = Some(now);
+        }
+        if is_full {
+            self.end(now, number, SessionEnd::Displaced);
+        }
+        !is_full
     }
 
     /// The next packet that leaves.
@@ -379,9 +391,10 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "str0m counts from an instant, whichever")]
     fn sessions(way: Way) -> Sessions {
+        let local = if way == Way::Sends { "10.0.0.1:5000" } else { "10.0.0.2:5000" };
         let setup = Setup {
             way,
-            local: vec!["10.0.0.1:5000".parse().unwrap()],
+            local: vec![local.parse().unwrap()],
             certificate: Certificate::generate().unwrap(),
             rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
             answers: false,
@@ -409,6 +422,57 @@ mod tests {
         assert!(publisher.is_empty());
         let given_up = publisher.take_ended();
         assert!(given_up.iter().all(|row| row.ended == Some(SessionEnd::Unanswered)));
+    }
+
+    /// Hands packets over, each within a millisecond, until a session of the publisher is connected or that number is gone.
+    /// True if it was connected.
+    fn connects(publisher: &mut Sessions, viewer: &mut Sessions, number: u64) -> bool {
+        let mut now = Time::from_secs(1);
+        while now < Time::from_secs(10) {
+            while let Some((_, happened)) = publisher.take_happened(now) {
+                if let Happened::Connected = happened {
+                    return true;
+                }
+            }
+            if publisher.get(number).is_none() {
+                return false;
+            }
+            let there = publisher.take_transmit().map(|transmit| (transmit, &mut *viewer));
+            let packet = match there {
+                Some(packet) => Some(packet),
+                None => viewer.take_transmit().map(|transmit| (transmit, &mut *publisher)),
+            };
+            if let Some((Transmit { from, to, bytes }, receiver)) = packet {
+                now += Duration::from_millis(1);
+                receiver.on_packet(now, (from, to), &bytes);
+            } else {
+                let next = [publisher.next_event(), viewer.next_event()];
+                now = now.max(next.into_iter().flatten().min().expect("neither is connected"));
+                publisher.on_time(now);
+                viewer.on_time(now);
+            }
+        }
+        panic!("neither connected nor gone within 9 s");
+    }
+
+    #[test]
+    fn of_offers_that_were_answered_too_early_the_last_to_connect_gives_way() {
+        for others in [CONNECTED_MAX - 1, CONNECTED_MAX] {
+            let (mut publisher, mut viewer) = (sessions(Way::Sends), sessions(Way::Receives));
+            let now = Time::from_secs(1);
+            let (ours, offered) = viewer.offer(now).unwrap();
+            let (number, answer) = publisher.answer(now, &offered.description).unwrap();
+            for _ in 0..others {
+                let (other, _) = publisher.answer(now, &offered.description).unwrap();
+                publisher.get(other).unwrap().connected = Some(now);
+            }
+            viewer.on_answer(now, ours, (offered, &answer)).unwrap();
+            let is_full = others == CONNECTED_MAX;
+            assert_eq!(connects(&mut publisher, &mut viewer, number), !is_full, "{others}");
+            assert_eq!(publisher.connected().len(), CONNECTED_MAX);
+            let ended: Vec<_> = publisher.take_ended().iter().map(|row| row.ended).collect();
+            assert_eq!(ended, if is_full { vec![Some(SessionEnd::Displaced)] } else { vec![] });
+        }
     }
 
     #[test]
