@@ -376,7 +376,7 @@ impl Endpoint {
         let summary = self.log.close();
         if let Some((server, answered)) = self.opened.take() {
             // The other end may be gone already, or be asked to stop too, or be far behind a queue.
-            let _ = tokio::time::timeout(FAREWELL, server.delete(&answered.location)).await;
+            let _ = tokio::time::timeout(FAREWELL, server.delete(&answered.session)).await;
         }
         if let Some(server) = self.server.take() {
             server.abort();

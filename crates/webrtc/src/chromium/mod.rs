@@ -354,11 +354,10 @@ impl End {
     /// Ends the session that the page opened, and completes the records.
     async fn close(self, job: &WebrtcJob, failure: Option<String>) -> Result<Summary, WebrtcError> {
         if let (Meeting::Offers(server), Some(location)) = (&job.meeting, self.records.location())
-            && let Some((_, path)) = location.split_once("://")
-            && let Some(at) = path.find('/')
+            && let Some(session) = server.place().join(location)
         {
             // The other end may be gone already, or be asked to stop too.
-            let _ = server.delete(&path[at..]).await;
+            let _ = server.delete(&session).await;
         }
         let summary = self.records.close()?;
         suiro_browser::judge(failure, summary.connections > 0, self.log)
