@@ -189,7 +189,7 @@ pub enum RtcpTimes {
     /// As in MPEG-TFRCP: the sender reports every few frames, and the receiver answers at once.
     #[default]
     Study,
-    /// As in RFC 3550 §6.3, with the reduced minimum interval of §6.2.
+    /// As in RFC 3550 §6.3, with the reduced minimum interval of §6.2, but no timer reconsideration (§6.3.6).
     Standard,
 }
 
