@@ -159,10 +159,7 @@ impl Player<'_> {
 
     /// Requests that failed or were answered with an error; `None` without requests.
     pub fn failed_requests(&self) -> Option<f64> {
-        let failed = |row: &&&RequestRow| {
-            row.error.is_some() || row.status.is_some_and(|status| status >= 400)
-        };
-        let count = self.requests.iter().filter(failed).count();
+        let count = self.requests.iter().filter(|row| row.has_failed()).count();
         (!self.requests.is_empty()).then_some(count as f64)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use suiro_http::Clock;
+use suiro_record::tables::RequestRow;
 use suiro_units::Time;
 
 use crate::ladder::{Ladder, PlacedSegment};
@@ -147,7 +148,7 @@ impl<'j> Session<'j> {
         }
         self.tick()?;
         while let Some(mut request) = self.pending.pop_front() {
-            request.error = Some("the player was stopped".to_owned());
+            request.error = Some(RequestRow::STOPPED.to_owned());
             self.request(&request)?;
         }
         let summary = Summary {
@@ -164,8 +165,6 @@ impl<'j> Session<'j> {
 
 #[cfg(test)]
 mod tests {
-    use suiro_record::tables::RequestRow;
-
     use super::*;
 
     fn session<'j>(job: &'j PlayJob) -> Session<'j> {

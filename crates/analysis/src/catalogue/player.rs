@@ -163,7 +163,7 @@ static METRICS: &[Measure<Players>] = metrics! {
          above 1.1 s 0.01. Its factors are for a ladder from 200 to 1000 kbit/s; compare trials of one length only.",
         |p| crate::nqoe::score(&p.states);
     requests.failed ["requests", Lower, 3] "Failed requests",
-        "HTTP requests that failed or were answered with a status of 400 or more.",
+        "HTTP requests that failed or were answered with a status of 400 or more. One that was under way when the trial ended did not fail.",
         |p| p.failed_requests();
     requests.abandoned ["segments", Lower, 3] "Segments abandoned",
         "Segment requests that the player abandoned in progress to switch to a lower rung.",

@@ -402,10 +402,13 @@ fn a_player_by_hand() {
         state(2_600, "playing", 1_000.0, low, 1),
         state(3_600, "playing", 1_000.0, low, 1),
     ];
+    let stopped =
+        RequestRow { error: Some(RequestRow::STOPPED.into()), ..segment(9_900, 9_950, None, 200) };
     let requests = vec![
         segment(0, 20, Some(500), 200),
         segment(500, 540, Some(1500), 200),
         segment(1500, 1530, None, 404),
+        stopped,
     ];
     let records = Records { player, requests, ..Records::default() };
     let watched = 1.0 + 0.5 + 0.5 + 1.0 + 0.1;

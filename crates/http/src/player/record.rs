@@ -114,7 +114,7 @@ impl Recorder {
 
     /// A request that was still under way when the player was stopped.
     pub(crate) fn unfinished(&mut self, request: &Underway) -> Result<(), PlayerError> {
-        self.begun(request, |row| row.error = Some("the player was stopped".into()))
+        self.begun(request, |row| row.error = Some(RequestRow::STOPPED.into()))
     }
 
     /// A request that was given up.

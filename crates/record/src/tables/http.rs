@@ -234,6 +234,18 @@ table! {
     }
 }
 
+impl RequestRow {
+    /// The error of a request that was under way when the player was stopped, as at the end of every trial.
+    pub const STOPPED: &'static str = "the player was stopped";
+
+    /// Whether it failed, or was answered with a status of 400 or more. One that was under way when the player was stopped
+    /// did neither.
+    pub fn has_failed(&self) -> bool {
+        let error = self.error.as_deref().is_some_and(|error| error != Self::STOPPED);
+        error || self.status.is_some_and(|status| status >= 400)
+    }
+}
+
 impl Default for RequestRow {
     /// A request for a manifest, of which nothing else is known.
     fn default() -> Self {
