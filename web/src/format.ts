@@ -76,7 +76,10 @@ export function margin(half: number, about: number, scale: Scale, digits: number
 export function quantity(value: number | null, unit: string, digits = 3): string {
   if (value === null) return "–";
   const scale = scaleFor(unit, value);
-  return `${shown(value, scale, digits)} ${scale.unit}`.trim();
+  const text = shown(value, scale, digits);
+  // The symbols of seconds end in this letter, too.
+  const one = text === "1" && scale.unit.length > 2 && scale.unit.endsWith("s");
+  return `${text} ${one ? scale.unit.slice(0, -1) : scale.unit}`.trim();
 }
 
 /** The greatest of any number of values, and `least` of none: a call with 100,000 arguments fails. */

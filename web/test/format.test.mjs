@@ -22,6 +22,8 @@ test("units fit the greatest value", () => {
   assert.equal(format.scaleFor("packets", 7).unit, "packets");
   assert.equal(format.quantity(0.0123, "ratio"), "1.23 %");
   assert.equal(format.quantity(null, "ms"), "–");
+  assert.equal(format.quantity(1, "requests"), "1 request");
+  assert.equal(format.quantity(2, "requests"), "2 requests");
 });
 
 test("digits and margins", () => {

@@ -9,7 +9,7 @@ use suiro_outside::beside;
 
 use crate::ReportError;
 use crate::cell::label;
-use crate::number::{decimals, scale, shown, significant};
+use crate::number::{decimals, scale, shown, significant, with_unit};
 use crate::terminal::Ink;
 
 /// The limits of a run and what became of them: `limits.json`.
@@ -230,7 +230,7 @@ fn found(limit: &JudgedLimit, cell: &JudgedCell) -> String {
             true => format!("{scaled:.*}", decimals(significant(scaled, digits), digits)),
             false => shown(value, scale, digits),
         };
-        format!("{text} {}", scale.unit).trim_end().to_owned()
+        with_unit(&text, scale.unit)
     };
     let mut out = text(value);
     if let Some(bound) = cell.bound {

@@ -63,6 +63,13 @@ pub(crate) fn shown(value: f64, scale: Scale, digits: u8) -> String {
     if is_count(scaled, scale) { format!("{scaled}") } else { plain(scaled, digits) }
 }
 
+/// A number and its unit: of one, `1 request`.
+pub(crate) fn with_unit(number: &str, unit: &str) -> String {
+    // The symbols of seconds end in this letter, too.
+    let one = unit.strip_suffix('s').filter(|one| number == "1" && one.chars().count() > 2);
+    format!("{number} {}", one.unwrap_or(unit)).trim_end().to_owned()
+}
+
 /// Half an interval about a value, with as many decimals as the value shows.
 pub(crate) fn margin(half: f64, about: f64, scale: Scale, digits: u8) -> String {
     let scaled = about / scale.factor;
@@ -94,6 +101,19 @@ mod tests {
         assert_eq!(shown(3e6, rate, 3), "3.00");
         assert_eq!(margin(12_345.0, 3e6, rate, 3), "0.01");
         assert_eq!(margin(0.66, 2.0, count, 3), "0.7");
+    }
+
+    #[test]
+    fn one_of_something_is_not_several() {
+        let told = with_unit;
+        assert_eq!(
+            (told("1", "requests"), told("2", "requests")),
+            ("1 request".into(), "2 requests".into())
+        );
+        assert_eq!(
+            (told("1", "ms"), told("1", "µs"), told("1", "")),
+            ("1 ms".into(), "1 µs".into(), "1".into())
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use suiro_abr::{Algorithm, CatchUp};
+use suiro_analysis::why::wording::count;
 use suiro_endpoint::{Failure, Pulse, Stop};
 use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::player::{self, PlayerJob, Summary};
@@ -365,7 +366,12 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
         Ok(suiro_players::run(&job, pulse.clock(), tell, stop).await?)
     })?;
     let mut out = crate::say::results();
-    writeln!(out, "{} stalls; {} requests", summary.stalls, summary.requests)?;
+    writeln!(
+        out,
+        "{}; {}",
+        counted(summary.stalls, "stall"),
+        counted(summary.requests, "request")
+    )?;
     if let Some(dropped) = summary.dropped {
         writeln!(out, "{dropped} frames dropped")?;
     }
@@ -384,13 +390,17 @@ fn tell(summary: &Summary) -> Result<()> {
         writeln!(
             out,
             "played {:.1} s; start-up {:.2} s; {} stalls, {:.2} s",
+fn counted(number: u64, what: &str) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), what)
+}
+
             totals.playing.as_secs_f64(),
             totals.starting.as_secs_f64(),
-            totals.stalls,
+            counted(totals.stalls, "stall"),
             totals.stalled.as_secs_f64()
         )?;
     }
-    writeln!(out, "{} requests, {} bytes", summary.requests, summary.body_bytes)?;
+    writeln!(out, "{}, {} bytes", counted(summary.requests, "request"), summary.body_bytes)?;
     for file in &summary.saved {
         writeln!(out, "saved {}", file.display())?;
     }
