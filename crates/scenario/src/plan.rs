@@ -1,13 +1,14 @@
 //! A scenario expanded: cells × repetitions = trials.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use suiro_record::{Axis, Cell, PlannedTrial};
 use suiro_units::Seed;
 
 use crate::cell;
-use crate::document::{self, Node, entries};
+use crate::document::{self, Node, entries, entry};
 use crate::error::{Error as ScenarioError, REFUSALS_MAX};
 use crate::files::Files;
 use crate::header::{self, Date, Header, Parts, TimeKind};
@@ -91,6 +92,15 @@ pub(crate) fn expand(
     }
     let combinations = combinations(&kept);
     let setups = setups(source, &parts, &combinations, files, &mut refusals);
+    if refusals.is_empty() && overrides.only.is_empty() {
+        let is_set = |span: &Range<usize>| source.set_by(span).is_some();
+        unused_names(
+            &parts.body,
+            &setups,
+            &|span| overrides.set.is_empty() || is_set(span),
+            &mut refusals,
+        );
+    }
     let Some(header) = parts.header.filter(|_| refusals.is_empty()) else {
         return Err(source.error(refusals));
     };
@@ -216,6 +226,33 @@ fn unused(parts: &Parts<'_>, used: Vec<Use>, refusals: &mut Vec<Refusal<Span>>) 
         if !uses.iter().any(|used| used.name == name) {
             let refusal = Refusal::new(node.span(), format!("`{name}` is never used"));
             refusals.push(refusal.hint(format!("refer to it as \"${name}\", or remove it")));
+        }
+    }
+}
+
+/// Refuses links and media that no cell uses, of those whose key is one to `check`: nothing in them would do anything.
+fn unused_names(
+    body: &Node<'_>,
+    setups: &[Arc<Setup>],
+    check: &dyn Fn(&Range<usize>) -> bool,
+    refusals: &mut Vec<Refusal<Span>>,
+) {
+    let links = |setup: &Arc<Setup>| {
+        let links = setup.topology.links.iter().filter(|link| link.config.is_some());
+        links.map(|link| link.name.clone()).collect::<Vec<_>>()
+    };
+    let media = |setup: &Arc<Setup>| setup.media.keys().cloned().collect::<Vec<_>>();
+    let used: [(&str, BTreeSet<String>); 2] = [
+        ("links", setups.iter().flat_map(links).collect()),
+        ("media", setups.iter().flat_map(media).collect()),
+    ];
+    for (section, used) in used {
+        let names = entry(body, section).into_iter().flat_map(entries);
+        for (name, span, _) in names.filter(|(name, span, _)| !used.contains(*name) && check(span))
+        {
+            let refusal = Refusal::new(span, format!("no cell uses `{section}.{name}`"));
+            let refusal = refusal.instead(name, used.iter().map(String::as_str));
+            refusals.push(refusal.or_hint("remove it, or name it where it is to be used"));
         }
     }
 }

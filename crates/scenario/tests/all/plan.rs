@@ -115,6 +115,24 @@ proptest! {
     }
 }
 
+/// Links and media that no cell uses do nothing, so that a misspelt name must not pass.
+#[test]
+fn links_and_media_that_nothing_uses_are_refused() {
+    let quick = Scenario::load("quick").unwrap();
+    let told = refused(&quick, &set(&["links.acces.down.rate=3 Mbit/s"])).to_string();
+    assert!(told.contains("no cell uses `links.acces`"), "{told}");
+    assert!(told.contains("hint: did you mean `access`?"), "{told}");
+    assert!(told.contains("set by --set links.acces.down.rate=3 Mbit/s"), "{told}");
+    let sections = "[links.other]\ndelay = \"1 ms\"\n[media.other]\nsource = \"bbb\"\n";
+    let with = parse(&format!("{}\n{sections}", quick.text()), "x.toml").unwrap();
+    let told = refused(&with, &Overrides::default()).to_string();
+    assert!(told.contains("no cell uses `links.other`"), "{told}");
+    assert!(told.contains("no cell uses `media.other`"), "{told}");
+    // The cells that are left out may be those that use it, and an override may leave one unused.
+    plan(&with, &only(&["tcp=reno"]));
+    plan(&with, &set(&["tcp=reno"]));
+}
+
 #[test]
 fn a_segment_is_a_hub_with_a_link_to_each_station() {
     let text = r#"

@@ -140,7 +140,8 @@ fn files_elsewhere_and_those_of_commands_are_named() {
         format!(
             "name = 'mine'\ntitle = 'x'\nduration = '1 s'\n[topology]\nshape = 'explicit'\nhosts = ['server', 'client']\n\
              cables = [{{ from = 'server', to = 'client' }}]\n[links]\n[media.main]\nsource = '{source}'\n\
-             [endpoints.it]\nkind = 'command'\nhost = 'client'\ncommand = ['sh', '-c', 'exec python3 \"{word}\" --rate=5']\n"
+             [endpoints.it]\nkind = 'command'\nhost = 'client'\ncommand = ['sh', '-c', 'exec python3 \"{word}\" --rate=5']\n\
+             [endpoints.origin]\nkind = 'origin'\nhost = 'server'\nmode = 'vod'\nmedia = 'main'\n"
         )
     };
     std::fs::create_dir(room.path("work").join("tools")).unwrap();
