@@ -28,4 +28,4 @@ pub mod url;
 pub mod web;
 
 pub use suiro_clock::Clock;
-pub use url::Url;
+pub use url::{Url, UrlError};

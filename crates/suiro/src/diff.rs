@@ -57,8 +57,10 @@ pub fn run(args: &DiffArgs) -> Result<Outcome> {
     if let Some(page) = &args.html {
         outputs::check(std::slice::from_ref(page), &[], Existing::of(args.replace))?;
     }
-    let found = difference(&folders, args.margin)
-        .context("reading the results: suiro report writes summary.json again")?;
+    for folder in &folders {
+        folders::summary(folder)?;
+    }
+    let found = difference(&folders, args.margin).context("reading the results")?;
     print(&found, args.json, args.all)?;
     if let Some(page) = &args.html {
         write_page(page, &found)?;

@@ -13,7 +13,8 @@ use suiro_analysis::why::wording::count;
 use suiro_endpoint::{Failure, Pulse, Stop};
 use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::player::{self, PlayerJob, Summary};
-use suiro_http::{Clock, Url};
+use suiro_http::{Clock, Url, UrlError};
+use suiro_media::spec::Source;
 use suiro_media::{MediaSpec, Package};
 use suiro_players::{PlayJob, Served, Settings};
 use suiro_scenario::{
@@ -196,6 +197,7 @@ const RUNNERS: &[(&str, Runner)] = &[
 
 /// `suiro serve MEDIA`.
 pub fn serve(args: &ServeArgs) -> Result<Outcome> {
+    check_media(&args.media)?;
     if args.whep {
         let (source, token, out) = (args.media.as_str(), args.token.clone(), args.out.as_path());
         let (bind, port, qualities) = (args.bind, args.port, &args.qualities);
@@ -243,7 +245,11 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
 pub fn play(args: &PlayArgs) -> Result<Outcome> {
     let secure = args.url.trim_start().to_ascii_lowercase().starts_with("https:");
     let url = if secure { Url::parse_secure(&args.url) } else { Url::parse(&args.url) };
-    let url = url.map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    // Each names the URL.
+    let url = url.map_err(|error| match error {
+        UrlError::Scheme(url) => Usage(format!("`{url}`: only http and https URLs are played")),
+        error => Usage(error.to_string()),
+    })?;
     // A query may hold anything.
     let path = args.url.split(['?', '#']).next().unwrap_or_default();
     let protocol = match () {
@@ -384,16 +390,16 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }
 
+fn counted(number: u64, what: &str) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), what)
+}
+
 fn tell(summary: &Summary) -> Result<()> {
     let mut out = crate::say::results();
     if let Some(totals) = &summary.totals {
         writeln!(
             out,
-            "played {:.1} s; start-up {:.2} s; {} stalls, {:.2} s",
-fn counted(number: u64, what: &str) -> String {
-    count(usize::try_from(number).unwrap_or(usize::MAX), what)
-}
-
+            "played {:.1} s; start-up {:.2} s; {}, {:.2} s",
             totals.playing.as_secs_f64(),
             totals.starting.as_secs_f64(),
             counted(totals.stalls, "stall"),
@@ -409,6 +415,16 @@ fn counted(number: u64, what: &str) -> String {
     }
     if let Some(failure) = &summary.failure {
         writeln!(out, "broke off: {failure}")?;
+    }
+    Ok(())
+}
+
+/// Refuses the name of a file that is not there.
+fn check_media(media: &str) -> Result<()> {
+    let is_file = matches!(Source::from(media), Source::File(_));
+    if is_file && matches!(Path::new(media).try_exists(), Ok(false)) {
+        let hint = "hint: give the path of a video; suiro serve bbb needs none";
+        bail!(Usage(format!("{media}: there is no such file\n{hint}")));
     }
     Ok(())
 }

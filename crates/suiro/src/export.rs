@@ -112,11 +112,6 @@ fn labels(axes: &[Axis], cell: &Cell) -> Vec<Option<String>> {
     axes.iter().map(|axis| cell.get(&axis.name).map(label_text)).collect()
 }
 
-/// Reads the summary.
-fn summary(folder: &Folder) -> Result<Summary> {
-    folder.summary().context("reading the summary, which suiro report writes")
-}
-
 /// The rows of a summary by [`labels`] and repetition.
 fn rows<'s>(
     axes: &[Axis],
@@ -156,7 +151,7 @@ impl Export<'_> {
 
     fn summary(&self, csv: &mut csv::Writer<impl Write>) -> Result<()> {
         let axes = &self.manifest.axes;
-        let summary = summary(self.folder)?;
+        let summary = folders::summary(self.folder)?;
         let rows = rows(axes, &summary);
         let metrics: BTreeSet<&String> =
             summary.trials.iter().flat_map(|trial| trial.metrics.keys()).collect();

@@ -1,10 +1,11 @@
 //! Results folders that a command is given.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use suiro_record::Folder;
+use suiro_record::{Folder, Summary};
 
 use crate::Usage;
 
@@ -17,12 +18,34 @@ pub fn is_being_written(dir: &Path) -> Result<bool> {
 
 /// The results folder at `dir`.
 pub fn open(dir: &Path) -> Result<Folder> {
-    if matches!(dir.join("manifest.json").try_exists(), Ok(false)) {
+    let has_none = match dir.join("manifest.json").try_exists() {
+        Ok(is_there) => !is_there,
+        Err(error) => error.kind() == ErrorKind::NotADirectory,
+    };
+    if has_none {
+        let found = if dir.is_file() { "it is a file" } else { "it has no manifest.json" };
         bail!(Usage(format!(
-            "{} is not a results folder: it has no manifest.json\n\
+            "{} is not a results folder: {found}\n\
              hint: give the folder that suiro run wrote, named after --out or below results/",
             dir.display()
         )));
     }
     Ok(Folder::new(dir))
+}
+
+/// What errors call the scenario in a folder's manifest, whose lines they count.
+pub fn scenario_of(folder: &Folder) -> String {
+    format!("the scenario of {}", folder.root().display())
+}
+
+/// The folder's summary.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn summary(folder: &Folder) -> Result<Summary> {
+    let dir = folder.root().display();
+    if matches!(folder.root().join("summary.json").try_exists(), Ok(false)) {
+        bail!(Usage(format!("{dir} has no summary.json\nhint: suiro report {dir} writes it")));
+    }
+    folder.summary().with_context(|| format!("reading the summary of {dir}"))
 }

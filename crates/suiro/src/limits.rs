@@ -42,14 +42,11 @@ pub fn asked(of_scenario: Vec<NamedLimit>, args: &LimitArgs) -> Result<Asked> {
 /// As [`asked`].
 pub fn of_folder(folder: &Folder, args: &LimitArgs) -> Result<Asked> {
     let manifest = folder.manifest().context("reading the results folder")?;
-    let file = folder.root().join("manifest.json");
-    asked(suiro_scenario::limits(&manifest.text, &file.display().to_string())?, args)
+    asked(suiro_scenario::limits(&manifest.text, &folders::scenario_of(folder))?, args)
 }
 
 fn baseline(dir: &Path) -> Result<(PathBuf, Vec<TrialSummary>)> {
-    let summary = folders::open(dir)?.summary();
-    let summary =
-        summary.context("reading the baseline: suiro report writes summary.json again")?;
+    let summary = folders::summary(&folders::open(dir)?).context("--baseline")?;
     Ok((dir.to_owned(), summary.trials))
 }
 

@@ -19,10 +19,11 @@ use suiro_lab::clock::Epoch;
 use suiro_lab::instruments::wires;
 use suiro_lab::process::{Event, Process, describe};
 use suiro_lab::{guests, listening, trial};
-use suiro_link::{LinkConfig, LinkSpec};
+use suiro_link::{LinkConfig, LinkSpec, Preset};
 use suiro_outside::file;
 use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Date, Link, MTU, TEXT_BYTES_MAX, Topology};
+use suiro_strict::{Place, Refusal, Span, document};
 use suiro_units::{Duration, Seed, Time};
 
 use crate::args::within;
@@ -244,24 +245,41 @@ fn code_of(status: ExitStatus) -> Outcome {
 
 /// The link that the options describe, through the same words as a scenario.
 fn config(args: &LinkArgs) -> Result<LinkConfig> {
-    let (text, origin) = match &args.scenario_link {
-        Some(file) => {
-            let text = file::read_text(file, TEXT_BYTES_MAX)
-                .map_err(|e| Usage(format!("{}: {e}", file.display())))?;
-            (text, file.display().to_string())
-        }
-        None => (options_as_toml(args), "the options".to_owned()),
-    };
-    let spec: LinkSpec = toml::from_str(&text).map_err(|e| match &args.scenario_link {
-        Some(_) => Usage(format!("{origin}: {e}")),
-        None => Usage(format!("{}: {}", option_at(args, &text, e.span()), e.message())),
-    })?;
-    let base = args.scenario_link.as_ref().and_then(|file| file.parent());
-    let mut read = |trace: &std::path::Path| {
-        let path = base.map_or_else(|| trace.to_owned(), |base| base.join(trace));
+    let Some(file) = &args.scenario_link else { return config_of_options(args) };
+    let named = |why: &dyn std::fmt::Display| Usage(format!("{}: {why}", file.display()));
+    let text = file::read_text(file, TEXT_BYTES_MAX).map_err(|error| named(&error))?;
+    let spec: LinkSpec = toml::from_str(&text).map_err(|error| named(&error))?;
+    let base = file.parent().unwrap_or(Path::new(""));
+    let mut read = |trace: &Path| {
+        let path = base.join(trace);
         file::read_text(&path, TEXT_BYTES_MAX).map_err(|e| format!("{}: {e}", path.display()))
     };
-    spec.resolve(&mut read).map_err(|e| Usage(format!("{origin}: {e}")).into())
+    Ok(spec.resolve(&mut read).map_err(|refusal| named(&refusal))?)
+}
+
+/// The same without a file. What is refused is named by its option.
+fn config_of_options(args: &LinkArgs) -> Result<LinkConfig> {
+    let trace = args.trace_down.as_ref().map(|path| {
+        let text = file::read_text(path, TEXT_BYTES_MAX);
+        text.map_err(|error| Usage(format!("--trace-down: {}: {error}", path.display())))
+    });
+    let trace = trace.transpose()?.unwrap_or_default();
+    let text = options_as_toml(args);
+    let in_text = |refusal: Refusal<Span>| {
+        let span = refusal.place.bytes.clone().unwrap_or_default();
+        let line = text[..span.start.min(text.len())].matches('\n').count();
+        let key = text.lines().nth(line).and_then(|line| line.split(' ').next());
+        Usage(refusal.at(|_| Place::from(option_of(args, key.unwrap_or_default()))).to_string())
+    };
+    let root = document::parse(&text).map_err(|refusals| {
+        refusals.into_iter().next().map_or_else(|| Usage(text.clone()), in_text)
+    })?;
+    let spec: LinkSpec = document::read(root, "the link", &[]).map_err(in_text)?;
+    let config = spec.resolve(&mut |_| Ok(trace.clone()));
+    let named = |refusal: Refusal| {
+        Usage(refusal.at(|keys| Place::from(option_of(args, &keys.0.join(".")))).to_string())
+    };
+    Ok(config.map_err(named)?)
 }
 
 fn options_as_toml(args: &LinkArgs) -> String {
@@ -290,10 +308,8 @@ fn options_as_toml(args: &LinkArgs) -> String {
     text
 }
 
-/// The option whose line of TOML holds the error.
-fn option_at(args: &LinkArgs, text: &str, span: Option<std::ops::Range<usize>>) -> &'static str {
-    let line = span.map_or(0, |s| text[..s.start.min(text.len())].matches('\n').count());
-    let key = text.lines().nth(line).and_then(|l| l.split(' ').next()).unwrap_or_default();
+/// The option that gives this key.
+fn option_of(args: &LinkArgs, key: &str) -> &'static str {
     match key {
         "preset" => "--preset",
         "delay" => "--delay",

@@ -41,7 +41,7 @@ pub struct How {
 pub fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
     let limits = limits::asked(plan.limits.clone(), &args.limits)?;
-    let plan = chosen(plan, &args.trial)?;
+    let plan = chosen(plan, &args.trial, &args.scenario)?;
     let now = clock::realtime_ns();
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan, &args.trial, now));
     let how = How { resume: args.resume, jobs: args.jobs, retries: args.retries };
@@ -102,8 +102,8 @@ pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
     Ok((folder, held))
 }
 
-/// Only the trials of these numbers, or all if there are none.
-fn chosen(mut plan: Plan, numbers: &[u32]) -> Result<Plan> {
+/// Only the trials of these numbers, or all if there are none. `typed` is what the command line calls the scenario.
+fn chosen(mut plan: Plan, numbers: &[u32], typed: &str) -> Result<Plan> {
     if numbers.is_empty() {
         return Ok(plan);
     }
@@ -114,8 +114,7 @@ fn chosen(mut plan: Plan, numbers: &[u32]) -> Result<Plan> {
             false => format!("expected a number from 1 to {}", plan.total),
         };
         bail!(Usage(format!(
-            "--trial {unknown}: {why}\nhint: suiro check {} --json lists the trials",
-            plan.name
+            "--trial {unknown}: {why}\nhint: suiro check {typed} --json lists the trials"
         )));
     }
     plan.trials.retain(|trial| trial.planned.number.is_some_and(|it| numbers.contains(&it)));

@@ -15,7 +15,7 @@ use suiro_record::{Folder, Manifest, PlannedTrial, Trial, difference};
 use crate::args::VerifyArgs;
 use crate::progress::{Trials, label};
 use crate::work::Work;
-use crate::{Outcome, Usage, interrupt, run};
+use crate::{Outcome, Usage, folders, interrupt, run};
 
 /// What a report adds to a trial's folder after it was run.
 const DERIVED: [&str; 4] = ["analysis.json", "causes.parquet", "report.html", "screens.json"];
@@ -24,9 +24,9 @@ const OF_SCREENS: [&str; 2] = ["screen.", "quality."];
 
 /// `suiro verify DIR`.
 pub fn run(args: &VerifyArgs) -> Result<Outcome> {
-    let folder = Folder::new(args.dir.clone());
+    let folder = folders::open(&args.dir)?;
     let manifest = folder.manifest().with_context(|| format!("reading {}", args.dir.display()))?;
-    let guests = run::guests_from(date(&manifest)?)?;
+    let guests = run::guests_from(date(&manifest, "verified")?)?;
     check_kernel(&manifest, &guests.virtual_time().kernel_sha256, &args.dir)?;
     let chosen = sample(measured(&folder, &manifest)?, args.sample);
     let orders: Vec<Order> =
@@ -81,14 +81,13 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// The date at which the guests of the folder began.
-pub fn date(manifest: &Manifest) -> Result<suiro_scenario::Date> {
+/// The date at which the guests of the folder began. `done` is what cannot be done without one, such as `verified`.
+pub fn date(manifest: &Manifest, done: &str) -> Result<suiro_scenario::Date> {
     if manifest.virtual_time.is_none() {
-        bail!(Usage(
+        bail!(Usage(format!(
             "these trials ran in the time of a machine, which does not come again\n\
-             hint: suiro run … --virtual makes results that can be verified"
-                .to_owned()
-        ));
+             hint: suiro run … --virtual makes results that can be {done}"
+        )));
     }
     manifest.started.parse().map_err(|why| Usage(format!("manifest.json: started: {why}")).into())
 }

@@ -50,9 +50,9 @@ impl std::fmt::Display for Seed {
 }
 
 impl std::str::FromStr for Seed {
-    type Err = std::num::ParseIntError;
+    type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+        text.parse().map(Self).map_err(|_| "expected a whole number from 0 to 18446744073709551615")
     }
 }
 

@@ -14,7 +14,7 @@ use suiro_record::{
     Axis, Compact, CompactError, Folder, PlannedTrial, RecordError, Summary, Table, Text,
 };
 
-use super::{chosen, labels, rows, summary, table};
+use super::{chosen, labels, rows, table};
 use crate::folders;
 use crate::outputs::NewFolder;
 use crate::{Outcome, Usage, interrupt};
@@ -65,7 +65,7 @@ pub fn run(args: &ParquetArgs) -> Result<Outcome> {
     let manifest = folder.manifest().context("reading the results folder")?;
     let axes = Axes::of(&manifest.axes, args.by.as_deref(), &manifest.plan)?;
     let planned = chosen(&manifest.plan, &args.cell)?;
-    let (groups, missing) = groups(&axes, &planned, &summary(&folder)?);
+    let (groups, missing) = groups(&axes, &planned, &folders::summary(&folder)?);
     // Two signals more end it at once.
     let (events, _kept) = mpsc::channel();
     interrupt::forward_to(events)?;

@@ -68,7 +68,7 @@ pub fn prove(
     causes: &mut [TrialCauses],
 ) -> Result<()> {
     let manifest = folder.manifest().context("reading the results folder")?;
-    let guests = run::guests_from(verify::date(&manifest)?)?;
+    let guests = run::guests_from(verify::date(&manifest, "proved")?)?;
     verify::check_kernel(&manifest, &guests.virtual_time().kernel_sha256, &args.dir)?;
     let mut orders = BTreeMap::new();
     for (trial, planned) in chosen.iter().enumerate() {

@@ -96,12 +96,12 @@ pub fn run(args: &WhatIfArgs) -> Result<Outcome> {
     for file in args.html.iter().chain(&args.film) {
         outputs::check(std::slice::from_ref(file), &[], Existing::of(args.replace))?;
     }
+    folders::summary(&origin.folder)?;
     let plan = origin.plan(&args.set)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan));
     let (changed, _held) = again(&plan, &out, args.jobs)?;
     let folders = [origin.folder.clone(), changed.clone()];
-    let found = difference(&folders, args.margin)
-        .context("reading the results: suiro report writes summary.json again")?;
+    let found = difference(&folders, args.margin).context("reading the results")?;
     diff::print(&found, args.json, args.all)?;
     if !args.json {
         tell_moments(&origin, &changed, &plan)?;
@@ -135,8 +135,7 @@ impl Origin {
     fn read(args: &WhatIfArgs) -> Result<Self> {
         let folder = folders::open(&args.dir)?;
         let manifest = folder.manifest().context("reading the results folder")?;
-        let name = folder.root().join("manifest.json");
-        let scenario = suiro_scenario::parse(&manifest.text, &name.display().to_string())?;
+        let scenario = suiro_scenario::parse(&manifest.text, &folders::scenario_of(&folder))?;
         Ok(Self { folder, manifest, scenario, only: args.only.clone() })
     }
 

@@ -282,3 +282,16 @@ fn an_interrupted_export_leaves_nothing_half() {
             .unwrap();
     }
 }
+
+/// Commands that need the summary name the command that writes it.
+#[test]
+fn a_folder_without_a_summary_is_refused_with_the_remedy() {
+    let room = Room::new();
+    std::fs::remove_file(made(&room).join("summary.json")).unwrap();
+    let remedy = ["out has no summary.json\nhint: suiro report out writes it"];
+    room.run(&["export", "csv", "out"]).exits(2).says(&remedy);
+    room.run(&["diff", "out", "out"]).exits(2).says(&remedy);
+    room.run(&["what-if", "out", "--set", "seed=2"]).exits(2).says(&remedy);
+    let prove = room.run(&["why", "out", "--prove"]).exits(2);
+    prove.says(&["hint: suiro run … --virtual makes results that can be proved"]);
+}

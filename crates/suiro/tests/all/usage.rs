@@ -52,7 +52,7 @@ fn what_is_mistyped_is_named() {
         (&["run", "ping", "--repeat", "0"], "--repeat 0"),
         (&["run", "ping", "--jobs", "0"], "--jobs"),
         (&["run", "ping", "--jobs", "65"], "'65' for '--jobs <N>': expected 1 to 64"),
-        (&["run", "ping", "--seed", "x"], "--seed"),
+        (&["run", "ping", "--seed", "x"], "'x' for '--seed <N>': expected a whole number"),
         (&["run", "ping", "--quick"], "--quick"),
         (&["run", "ping", "--resume"], "--out"),
         (&["run", "ping", "--out", "file"], "hint: name a folder"),
@@ -188,6 +188,50 @@ fn reports_of_nothing_name_what_is_missing() {
         let done = room.run(&[command, "nowhere"]).exits(2);
         done.says(&["nowhere is not a results folder", "hint: "]);
     }
+}
+
+/// A command that is given something else names what is expected, and a hint can be typed.
+#[test]
+fn what_is_no_results_folder_is_refused_alike() {
+    let room = Room::new();
+    room.write("report.html", "");
+    std::fs::create_dir(room.path("work").join("empty")).unwrap();
+    let hint = "hint: give the folder that suiro run wrote";
+    room.run(&["report", "report.html"])
+        .exits(2)
+        .says(&["report.html is not a results folder: it is a file", hint]);
+    room.run(&["verify", "empty"])
+        .exits(2)
+        .says(&["empty is not a results folder: it has no manifest.json", hint]);
+}
+
+#[test]
+fn names_of_media_and_urls_are_refused_with_a_remedy() {
+    let room = Room::new();
+    room.run(&["serve", "nofile.mp4"])
+        .exits(2)
+        .says(&["nofile.mp4: there is no such file", "suiro serve bbb"]);
+    let done = room.run(&["play", "foo"]).exits(2).says(&["only http and https URLs"]);
+    assert_eq!(done.stderr.matches("foo").count(), 1, "{}", done.stderr);
+}
+
+/// The hint names the scenario as it was typed: a file is not known by its name.
+#[test]
+fn a_trial_that_is_not_there_is_refused_with_a_command_that_works() {
+    let room = Room::new();
+    let shown = room.run(&["show", "ping"]).exits(0).stdout;
+    room.write("queues.toml", &shown);
+    let hint = "hint: suiro check queues.toml --json lists the trials";
+    room.run(&["run", "queues.toml", "--trial", "9"]).exits(2).says(&[hint]);
+    room.run(&["check", "queues.toml", "--json"]).exits(0);
+}
+
+#[test]
+fn of_a_script_check_shows_the_beginning() {
+    let told = Room::new().run(&["check", "8k-faults"]).exits(0).stdout;
+    let script = "  site1: bash -c case $0 in … (11 more lines), 3 different ones\n";
+    assert!(told.contains(script), "{told}");
+    assert!(!told.contains("blackhole"), "{told}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn a_change_is_compared_with_the_same_trials() {
 
     what_if(&[]).exits(2).says(&["hint: --set PATH=VALUE"]);
     what_if(&["--set", "links.access.rat=1 Mbit/s"]).exits(2).says(&["did you mean `rate`"]);
+    what_if(&["--set", "links.access.loss=2"]).exits(2).says(&["the scenario of out:"]);
     what_if(&["--search", "links.access.queue.limit=5 kB..1 kB"])
         .exits(2)
         .says(&["below the high one"]);
