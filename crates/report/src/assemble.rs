@@ -18,7 +18,7 @@ use crate::page::{
     Page, PageCause, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread,
     PageState, PageTrial, Points,
 };
-use crate::read::Read;
+use crate::read::{NO_REASON, Read};
 use crate::strip;
 use crate::study::published;
 
@@ -62,7 +62,7 @@ fn invalid_because(read: &Read) -> Option<String> {
     }
     let outcome = read.outcome.as_ref().and_then(|o| o.invalid_because.clone());
     let reasons: Vec<String> = outcome.into_iter().chain(read.problem.clone()).collect();
-    Some(if reasons.is_empty() { "no reason was recorded".into() } else { reasons.join("; ") })
+    Some(if reasons.is_empty() { NO_REASON.into() } else { reasons.join("; ") })
 }
 
 /// Everything that the page shows.

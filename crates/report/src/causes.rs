@@ -17,6 +17,8 @@ pub struct TrialCauses {
     pub repetition: u32,
     /// Why nothing is known of it; null if it was read.
     pub problem: Option<String>,
+    /// Why the trial is not valid; null if it is.
+    pub invalid_because: Option<String>,
     /// Viewers and flows.
     pub subjects: Vec<SubjectCauses>,
     /// Stalls, freezes, late and missing stretches, falls of the quality.

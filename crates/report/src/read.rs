@@ -63,6 +63,9 @@ pub(crate) struct Read {
     pub warnings: Vec<String>,
 }
 
+/// Of a trial that is not valid for a reason that its files do not have.
+pub(crate) const NO_REASON: &str = "no reason was recorded";
+
 /// How much of each trial is read.
 #[derive(Clone, Copy)]
 pub(crate) enum Depth<'a> {

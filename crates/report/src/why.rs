@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use suiro_analysis::Why;
 use suiro_analysis::why::{Explained, Limit, Subject};
+use suiro_analysis::{Why, explain};
 use suiro_outside::printable;
 use suiro_record::words::{Cause, Effect, Proof};
 use suiro_record::{Cell, Folder, FolderError, PlannedTrial, RecordError};
 
 use crate::causes::{CauseShare, ChainStep, EffectCauses, LimitCause, SubjectCauses, TrialCauses};
 use crate::cell::label;
-use crate::read;
+use crate::read::{self, NO_REASON};
 
 /// Sentences that a terminal shows after a run.
 const LONGEST: usize = 3;
@@ -55,14 +55,18 @@ pub fn causes(
 }
 
 fn of(folder: &Folder, planned: &PlannedTrial) -> TrialCauses {
-    let (why, problem) = match read::why(folder, planned) {
-        Ok(why) => (why, None),
-        Err(problem) => (Why::default(), Some(problem)),
+    let (why, invalid_because, problem) = match read::whole(folder, planned) {
+        Ok((outcome, records)) => {
+            let reason = || outcome.invalid_because.as_deref().unwrap_or(NO_REASON).to_owned();
+            (explain(&outcome, &records), (!outcome.valid).then(reason), None)
+        }
+        Err(problem) => (Why::default(), None, Some(problem)),
     };
     TrialCauses {
         cell: planned.cell.clone(),
         repetition: planned.repetition,
         problem,
+        invalid_because,
         subjects: why.subjects.iter().map(subject).collect(),
         effects: why.effects.iter().map(effect).collect(),
         left_out: why.left_out as u64,
@@ -120,6 +124,10 @@ pub fn causes_text(trials: &[TrialCauses], only: Option<u64>) -> String {
         out.push_str(&format!("{}{}\n", label(&trial.cell), repetition(trial)));
         if let Some(problem) = &trial.problem {
             out.push_str(&format!("  not known: {problem}\n"));
+        }
+        if let Some(because) = &trial.invalid_because {
+            // A remedy stands on a line of its own.
+            out.push_str(&format!("  not valid: {}\n", because.replace('\n', "\n    ")));
         }
         for subject in &trial.why.subjects {
             let shares = subject.shares().into_iter().filter(|(_, share)| *share >= LEAST);

@@ -11,6 +11,7 @@ use crate::assemble::metrics;
 use crate::cell::label;
 use crate::number::{Scale, margin, scale, shown};
 use crate::page::PageMetric;
+use crate::read::NO_REASON;
 
 /// Up to this many cells stand side by side, if they fit; more stand below each other.
 const CELLS_ABREAST: usize = 6;
@@ -314,7 +315,7 @@ fn reasons(summary: &Summary, ink: Ink) -> String {
     let invalid: Vec<_> = summary.trials.iter().filter(|trial| !trial.valid).collect();
     let mut out = String::new();
     for trial in invalid.iter().take(REASONS) {
-        let why = trial.invalid_because.as_deref().unwrap_or("no reason was recorded");
+        let why = trial.invalid_because.as_deref().unwrap_or(NO_REASON);
         let which = format!("{} #{}", label(&trial.cell), trial.repetition);
         let verdict = if trial.skipped { ink.dim("skipped") } else { ink.bad("not valid") };
         // A remedy stands on a line of its own.

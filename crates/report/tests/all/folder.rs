@@ -6,7 +6,7 @@ use crate::synthetic::{folder, folder::Shape, model};
 use serde_json::Value;
 use suiro_record::tables::LinkRow;
 use suiro_record::{Attempt, Folder, Reader, ScreenOutcome, Screens, Trial, Writer};
-use suiro_report::{Run, build, build_of};
+use suiro_report::{Run, build, build_of, causes, causes_text};
 
 fn shape() -> Shape {
     Shape {
@@ -203,6 +203,8 @@ fn a_trial_that_lab_found_invalid_keeps_its_reason() {
     assert_eq!(reasons[..2], [None, None]);
     assert!(reasons[2].as_ref().unwrap().contains("the link was late"));
     assert_eq!(reasons[3].as_deref(), Some("it was not run"));
+    let told = causes_text(&causes(&folder, |_| true).unwrap(), None);
+    assert_eq!(told.matches("not valid: the link was late").count(), 1, "{told}");
 }
 
 #[test]
