@@ -16,7 +16,7 @@ use crate::source::Source;
 /// Changes to a scenario, as typed. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `PATH=VALUE`: a parameter's name, an axis's name (which fixes it), or the dotted path of
+    /// `PATH=VALUE`: a parameter's name, an axis's name (which fixes it, or with an array replaces its values), or the dotted path of
     /// any key. A value is TOML, or else a text without its quotes.
     pub set: Vec<String>,
     /// `AXIS=VALUE`: cells to keep. Values of one axis add up, axes intersect.
@@ -137,7 +137,7 @@ fn understand(source: &Source, set: &str) -> Result<Change, ScenarioError> {
         && is_in("matrix", name)
     {
         let value = fixed(&root, source, name, value)
-            .map_err(|(message, labels)| unknown(&by, message, value, &labels))?;
+            .map_err(|(message, found, labels)| unknown(&by, message, &found, &labels))?;
         return Ok(Change { by, path: vec!["matrix".into(), name.into()], value });
     }
     let names: Vec<&str> = known(&root, steps.len() == 1).collect();
@@ -163,14 +163,14 @@ fn known<'a>(root: &'a Node<'_>, alone: bool) -> impl Iterator<Item = &'a str> {
     short.chain(HEADER).chain(BODY).chain(CELLS)
 }
 
-/// An axis with one value only: one of its own by label or, where all are plain, a new one. The
-/// error: what is wrong, and the labels there are.
+/// An axis with the values of an array, or with one value only: each one of its own by label or, where all are plain, a
+/// new one. The error: what is wrong, what was found, and the labels there are.
 fn fixed(
     root: &Node<'_>,
     source: &Source,
     axis: &str,
     value: &str,
-) -> Result<String, (String, Vec<String>)> {
+) -> Result<String, (String, String, Vec<String>)> {
     let points = entry(root, "matrix").and_then(|axes| entry(axes, axis));
     let points = points.and_then(|points| points.get_ref().as_array());
     let points: Vec<&Node<'_>> = points.into_iter().flat_map(|points| points.iter()).collect();
@@ -178,16 +178,28 @@ fn fixed(
         Some(label) => words(label.get_ref()),
         None => words(node.get_ref()),
     };
-    let bare = unquoted(value);
-    if let Some(point) = points.iter().find(|point| label(point) == bare) {
-        return Ok(format!("[{}]", inline(source.text(), point)));
+    let one = |value: &str| {
+        let bare = unquoted(value);
+        if let Some(point) = points.iter().find(|point| label(point) == bare) {
+            return Ok(inline(source.text(), point));
+        }
+        if points.iter().all(|point| !point.get_ref().is_table()) {
+            return Ok(literal(value, points.first().map(|point| point.get_ref())));
+        }
+        let labels = points.iter().map(|point| label(point)).collect();
+        Err((format!("the axis `{axis}` has no value `{bare}`"), bare, labels))
+    };
+    let values: Vec<String> = elements(value).into_iter().map(one).collect::<Result<_, _>>()?;
+    Ok(format!("[{}]", values.join(", ")))
+}
+
+/// The texts of an array's elements; of anything else, the text itself.
+fn elements(value: &str) -> Vec<&str> {
+    let parsed = DeValue::parse(value).ok().filter(|_| !value.contains(['\n', '\r']));
+    match parsed.as_ref().map(|parsed| parsed.get_ref()) {
+        Some(DeValue::Array(array)) => array.iter().map(|item| &value[item.span()]).collect(),
+        _ => vec![value],
     }
-    if points.iter().all(|point| !point.get_ref().is_table()) {
-        let kind = points.first().map(|point| point.get_ref());
-        return Ok(format!("[{}]", literal(value, kind)));
-    }
-    let labels = points.iter().map(|point| label(point)).collect();
-    Err((format!("the axis `{axis}` has no value `{bare}`"), labels))
 }
 
 fn unquoted(value: &str) -> String {

@@ -288,6 +288,31 @@ fn setups_survive_json() {
     }
 }
 
+/// An array for an axis replaces its values; each is one of its own by label, or a new one.
+#[test]
+fn an_axis_can_be_set_to_several_values() {
+    let labels = |scenario: &Scenario, what: &str| {
+        plan(scenario, &set(&[what]))
+            .axes
+            .iter()
+            .map(|axis| axis.labels.clone())
+            .collect::<Vec<_>>()
+    };
+    let quick = Scenario::load("quick").unwrap();
+    for what in ["matrix.tcp=[\"reno\", \"bbr\"]", "tcp=[\"reno\", \"bbr\"]"] {
+        assert_eq!(labels(&quick, what), [["reno", "bbr"]], "{what}");
+    }
+    let body = BODY.replace("8 Mbit/s", "$speed.rate");
+    let axis = "[matrix]\nspeed = [{ label = \"slow\", value = { rate = \"1 Mbit/s\" } }, \
+                { label = \"fast\", value = { rate = \"9 Mbit/s\" } }, { label = \"idle\", value = { rate = \"1 kbit/s\" } }]";
+    let head = "name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"";
+    let labelled = parse(&format!("{head}\n{axis}\n{body}command = [\"true\"]\n"), "x").unwrap();
+    assert_eq!(labels(&labelled, "speed=[\"fast\", \"slow\"]"), [["fast", "slow"]]);
+    let told = refused(&labelled, &set(&["speed=[\"fast\", \"slwo\"]"])).to_string();
+    assert!(told.contains("the axis `speed` has no value `slwo`"), "{told}");
+    assert!(told.contains("did you mean `slow`?"), "{told}");
+}
+
 #[test]
 fn command_line_errors() {
     let quick = Scenario::load("quick").unwrap();
