@@ -38,7 +38,11 @@ pub fn terminal_table(built: &Built, width: usize, colour: bool) -> String {
     let main: Vec<&str> = shown.iter().map(|metric| metric.name.as_str()).collect();
     let cells = compare_some(&summary.trials, &main);
     shown.retain(|m| cells.iter().any(|c| c.metrics.get(&m.name).is_some_and(Option::is_some)));
-    let mut out = format!("{}\n{}", headline(summary, &cells, ink), sentences(briefs, width, ink));
+    let mut out = format!(
+        "{}\n{}",
+        headline(summary, &cells, ink),
+        sentences(briefs, cells.len() > 1, width, ink)
+    );
     let more = cells.len().saturating_sub(CELLS_MAX);
     let mut columns: Vec<Column> =
         shown.iter().map(|metric| Column::of(metric, &cells, built.comparable)).collect();
@@ -134,12 +138,10 @@ fn headline(summary: &Summary, cells: &[CellSummary], ink: Ink) -> String {
     format!("{}  {cells}, {trials}, {validity}{skipped}", ink.bold(&summary.scenario))
 }
 
-/// A sentence for each cell, within the width.
-fn sentences(briefs: &[(String, String)], width: usize, ink: Ink) -> String {
+/// A sentence for each cell, within the width; with the cell's name, unless it is the only one of the plan.
+fn sentences(briefs: &[(String, String)], named: bool, width: usize, ink: Ink) -> String {
     let mut out = String::new();
     for (label, brief) in briefs.iter().take(BRIEFS) {
-        // The only cell needs no name.
-        let named = briefs.len() > 1;
         let text = if named { format!("{label}: {brief}") } else { brief.clone() };
         let lines = findings::wrapped(&text, width.saturating_sub(4)).join("\n    ");
         let bold = format!("{}:", ink.bold(label));
@@ -395,6 +397,18 @@ mod tests {
 
         report: D/report.html
         ");
+    }
+
+    #[test]
+    fn a_sentence_names_its_cell_unless_the_plan_has_one() {
+        let sentence = |summary| {
+            let briefs = vec![("reno".to_owned(), "no stall".to_owned())];
+            let built = Built { briefs, ..built(summary, "r") };
+            terminal_table(&built, 80, false).lines().nth(2).map(str::to_owned)
+        };
+        assert_eq!(sentence(two_cells()).as_deref(), Some("  reno: no stall"));
+        let one = Summary { trials: vec![trial("reno", 1, 4e6, None)], ..two_cells() };
+        assert_eq!(sentence(one).as_deref(), Some("  no stall"));
     }
 
     #[test]
