@@ -1,5 +1,6 @@
 //! Limits that were judged: in words, as Markdown, as JUnit XML and as JSON, in the results folder.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -35,6 +36,9 @@ pub struct LimitFiles {
     /// A table, for a pull request.
     pub markdown: PathBuf,
 }
+
+/// The names of these files.
+const FILES: [&str; 3] = ["limits.json", "limits.xml", "limits.md"];
 
 impl Limits {
     /// From limits that were judged.
@@ -72,11 +76,28 @@ impl Limits {
                 Err(cause) => Err(ReportError::Io { path, cause }),
             }
         };
+        let [json_name, junit_name, markdown_name] = FILES;
         Ok(LimitFiles {
-            json: write("limits.json", &json)?,
-            junit: write("limits.xml", &self.junit())?,
-            markdown: write("limits.md", &self.markdown())?,
+            json: write(json_name, &json)?,
+            junit: write(junit_name, &self.junit())?,
+            markdown: write(markdown_name, &self.markdown())?,
         })
+    }
+
+    /// Removes these files from a folder, if it has them.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn remove(folder: &Path) -> Result<(), ReportError> {
+        for path in FILES.map(|name| folder.join(name)) {
+            match std::fs::remove_file(&path) {
+                Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                    return Err(ReportError::Io { path, cause });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// A line per limit and cell, those that were not kept first, for a terminal. `colour` adds ANSI colours.

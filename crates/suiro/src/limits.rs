@@ -97,13 +97,14 @@ fn no_metric(NamedLimit { limit, place, .. }: &NamedLimit) -> Refusal<Place> {
 }
 
 impl Asked {
-    /// Judges the limits, prints what became of them, and writes the files in the results folder. Nothing is done without
-    /// limits.
+    /// Judges the limits, prints what became of them, and writes the files in the results folder. Without limits it removes
+    /// those files: their verdict would be that of other limits.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// A file cannot be written or removed.
     pub fn judge(&self, folder: &Folder, summary: &Summary) -> Result<Outcome> {
         if self.limits.is_empty() {
+            Limits::remove(folder.root()).context("removing what became of earlier limits")?;
             return Ok(Outcome::Done);
         }
         let limits = self.of(summary);

@@ -64,6 +64,17 @@ fn a_broken_limit_has_an_exit_code_of_its_own() {
     report(&["--baseline", "before", "--limit", "link.down.delay_p95_ms <= baseline + 50 %"])
         .exits(3);
     report(&["--limit", "player.stall_s < 1"]).exits(3);
+    // Without a limit, the verdict of earlier ones is not left.
+    room.write("ping.toml", PING.split("[limits]").next().unwrap());
+    run(&trials, &room, "free", &[]).exits(0);
+    let free = room.path("work").join("free");
+    let verdicts =
+        || ["limits.json", "limits.xml", "limits.md"].map(|name| free.join(name).exists());
+    room.run(&["report", "free", "--limit", "link.down.delay_p95_ms < 11 ms"]).exits(0);
+    assert_eq!(verdicts(), [true; 3]);
+    room.run(&["report", "free"]).exits(0);
+    assert_eq!(verdicts(), [false; 3]);
+    room.write("ping.toml", PING);
     // A trial that is not valid comes first: nothing is known of its metrics.
     let broken = "command = ['false']\nexit = 'fails'";
     room.write("ping.toml", &PING.replace("command = ['ping', '-i', '0.2', 'server']", broken));
