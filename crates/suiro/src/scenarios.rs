@@ -1,7 +1,7 @@
 //! `suiro show`, `check` and `schema`.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::path::Component::{CurDir, Normal};
 use std::path::{Path, PathBuf};
@@ -154,12 +154,17 @@ fn write_commands(out: &mut impl Write, plan: &Plan) -> Result<()> {
             commands.insert((spec.privileged, &endpoint.host, spec.command.join(" ")));
         }
     }
+    // Of a script only the beginning: several may have the same.
+    let mut counted: BTreeMap<_, usize> = BTreeMap::new();
+    for (privileged, host, command) in commands {
+        *counted.entry((privileged, host, beginning(&command))).or_default() += 1;
+    }
     let who = match Privilege::of_this_process() {
         Privilege::Root => "root",
         Privilege::User => "you",
     };
     for privileged in [false, true] {
-        let mut commands = commands.iter().filter(|(own, ..)| *own == privileged).peekable();
+        let mut commands = counted.iter().filter(|((own, ..), _)| *own == privileged).peekable();
         if commands.peek().is_none() {
             continue;
         }
@@ -169,11 +174,21 @@ fn write_commands(out: &mut impl Write, plan: &Plan) -> Result<()> {
             "without capabilities beyond their host"
         };
         writeln!(out, "runs these commands as {who}, {rights}:")?;
-        for (_, host, command) in commands {
-            writeln!(out, "  {}: {}", printable(host), printable(command))?;
+        for ((_, host, command), times) in commands {
+            let different =
+                if *times > 1 { format!(", {times} different ones") } else { String::new() };
+            writeln!(out, "  {}: {}{different}", printable(host), printable(command))?;
         }
     }
     Ok(())
+}
+
+/// The first line of a command, and how many more there are.
+fn beginning(command: &str) -> String {
+    match command.trim_end().split_once('\n') {
+        Some((first, rest)) => format!("{first} … ({})", count(rest.lines().count(), "more line")),
+        None => command.to_owned(),
+    }
 }
 
 /// The files that the scenario names outside of its own folder: `suiro sweep` does not send them to other machines.
