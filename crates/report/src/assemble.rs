@@ -256,10 +256,12 @@ pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
     found.into_iter().map(|(_, _, one)| one).collect()
 }
 
-/// At which size VMAF was computed, where it is not in the name: older folders have only the native one.
+/// At which size VMAF was computed, where it is not in the name: older folders have only the native one. `None` where no
+/// trial has a value: nothing shows which it would be.
 fn size_of_vmaf(summary: &Summary, name: &str) -> Option<&'static str> {
     let field = name.rsplit('.').next()?;
-    if !field.contains("vmaf") || field.contains("native") {
+    let measured = |trial: &TrialSummary| trial.metrics.get(name).is_some_and(Option::is_some);
+    if !field.contains("vmaf") || field.contains("native") || !summary.trials.iter().any(measured) {
         return None;
     }
     let native = |(name, value): (&String, &Option<f64>)| {
@@ -388,7 +390,8 @@ mod tests {
     #[test]
     fn the_size_of_vmaf_stands_wherever_the_number_does() {
         let label = |metrics: &[(&str, f64)]| {
-            let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value)));
+            let known = |value: &f64| Some(*value).filter(|value| !value.is_nan());
+            let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), known(value)));
             let trial = TrialSummary {
                 cell: Cell::new(),
                 repetition: 1,
@@ -404,6 +407,8 @@ mod tests {
         let both = [("video.vmaf_mean", 68.7), ("video.vmaf_native_mean", 81.2)];
         assert_eq!(label(&both), ["VMAF, 1080 lines", "VMAF, native"]);
         assert_eq!(label(&both[..1]), ["VMAF, native size"], "a folder of before");
+        let neither = both.map(|(name, _)| (name, f64::NAN));
+        assert_eq!(label(&neither), ["VMAF", "VMAF, native"], "no screen was reconstructed");
     }
 
     #[test]
