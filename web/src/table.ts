@@ -22,7 +22,8 @@ export function table(page: Page): HTMLElement {
   const more = h("button", { class: "screen" });
   const redraw = () => {
     box.replaceChildren(draw(page, state, redraw));
-    more.textContent = state.all ? "Main metrics only" : `All ${page.metrics.length} metrics`;
+    const all = measured(page).length;
+    more.textContent = state.all ? "Main metrics only" : `All ${whole(all)} metrics`;
   };
   more.addEventListener("click", () => {
     state.all = !state.all;
@@ -130,11 +131,18 @@ function draw(page: Page, state: State, redraw: () => void): HTMLTableElement {
 }
 
 function columnsOf(page: Page, all: boolean): Column[] {
-  return page.metrics.flatMap((metric, index) => {
-    const means = page.cells.flatMap((cell) => cell.metrics[index]?.mean ?? []);
-    if (!means.length || !(all || metric.main)) return [];
+  return measured(page).flatMap(({ metric, index, means }) => {
+    if (!(all || metric.main)) return [];
     const scale = scaleFor(metric.unit, most(means.map(Math.abs)));
     return [{ metric, index, scale, best: best(page, index, means, scale) }];
+  });
+}
+
+/** The metrics of which some cell has a value, with their means. */
+function measured(page: Page): { metric: PageMetric; index: number; means: number[] }[] {
+  return page.metrics.flatMap((metric, index) => {
+    const means = page.cells.flatMap((cell) => cell.metrics[index]?.mean ?? []);
+    return means.length ? [{ metric, index, means }] : [];
   });
 }
 
@@ -202,7 +210,7 @@ function value(page: Page, cell: number, column: Column): HTMLTableCellElement {
 
 /** What each metric means, for those who cannot hover. */
 function glossary(page: Page): HTMLElement {
-  const entries = page.metrics.flatMap((metric) => [
+  const entries = measured(page).flatMap(({ metric }) => [
     h("dt", {}, metric.label, " ", h("code", {}, metric.name)),
     h("dd", {}, metric.doc),
   ]);

@@ -114,6 +114,18 @@ test("the first screen: what happened, in numbers, why, then the plots", { skip 
   assert.deepEqual(faults, []);
 });
 
+test("all metrics, their button and the glossary are the same", {
+  skip,
+}, async () => {
+  const { page, faults } = await open(await synthetic("quick"));
+  const button = page.locator("#cells > button");
+  const all = Number((await button.textContent()).match(/^All ([0-9]+) metrics$/)[1]);
+  await button.click();
+  assert.equal(await page.locator("#cells table tbody tr").count(), all);
+  assert.equal(await page.locator("#cells .glossary dt").count(), all);
+  assert.deepEqual(faults, []);
+});
+
 test("the legend hides a cell and Shift shows it alone", { skip }, async () => {
   const { page, faults } = await open(await synthetic("quick"));
   const both = (await paths(page, "rtt")).length;
