@@ -160,18 +160,32 @@ function grid(spec: Spec, chart: Chart, low: number, high: number): SVGGElement 
   return group;
 }
 
-/** The values between which the lines step, if they are few and far enough apart to be ticks. */
-function steps(spec: Spec, chart: Chart): number[] | null {
+/** Pixels between the texts of two ticks. */
+const APART = 13;
+/** Pixels above the uppermost step from which on the axis gets a tick there. */
+const FAR = 30;
+
+/**
+ * The values between which the lines step, if they are few, as ticks. Of those that are too near to each other the one
+ * that was shown longest is kept. Where another line rises far above them, the axis has a tick near its top.
+ */
+export function steps(spec: Spec, chart: Pick<Chart, "py" | "scale">): number[] | null {
   const main = spec.lines.filter((line) => line.style !== "context" && line.style !== "bound");
   if (!main.length || main.some((line) => line.style !== "step")) return null;
-  const found = new Set(main.flatMap((line) => line.values.filter((value) => value !== null)));
-  if (found.size < 1 || found.size > 8) return null;
-  const apart: number[] = [];
-  for (const value of [...found].sort((a, b) => b - a)) {
-    const last = apart.at(-1);
-    if (last === undefined || chart.py(value) - chart.py(last) >= 13) apart.push(value);
-  }
-  return apart.map((value) => value / chart.scale.factor);
+  const shown = new Map<number, number>();
+  for (const { values, bin_s } of main)
+    for (const value of values)
+      if (value !== null) shown.set(value, (shown.get(value) ?? 0) + bin_s);
+  if (shown.size < 1 || shown.size > 8) return null;
+  const longest = [...shown].sort(([a, s], [b, t]) => t - s || b - a);
+  const kept: number[] = [];
+  const isFree = (value: number, room: number) =>
+    kept.every((other) => Math.abs(chart.py(value) - chart.py(other)) >= room);
+  for (const [value] of longest) if (isFree(value, APART)) kept.push(value);
+  const { factor } = chart.scale;
+  const above = (ticks(0, domain(spec)[1] / factor, 4).at(-1) ?? 0) * factor;
+  if (above > Math.max(...kept) && isFree(above, FAR)) kept.push(above);
+  return kept.sort((a, b) => b - a).map((value) => value / factor);
 }
 
 /** A shade over the plot, and a mark above it in the cell's own lane. */
