@@ -205,11 +205,11 @@ function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
   const pixels = chart.px(line.bin_s) - chart.px(0);
   const cells = new Set(spec.lines.map((other) => other.colour + other.dash)).size;
   const bar = Math.max(1.2, Math.min(6, (pixels * 0.8) / cells));
-  const width = { line: 1.6, step: 1.9, context: 1, bound: 5, bar }[line.style];
+  const width = { line: 1.6, step: 1.9, context: 1.3, bound: 5, bar }[line.style];
   const style =
     line.style === "bound"
       ? `stroke:var(--bound);stroke-width:${width};stroke-opacity:.4`
-      : `stroke:${line.colour};stroke-width:${width};stroke-opacity:${opacity * (line.style === "context" ? 0.5 : 1)}`;
+      : `stroke:${line.colour};stroke-width:${width};stroke-opacity:${opacity * (line.style === "context" ? 0.8 : 1)}`;
   const dash = line.style === "bar" || line.style === "bound" ? "" : line.dash;
   return s("path", {
     d: path(line, chart, spec.x),

@@ -85,7 +85,7 @@ function sentence(page: Page): (Node | string)[] {
   const each = longest >= 0.1 ? ` of ${Number(longest.toFixed(1))} s` : "";
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
-  const study = page.study ? ` It repeats study ${page.study}.` : "";
+  const study = page.study ? ` It reproduces study ${page.study}.` : "";
   const when = h("time", { datetime: page.started }, moment(page.started));
   const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run `;
   const by = ` with seed ${page.seed} by suiro ${page.suiro}.${study}`;
@@ -133,7 +133,7 @@ export function provenance(page: Page): HTMLElement {
     ["Kernel", machine.kernel],
     ["System", machine.system],
     [
-      "Processor",
+      "CPU",
       `${machine.cpu}, ${count(machine.cores, "core")}, ${quantity(machine.memory_bytes, "B")}`,
     ],
     ["Clock", machine.clock_source],

@@ -15,6 +15,8 @@ import { machineName } from "./machines";
 
 /** Trials whose details are shown; more only say how many there are. */
 const DETAILED = 200;
+/** A cell with more characters is wrapped. */
+const LONG = 48;
 /** Invalid trials and warnings that are listed. */
 const LISTED = 200;
 
@@ -218,7 +220,7 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
     ]),
   );
   if (checks.length)
-    box.append(table(["link", "self-check", "asked", "measured", "passes", ""], checks));
+    box.append(table(["link", "self-check", "expected", "measured", "passes", ""], checks));
   if (trial.links.length) {
     box.append(
       table(
@@ -329,7 +331,10 @@ function table(head: string[], rows: string[][]): HTMLElement {
     h(
       "tr",
       {},
-      ...row.map((text) => h("td", { class: text.startsWith("✗") ? "bad" : null }, text)),
+      ...row.map((text) => {
+        const looks = [text.startsWith("✗") && "bad", text.length > LONG && "long"];
+        return h("td", { class: looks.filter(Boolean).join(" ") || null }, text);
+      }),
     ),
   );
   return h(

@@ -185,6 +185,8 @@ function ofTrial(page: Page, trial: PageTrial): HTMLElement {
     const steps = effect.chain.map(({ what, evidence }) =>
       h("li", {}, what, " ", h("code", {}, evidence)),
     );
+    // The name of the viewer does not begin a sentence about its quality.
+    const subject = effect.effect === "quality" ? `${effect.subject}:` : effect.subject;
     return h(
       "details",
       { class: "effect" },
@@ -192,7 +194,7 @@ function ofTrial(page: Page, trial: PageTrial): HTMLElement {
         "summary",
         {},
         h("i", { style: `background:${colour(page, cause)}`, "aria-hidden": "true" }),
-        h("span", {}, `${effect.subject} ${effect.sentence}`),
+        h("span", {}, `${subject} ${effect.sentence}`),
       ),
       h("ol", {}, ...steps),
     );
