@@ -70,12 +70,13 @@ const SWEEP_EXAMPLES: &str = "Examples:
   suiro sweep mine.toml --on ray --out results/mine           the Ray cluster of this machine
   suiro sweep mine.toml --on ray://head:10001 --out results/mine --resume
   suiro sweep mine.toml --on slurm --jobs 40 --out /shared/results/mine
-  suiro sweep mine.toml --tune goal=\"min links.access.queue.limit while media.latency_p95_ms < 200\" \\
+  suiro sweep mine.toml \\
+      --tune goal=\"min links.access.queue.limit while media.latency_p95_ms < 200\" \\
       over=\"links.access.queue.limit=10 kB..1 MB\"";
 
 const VERIFY_EXAMPLES: &str = "Examples:
   suiro run quick --virtual --out results/first
-  suiro verify results/first                   every trial again: the same bytes, or where they differ
+  suiro verify results/first                   every trial again: are its bytes the same?
   suiro verify results/paper --sample 5        five of its trials";
 
 const LINK_EXAMPLES: &str = "Examples:
@@ -103,7 +104,7 @@ const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, on port 8080
   suiro serve film.mp4 --live --tcp reno     your own file, live, over TCP Reno
   suiro serve --bind 0.0.0.0                 for other machines too
-  suiro serve bbb --whep --token s3cret      a live camera over WebRTC, at http://localhost:8080/whep";
+  suiro serve bbb --whep --token s3cret      a camera over WebRTC, at http://localhost:8080/whep";
 
 const PLAY_EXAMPLES: &str = "Examples:
   suiro play http://localhost:8080/manifest.mpd --duration \"1 min\"

@@ -53,6 +53,9 @@ fn listed(kind: Kind) -> String {
     words.iter().map(each).collect()
 }
 
+/// Columns of the help, in a terminal that has as many.
+const WIDTH: usize = 100;
+
 /// The command line, as `--help` prints it.
 fn commands() -> String {
     let mut text = String::from(
@@ -60,7 +63,7 @@ fn commands() -> String {
          failed or is not valid, or a check does not hold; 2 the command line or the scenario is \
          wrong; 3 all trials are valid, but a limit (`[limits]`, `--limit`) was not kept.\n",
     );
-    let mut root = crate::cli::Cli::command().term_width(100);
+    let mut root = crate::cli::Cli::command().term_width(WIDTH);
     root.build();
     document(&mut text, "suiro", &mut root);
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -115,4 +118,53 @@ fn keys_of_scenarios_are_documented() {
 #[test]
 fn tables_have_names_in_python() {
     check("python/suiro/_names.py", &names());
+}
+
+/// A line of an example that the terminal's width breaks is no longer a command.
+#[test]
+fn no_line_of_an_example_is_wrapped() {
+    fn check(path: &str, command: &clap::Command) -> usize {
+        let helps = [command.get_after_help(), command.get_after_long_help()];
+        let mut examples = 0;
+        for help in helps.into_iter().flatten().map(ToString::to_string) {
+            examples += help.lines().filter(|line| line.starts_with("  suiro ")).count();
+            let is_long = |line: &&str| line.starts_with(' ') && line.chars().count() > WIDTH;
+            let long = help.lines().find(is_long);
+            assert!(long.is_none(), "{path}: {} has more than {WIDTH} columns", long.unwrap());
+        }
+        let below = command.get_subcommands();
+        examples + below.map(|it| check(&format!("{path} {}", it.get_name()), it)).sum::<usize>()
+    }
+    let examples = check("suiro", &crate::cli::Cli::command());
+    assert!(examples > 60, "{examples} examples");
+}
+
+/// The variants of an enumeration, as serde names them.
+fn variants<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
+    let told = serde_json::from_str::<T>("\"\"").unwrap_err().to_string();
+    told.split('`').skip(1).step_by(2).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn lists_of_algorithms_and_players_are_whole() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let line = |file: &str, with: &str| {
+        let text = std::fs::read_to_string(format!("{root}/{file}")).unwrap();
+        let line = text.lines().find(|line| line.contains(with)).map(str::to_lowercase);
+        line.unwrap_or_else(|| panic!("{file} has no `{with}`")).replace("lol+", "lolp")
+    };
+    let algorithms = variants::<suiro_abr::Algorithm>();
+    let players = variants::<suiro_scenario::Program>();
+    assert!(algorithms.len() > 5 && players.len() > 6, "{algorithms:?} {players:?}");
+    for (file, with, names) in [
+        ("README.md", "ABR by ", &algorithms),
+        ("scenarios/quick.toml", "abr = ", &algorithms),
+        ("scenarios/quick.toml", "player = ", &players),
+    ] {
+        let line = line(file, with);
+        let words: Vec<&str> = line.split([' ', ',', ';', '#']).collect();
+        for name in names {
+            assert!(words.contains(&name.as_str()), "{file}: `{with}` has no {name}: {line}");
+        }
+    }
 }

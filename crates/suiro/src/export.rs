@@ -21,7 +21,7 @@ use crate::{Outcome, Usage, say};
 pub const EXAMPLES: &str = "Examples:
   suiro export csv results/quick > quick.csv             a row per trial, a column per metric
   suiro export csv results/quick --table tcp --cell reno --out tcp.csv
-  suiro export parquet results/quick --out dataset       dataset/tcp/AXIS=VALUE/…/part-0.parquet, and so on";
+  suiro export parquet results/quick --out dataset       dataset/tcp/AXIS=VALUE/…/part-0.parquet";
 
 /// The table of the summary: a row per trial.
 const SUMMARY: &str = "summary";

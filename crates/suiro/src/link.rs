@@ -69,10 +69,8 @@ pub struct LinkArgs {
     /// as `1.5 s,8 Mbit/s`.
     #[arg(long, value_name = "FILE", conflicts_with = "down")]
     trace_down: Option<PathBuf>,
-    /// A predefined link, which the other options change: measured (nepal, mexico-cellular,
-    /// brazil-colombia, india, korea-china, california-mexico) or illustrative (dsl, cable, fibre,
-    /// 3g, 4g, slow-4g, satellite).
-    #[arg(long, value_name = "NAME")]
+    /// A predefined link, which the other options change.
+    #[arg(long, value_name = "NAME", help = format!("A predefined link, which the other options change: {}", presets()))]
     preset: Option<String>,
     /// A link as a TOML file: the keys below [links.NAME] in a scenario.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["down", "up", "delay", "loss", "queue", "aqm", "trace_down", "preset"])]
@@ -105,6 +103,11 @@ pub struct LinkArgs {
     /// 126 if it cannot be executed, 1 if it succeeded but the link did not behave as requested.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// The names of the predefined links.
+fn presets() -> String {
+    Preset::ALL.map(Preset::name).join(", ")
 }
 
 #[derive(Debug, Serialize, Deserialize)]

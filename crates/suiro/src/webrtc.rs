@@ -24,7 +24,7 @@ use crate::{Outcome, Usage};
 const START: BitRate = BitRate::from_kbps(300);
 
 pub const PUBLISH_EXAMPLES: &str = "Examples:
-  suiro publish http://localhost:8889/camera/whip          Big Buck Bunny to a server such as MediaMTX
+  suiro publish http://localhost:8889/camera/whip          Big Buck Bunny to MediaMTX or another
   suiro publish http://192.0.2.1:8080/whip --token s3cret --duration \"1 min\"";
 
 /// What the camera sees, and what of it is sent.

@@ -13,7 +13,7 @@ use suiro_outside::file;
 use crate::{Outcome, Usage};
 
 pub(super) const EXAMPLES: &str = "Examples:
-  tcpdump -i eth0 -s 96 -w a.pcap udp                              on one host, and b.pcap on the other
+  tcpdump -i eth0 -s 96 -w a.pcap udp                              here, and b.pcap on the other
   suiro layers analyze a.pcap b.pcap
   suiro layers analyze a.pcapng b.pcapng --first-address 10.0.0.1 --same-clock --json";
 

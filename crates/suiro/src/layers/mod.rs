@@ -23,7 +23,7 @@ use crate::{Outcome, Usage, interrupt};
 const RECORD_EXAMPLES: &str = "Examples:
   suiro layers record --flow udp:10.0.0.1:5000-10.0.0.2:5004     the same on both hosts
   suiro layers record --flow 'udp:*-*:5004' --flow 'tcp:*:443-*' --duration \"30 s\"
-  suiro layers record --pid 4711 --out call                      all that a process sends and receives
+  suiro layers record --pid 4711 --out call                      all packets of a process
   suiro layers record --flow 'udp:[fd00::1]:*-*' --netns blue --no-syscalls";
 
 /// How often the recorder is looked at, while nothing is to be done.

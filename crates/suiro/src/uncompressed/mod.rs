@@ -26,9 +26,10 @@ pub const EXAMPLES: &str = "Examples:
   suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .
   suiro uncompressed analyze capture.pcap --sdp stream.sdp   its timing, by ST 2110-21
   suiro uncompressed registry --listen 127.0.0.1:8235
-  suiro uncompressed node --name n1 --address 192.0.2.1 --listen 127.0.0.1:8080 --registry http://127.0.0.1:8235 \
-    --stream 0=nodes/node-1.frames
-  suiro uncompressed control serve desired.toml --listen 127.0.0.1:8090 --registry http://127.0.0.1:8235
+  suiro uncompressed node --name n1 --address 192.0.2.1 --listen 127.0.0.1:8080 \\
+      --registry http://127.0.0.1:8235 --stream 0=nodes/node-1.frames
+  suiro uncompressed control serve desired.toml --listen 127.0.0.1:8090 \\
+      --registry http://127.0.0.1:8235
   suiro uncompressed control move 0 n2
   suiro uncompressed bench both --store nodes/node-1.frames --to 192.0.2.7:5004
   suiro uncompressed bench switching --times 100           frames lost by switching";
