@@ -164,7 +164,7 @@ impl Playout {
         self.ends.get(track).copied().unwrap_or_default()
     }
 
-    /// Playback speed: 1 is normal, 0 is standing still.
+    /// Playback speed: 1 is normal, 0 is a stall.
     pub fn speed(&self) -> f64 {
         if self.state == State::Playing { self.speed_ppm as f64 / NORMAL_PPM as f64 } else { 0.0 }
     }

@@ -190,7 +190,7 @@ impl Running {
         let status = self.child.0.wait();
         let status = status.map_err(MediaError::io("waiting for", Path::new("ffmpeg")))?;
         let told = self.told.take().map(JoinHandle::join).transpose();
-        let told = told.expect("reading what ffmpeg tells does not panic").unwrap_or_default();
+        let told = told.expect("reading what ffmpeg prints does not panic").unwrap_or_default();
         if status.success() {
             Ok(())
         } else {

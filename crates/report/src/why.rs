@@ -138,7 +138,8 @@ pub fn causes_text(trials: &[TrialCauses], only: Option<u64>) -> String {
         }
         let wanted = |number: &u64| only.is_none_or(|only| only == *number);
         for (number, effect) in (0..).zip(&trial.effects).filter(|(number, _)| wanted(number)) {
-            out.push_str(&format!("  [{number}] {} {}\n", effect.subject, effect.sentence));
+            let subject = named(&effect.subject, effect.effect);
+            out.push_str(&format!("  [{number}] {subject} {}\n", effect.sentence));
             for step in &effect.chain {
                 out.push_str(&format!("      {} <- {}\n", step.what, step.evidence));
             }
@@ -155,6 +156,14 @@ pub fn causes_text(trials: &[TrialCauses], only: Option<u64>) -> String {
         out.push('\n');
     }
     printable(&out).into_owned()
+}
+
+/// The viewer before a sentence about it. One about its quality is no sentence that its name could begin.
+fn named(viewer: &str, effect: Effect) -> String {
+    match effect {
+        Effect::Quality => format!("{viewer}:"),
+        _ => viewer.to_owned(),
+    }
 }
 
 fn repetition(trial: &TrialCauses) -> String {

@@ -86,8 +86,8 @@ fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -
     let screens = viewers.map(|(name, origin)| {
         let mut outcome = ScreenOutcome { endpoint: name.to_owned(), ..ScreenOutcome::default() };
         if let Err(error) = of_viewer(ffmpeg, order, trial, (origin, progress), &mut outcome) {
-            let lacks = if outcome.video.is_some() { "quality" } else { "screen and quality" };
-            outcome.problem = Some(format!("{lacks}: null because {error:#}"));
+            let missing = if outcome.video.is_some() { "quality" } else { "screen and quality" };
+            outcome.problem = Some(format!("{missing}: null because {error:#}"));
         }
         outcome
     });
@@ -171,7 +171,7 @@ fn of_viewer(
     let rate = Screen { ffmpeg, received, ticks: &[] }.rate();
     outcome.fps = f64::from(rate.0) / f64::from(rate.1);
     let seen = ticks(trial, &records, &outcome.endpoint, rate);
-    ensure!(!seen.is_empty(), "the table `frames` records no picture that it showed");
+    ensure!(!seen.is_empty(), "the table `frames` records no frame that it showed");
     let shown = shown(&served, &seen)?;
     let screen = Screen { ffmpeg, received, ticks: &shown };
     progress(0.0, "the screen's video");
@@ -375,7 +375,7 @@ fn check(frames: u64, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut Sc
     if let Some((t_ns, says, recorded)) = first {
         let (differ, all) = (outcome.stamps_differ, outcome.ticks);
         outcome.problem = Some(format!(
-            "{differ} of {all} pictures say that they are another frame than the records say; the \
+            "{differ} of {all} frames say that they are another frame than the records say; the \
              first, at {:.3} s, says {says}, the records {recorded}",
             t_ns as f64 / 1e9
         ));

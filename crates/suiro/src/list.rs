@@ -99,7 +99,7 @@ const HEADER: [&str; 5] = ["", "study", "trials", "time", "--quick"];
 
 const FOOTER: &str = "
 time: what a run measures, with the scenario's number of trials in parallel; --quick: the same of its short form.
-suiro show NAME prints a scenario, suiro check NAME what it would run and what it lacks.
+suiro show NAME prints a scenario, suiro check NAME what it would run and what is missing.
 ";
 
 fn text(entries: &[Entry]) -> String {

@@ -86,7 +86,7 @@ pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
     } else if found.findings.is_empty() {
         writeln!(
             out,
-            "this scenario does not repeat a study: there are no published findings to \
+            "this scenario does not reproduce a study: there are no published findings to \
         judge"
         )?;
     } else {

@@ -156,7 +156,7 @@ static METRICS: &[Measure<Players>] = metrics! {
          transport; for shorter or longer trials the number is outside the Recommendation's \
          validity.",
         |p| p.p1203_mos;
-    player.nqoe ["", Higher, 4] "Score of the challenge",
+    player.nqoe ["", Higher, 4] "NQoE, score of the ACM MMSys 2020 challenge",
         "Live only: the score of Twitch's challenge for low latency (ACM MMSys 2020, `NQoE.pdf`, equation 1), over the whole \
          trial. It begins with the kbit of the rungs shown. A second stalled costs 1000, and each change of the rung 0.02 per \
          kbit/s. For each of 30 frames a second, the distance of the speed from 1 costs 200, and the latency 0.005 per second, \

@@ -100,7 +100,7 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
         "In each frame time, from the first stream's first packet to the last stream's first \
         packet, maximum.",
         |s| s.skew_ms().max();
-    stream.late_still_frames ["frames", Lower, 6] "Frames late, machine standing still",
+    stream.late_still_frames ["frames", Lower, 6] "Frames late, machine stalled",
         "Late frames during which a CPU of the machine stalled, between when they were \
         due and their first packet; null if the trial was not watched.",
         |s| s.late_still();

@@ -50,7 +50,7 @@ fn stalled(why: &Why, cause: Cause) -> Option<f64> {
 }
 
 static METRICS: &[Measure<Causes>] = metrics! {
-    why.no_request_ratio ["ratio", Neither, 3] "Limited by: nothing asked for",
+    why.no_request_ratio ["ratio", Neither, 3] "Limited by: no request",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player requested nothing: its buffer was full, or the next segment did not exist yet.",
         |why| limited(why, Cause::NoRequest);
     why.application_ratio ["ratio", Neither, 3] "Limited by: nothing to send",
@@ -137,7 +137,7 @@ static METRICS: &[Measure<Causes>] = metrics! {
     why.unknown_ratio ["ratio", Neither, 3] "Limited by: not known",
         "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the records do not show it.",
         |why| limited(why, Cause::Unknown);
-    why.stalled_no_request_ratio ["ratio", Neither, 3] "Stalled by: nothing asked for",
+    why.stalled_no_request_ratio ["ratio", Neither, 3] "Stalled by: no request",
         "Share of the time stalled or frozen that came from this: the player requested nothing: its buffer was full, or the next segment did not exist yet. Null if nothing stalled.",
         |why| stalled(why, Cause::NoRequest);
     why.stalled_application_ratio ["ratio", Neither, 3] "Stalled by: nothing to send",

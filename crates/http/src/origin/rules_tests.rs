@@ -41,7 +41,7 @@ impl Media for Nothing {
     }
 }
 
-/// What the origin answers, with time standing still.
+/// What the origin answers, with time that does not pass.
 async fn ask(path: &str) -> Response<Bytes> {
     let reading = Clock::new(0, 0).now().as_nanos();
     let clock = Clock::new(reading, NOW);

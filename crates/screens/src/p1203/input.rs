@@ -147,7 +147,7 @@ fn picture(track: &Track) -> Result<(u32, u32, u32)> {
     };
     ensure!(track.codec.starts_with("avc"), "P.1203 is for H.264, not for {}", track.codec);
     let fits = width <= DISPLAY.0 && height <= DISPLAY.1;
-    ensure!(fits, "P.1203 is for pictures of at most 1920x1080, not {width}x{height}");
+    ensure!(fits, "P.1203 is for video of at most 1920x1080, not {width}x{height}");
     ensure!(fps > 0, "the rung {} has no frame rate", track.id);
     Ok((width, height, fps))
 }

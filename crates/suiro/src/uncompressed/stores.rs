@@ -383,7 +383,7 @@ impl Info {
         let header = *store.header();
         self.geometry = Some(header.geometry.to_string());
         self.content = Some(match header.content {
-            Content::Picture => "picture",
+            Content::Picture => "image",
             Content::Raster => "raster",
         });
         self.frame_bytes = Some(header.geometry.frame_bytes());

@@ -508,7 +508,7 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
             writeln!(
                 out,
                 "stream {} shown: {ticks} ticks from the first frame on, {underruns} without a new frame, {repeats} with \
-                 a picture that its sender had repeated; {skipped} frames never shown",
+                 a frame that its sender had repeated; {skipped} frames never shown",
                 total.stream,
             )?;
         }

@@ -22,6 +22,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("stood still", "stalled"),
     ("stands still", "is stalled"),
     ("stand still", "stall"),
+    ("standing still", "stalled, stalls"),
     ("two hands", "two threads"),
     ("other hand", "other thread"),
     ("by webrtc", "over WebRTC"),
@@ -47,7 +48,9 @@ const INSTEAD: &[(&str, &str)] = &[
     ("lacking", "missing"),
     ("refused whole", "rejected"),
     ("repeats a study", "reproduces a study"),
+    ("repeat a study", "reproduce a study"),
     ("repeats the study", "reproduces the study"),
+    ("repeats study", "reproduces study"),
     ("is not so", "is not met"),
     ("trial of root", "trial run as root"),
     ("is for root", "needs root"),
@@ -60,6 +63,7 @@ const UNPUBLISHED: &[&str] = &["pip install suiro", "pip install 'suiro", "pip i
 const ALLOWED: &[&str] = &[
     "picture parameter set",
     "picture header",
+    "group or picture",
     "picture loss indication",
     "group of pictures",
     "groups of pictures",
@@ -68,6 +72,7 @@ const ALLOWED: &[&str] = &[
     "lost by udp or tcp",
     "utilisation by webrtc",
     "sent by quic",
+    "--by tcp",
 ];
 
 /// A sentence of a document or a comment that does not read well, and why.
@@ -333,6 +338,65 @@ fn faults_of_comments(code: &str, markers: &[&str]) -> Vec<Fault> {
     blocks.flat_map(fault).collect()
 }
 
+/// The words of the list in the strings of a program, its tests apart.
+fn faults_of_strings(code: &str) -> Vec<Fault> {
+    let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+    let fault = |(line, text): (usize, String)| {
+        listed(&without_placeholders(&text)).into_iter().map(move |why| Fault { line, why })
+    };
+    strings_of_code(code).into_iter().filter(|(_, text)| is_prose(text)).flat_map(fault).collect()
+}
+
+/// Whether a string is several words and not a key with its value.
+fn is_prose(text: &str) -> bool {
+    text.trim().contains(' ') && !text.contains(" = ")
+}
+
+/// The text without what is put in between braces, and without code.
+fn without_placeholders(text: &str) -> String {
+    let mut plain = String::new();
+    let mut depth = 0;
+    for char in read(text).chars() {
+        match char {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            char if depth <= 0 => plain.push(char),
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// The strings of Rust or TypeScript code, each with its line; those that a line ends in are joined with the next.
+fn strings_of_code(code: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut open: Option<usize> = None;
+    for (number, line) in code.lines().enumerate() {
+        if open.is_none() && line.trim_start().starts_with("//") {
+            continue;
+        }
+        let mut text = String::new();
+        let mut chars = line.replace("'\"'", "").chars().collect::<Vec<_>>().into_iter();
+        while let Some(char) = chars.next() {
+            match (char, open) {
+                ('"', None) => open = Some(number + 1),
+                ('"', Some(at)) => {
+                    found.push((at, std::mem::take(&mut text)));
+                    open = None;
+                }
+                ('\\', Some(_)) => text.extend(chars.next().filter(|next| *next != 'n')),
+                (char, Some(_)) => text.push(char),
+                _ => {}
+            }
+        }
+        // The rest of a string of several lines is one of its own.
+        if let Some(at) = open {
+            found.push((at, text));
+        }
+    }
+    found
+}
+
 fn faults_of(blocks: Vec<Block>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for Block { line, text, prose } in blocks {
@@ -388,6 +452,33 @@ fn scenarios_studies_and_notebooks_are_plain_english() {
     let notebooks = files_in("docs/notebooks", "ipynb");
     assert!(!notebooks.is_empty());
     assert_none(&notebooks, |text| faults_of(blocks_of_notebook(text)));
+}
+
+#[test]
+fn strings_of_the_programs_are_plain_english() {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let sources = entry.unwrap().path().join("src");
+        if sources.is_dir() {
+            code_below(&sources, &mut files);
+        }
+    }
+    code_below(&root().join("web/src"), &mut files);
+    let is_test = |path: &Path| path.components().any(|part| part.as_os_str() == "tests");
+    let is_test = |path: &Path| is_test(path) || path.to_string_lossy().ends_with("tests.rs");
+    files.retain(|path| {
+        !is_test(path) && path.extension().is_some_and(|it| it == "rs" || it == "ts")
+    });
+    assert!(files.len() > 400, "only {} files", files.len());
+    assert_none(&files, faults_of_strings);
+}
+
+#[test]
+fn strings_are_found_in_code() {
+    let code = "let a = \"a processor\"; // \"beside\"\nlet b = '\"';\nlet c = \"x {lacks} \\\n  it lacks y\";\n\
+                #[cfg(test)]\nlet d = \"it lacks y\";";
+    let lines: Vec<usize> = faults_of_strings(code).into_iter().map(|fault| fault.line).collect();
+    assert_eq!(lines, [1, 3]);
 }
 
 #[test]

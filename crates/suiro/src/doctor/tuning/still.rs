@@ -75,7 +75,7 @@ fn watch(cpu: usize, from: Time, until: Time) -> Option<Vec<Pause>> {
 /// What the pauses of each CPU mean.
 fn told(processors: &[Vec<Pause>], span: Duration) -> Finding {
     let purpose = "a sender that pauses for a tenth of a frame is out of step";
-    let finding = |text: &str| Finding::ok(GROUP, "standing still", purpose, text);
+    let finding = |text: &str| Finding::ok(GROUP, "stalls of the CPUs", purpose, text);
     if processors.is_empty() {
         return finding("unknown: no CPU core may be used").but(State::Limited, "");
     }
