@@ -8,8 +8,8 @@
 //! is chosen for each segment among [`STEPS`] to the fourth power combinations: the one whose rung promises the best
 //! quality of experience, among those that stall neither by the throughput nor below [`LEAST_BUFFER`].
 //!
-//! Where the paper and dash.js (`LoLpRule`) differ, this follows dash.js: the learning rate is 0.01 and falls with the
-//! distance of a neuron from the one that is moved; a rung above the throughput is a hundred times as far away; nothing is
+//! Where the paper and dash.js (`LoLpRule`) differ, this follows dash.js. The learning rate is 0.01 and falls with the
+//! distance of a neuron from the one that is moved. A rung above the throughput is a hundred times as far away. Nothing is
 //! learnt when the buffer is too thin for the rung that was played.
 //!
 //! Four things differ from dash.js. Weights begin the same for all features, not at random, so that a trial can be
