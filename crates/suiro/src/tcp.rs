@@ -109,7 +109,7 @@ mod tests {
     fn wanted_by(endpoint: &str) -> bool {
         let text = format!(
             "name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"\n[topology]\nshape = \"dumbbell\"\nlink = \"x\"\n\
-             [links.x]\nrate = \"1 Mbit/s\"\n[media.film]\nsource = \"synthetic\"\n[endpoints.it]\nhost = \"server\"\n{endpoint}\n"
+             [links.x]\nrate = \"1 Mbit/s\"\n[endpoints.it]\nhost = \"server\"\n{endpoint}\n"
         );
         let plan = parse(&text, "x.toml").unwrap().plan_with(&Overrides::default(), &NoFiles);
         wants_vegas(&plan.unwrap_or_else(|error| panic!("{error}")))
@@ -117,7 +117,9 @@ mod tests {
 
     #[test]
     fn every_kind_that_can_ask_for_vegas_gets_it() {
-        assert!(wanted_by("kind = \"origin\"\nmedia = \"film\"\nmode = \"vod\"\ntcp = \"vegas\""));
+        assert!(wanted_by(
+            "kind = \"origin\"\nmedia = \"film\"\nmode = \"vod\"\ntcp = \"vegas\"\n[media.film]\nsource = \"synthetic\""
+        ));
         assert!(wanted_by("kind = \"web-server\"\ntcp = \"vegas\""));
         assert!(wanted_by(
             "kind = \"command\"\ncommand = [\"iperf3\", \"-c\", \"client\", \"-C\", \"vegas\"]"
