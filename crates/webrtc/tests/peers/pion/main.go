@@ -26,6 +26,7 @@ type counts struct {
 	Frames   int    `json:"frames"`
 	KeyUnits int    `json:"key_units"`
 	Missing  int    `json:"missing"`
+	Again    int    `json:"again"`
 }
 
 func main() {
@@ -61,7 +62,9 @@ func run() error {
 	peer.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
 		pli := &rtcp.PictureLossIndication{MediaSSRC: uint32(track.SSRC())}
 		_ = peer.WriteRTCP([]rtcp.Packet{pli})
-		var last uint16
+		// By numbers that do not wrap. A sender may fill probes with packets that it has sent before.
+		came := map[int64]bool{}
+		var first, highest int64
 		for {
 			packet, _, err := track.ReadRTP()
 			if err != nil {
@@ -69,11 +72,20 @@ func run() error {
 			}
 			lock.Lock()
 			seen.Codec = track.Codec().MimeType
-			if seen.Packets > 0 {
-				seen.Missing += int(packet.SequenceNumber-last) - 1
+			number := highest + int64(int16(packet.SequenceNumber-uint16(highest)))
+			if seen.Packets == 0 {
+				number = int64(packet.SequenceNumber)
+				first, highest = number, number
 			}
-			last = packet.SequenceNumber
 			seen.Packets++
+			if came[number] {
+				seen.Again++
+				lock.Unlock()
+				continue
+			}
+			came[number] = true
+			first, highest = min(first, number), max(highest, number)
+			seen.Missing = int(highest-first) + 1 - len(came)
 			if packet.Marker {
 				seen.Frames++
 			}
