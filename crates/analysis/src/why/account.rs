@@ -90,6 +90,9 @@ pub struct Change {
     pub to: String,
     /// Orders what `to` may be: less is worse.
     pub level: i64,
+    /// When the viewer saw it first; `None`: not known, or not before the trial ended. What a player of segments requests is
+    /// seen when its playhead is there.
+    pub seen_ns: Option<i64>,
 }
 
 impl Subject {

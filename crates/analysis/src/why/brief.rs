@@ -111,13 +111,13 @@ impl<'a> Found<'a> {
             ((had, of), _) => format!("{times} in {had} of {of} repetitions, the longest"),
         };
         let length = span(since(longest.to_ns, longest.from_ns));
-        format!("{opening} {length}{}", self.where_and_why(longest))
+        format!("{opening} {length}{}", self.where_and_why(longest, longest.from_ns))
     }
 
     /// ` of viewer2 at 14.0 s because …`
-    fn where_and_why(&self, it: &Explained) -> String {
+    fn where_and_why(&self, it: &Explained, at_ns: i64) -> String {
         let whose = if self.several { format!(" of {}", it.subject) } else { String::new() };
-        format!("{whose} at {}{}", seconds(it.from_ns), because(it))
+        format!("{whose} at {}{}", seconds(at_ns), because(it))
     }
 }
 
@@ -137,7 +137,7 @@ fn other(trials: &[One], waited_ns: i64) -> Option<String> {
     let longest = found.longest()?;
     let length = Some(since(longest.to_ns, longest.from_ns)).filter(|ns| *ns > waited_ns)?;
     let opening = format!("{} {}", verb(longest.effect), span(length));
-    Some(format!("{opening}{}", found.where_and_why(longest)))
+    Some(format!("{opening}{}", found.where_and_why(longest, longest.from_ns)))
 }
 
 /// The fall of the quality that lasted longest, down to the lowest that it led to by the same cause.
@@ -158,7 +158,12 @@ fn fall(trials: &[One]) -> Option<String> {
         (had, all) => format!(" in {had} of {all} repetitions, for longest"),
     };
     let (from, to) = (&change.from, &lowest.to);
-    Some(format!("quality fell{often} from {from} to {to}{}", found.where_and_why(first)))
+    let opening = match change.seen_ns {
+        Some(_) => format!("quality fell{often} from {from} to {to}"),
+        None => format!("{to} was requested instead of {from}{often}"),
+    };
+    let at_ns = change.seen_ns.unwrap_or(first.from_ns);
+    Some(format!("{opening}{}", found.where_and_why(first, at_ns)))
 }
 
 /// Without viewers: what was carried, and what limited it for longest.

@@ -127,6 +127,11 @@ impl Stream<'_, '_> {
         let rows = self.records.webrtc.iter().filter(|row| row.endpoint == from.endpoint);
         let during = rows.filter(|row| (from.t_ns..=to.t_ns).contains(&row.t_ns));
         let level = during.filter_map(|row| row.height).min()?;
-        Some(Change { from: format!("{}p", full.height?), to: format!("{level}p"), level })
+        Some(Change {
+            from: format!("{}p", full.height?),
+            to: format!("{level}p"),
+            level,
+            seen_ns: Some(from.t_ns.as_nanos_i64()),
+        })
     }
 }

@@ -467,6 +467,13 @@ impl<'a, 'v> Story<'a, 'v> {
         falls.collect()
     }
 
+    /// When the playhead was first where this segment begins.
+    fn seen(&self, request: &RequestRow) -> Option<i64> {
+        let begins = request.media_ms? as f64;
+        let mut later = self.player.rows.iter().filter(|row| row.t_ns >= request.t_ns);
+        later.find(|row| row.position_ms.is_some_and(|at| at >= begins)).map(|row| row.t_ns)
+    }
+
     fn fell(
         &self,
         before: &RequestRow,
@@ -486,14 +493,18 @@ impl<'a, 'v> Story<'a, 'v> {
             }
         };
         let told = self.told(&shares, before.t_ns, ended);
-        let change = change(&self.records.rungs, was, is);
-        let mut sentence = format!(
-            "quality fell from {} to {} at {}: {came}; {}",
-            change.from,
-            change.to,
-            seconds(after.t_ns),
-            told.text()
-        );
+        let change = Change { seen_ns: self.seen(after), ..change(&self.records.rungs, was, is) };
+        let (Change { from, to, .. }, requested) = (&change, seconds(after.t_ns));
+        let opening = match change.seen_ns {
+            Some(seen) => {
+                format!(
+                    "quality fell from {from} to {to} at {}, requested at {requested}",
+                    seconds(seen)
+                )
+            }
+            None => format!("{to} was requested instead of {from} at {requested}"),
+        };
+        let mut sentence = format!("{opening}: {came}; {}", told.text());
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let requests = &self.records.requests;
         let evidence = Evidence::of("requests", requests, before, after);
@@ -529,7 +540,7 @@ fn change(rungs: &[RungRow], was: i64, is: i64) -> Change {
         Some((was, is)) if was != is => (format!("{was}p"), format!("{is}p")),
         _ => (rate(was as f64), rate(is as f64)),
     };
-    Change { from, to, level: is }
+    Change { from, to, level: is, seen_ns: None }
 }
 
 fn is_segment(row: &RequestRow) -> bool {

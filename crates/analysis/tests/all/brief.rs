@@ -29,8 +29,13 @@ fn effect(
     }
 }
 
+/// The level of a rung that was requested, and not seen before the trial ended.
+const NOT_SEEN: i64 = 7;
+
+/// A rung that is seen two seconds after it was requested.
 fn fall(span: (f64, f64), (from, to, level): (&str, &str, i64), cause: Cause) -> Explained {
-    let change = Change { from: from.into(), to: to.into(), level };
+    let seen_ns = (level != NOT_SEEN).then_some((span.0 * 1e9) as i64 + 2_000_000_000);
+    let change = Change { from: from.into(), to: to.into(), level, seen_ns };
     let because = "the link fell from 8 Mbit/s to 1.5 Mbit/s at 12.0 s";
     let fell = effect(Effect::Quality, span, (cause, Some(because)));
     Explained { change: Some(change), ..fell }
@@ -84,8 +89,14 @@ fn what_a_viewer_saw_why_and_what_was_lost() {
     let trial = carried(&[(LinkCause::Queue, 20)]);
     assert_eq!(
         told(&[(&trial, &[("player.stalls", 0.0)], falls)]).unwrap(),
-        "no stall; quality fell from 720p to 234p at 14.0 s because the link fell from 8 Mbit/s to 1.5 Mbit/s at 12.0 s; \
+        "no stall; quality fell from 720p to 234p at 16.0 s because the link fell from 8 Mbit/s to 1.5 Mbit/s at 12.0 s; \
          2.0 % of packets were lost in the queue"
+    );
+    let unseen = vec![fall((38.0, 40.0), ("720p", "540p", NOT_SEEN), Cause::RateStep)];
+    assert_eq!(
+        told(&[(&carried(&[]), &[("player.stalls", 0.0)], unseen)]).unwrap(),
+        "no stall; 540p was requested instead of 720p at 38.0 s because the link fell from 8 Mbit/s to 1.5 Mbit/s at \
+         12.0 s; no packet was lost"
     );
 }
 

@@ -45,7 +45,7 @@ fn what_remains_is_the_same_effect_of_the_same_viewer_from_then_on() {
 #[test]
 fn a_quality_that_falls_less_is_not_the_same() {
     let fell = |level| Explained {
-        change: Some(Change { from: "720p".into(), to: format!("{level}p"), level }),
+        change: Some(Change { from: "720p".into(), to: format!("{level}p"), level, seen_ns: None }),
         ..effect(Effect::Quality, 1000, 2000)
     };
     assert_eq!(remains_ms(&fell(360), vec![fell(540)]), 0);
