@@ -9,6 +9,8 @@ use parquet::record::Row;
 use serde_json::Value;
 use suiro_outside::file;
 
+use crate::table::reader;
+
 /// Largest file that is compared.
 const BYTES_MAX: u64 = 4 << 30;
 /// Longest part of a value that is shown.
@@ -42,14 +44,13 @@ fn of_tables(one: &Path, other: &Path) -> Option<String> {
 }
 
 fn compare_tables(one: &Path, other: &Path) -> io::Result<Option<String>> {
-    let open = |path| {
-        let reader = SerializedFileReader::new(file::open(path)?);
-        reader.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
-    };
+    let damaged = |error| io::Error::new(ErrorKind::InvalidData, error);
+    let open = |path| reader(file::open(path)?).map_err(damaged);
     let (one, other) = (open(one)?, open(other)?);
     let rows = |reader: &SerializedFileReader<_>| reader.metadata().file_metadata().num_rows();
     let counts = (rows(&one), rows(&other));
-    let pairs = one.into_iter().zip(other);
+    let [one, other] = [&one, &other].map(|table| table.get_row_iter(None).map_err(damaged));
+    let pairs = one?.zip(other?);
     for (number, pair) in pairs.enumerate() {
         let (Ok(a), Ok(b)) = pair else { return Ok(None) };
         if let Some(place) = of_rows(&a, &b) {

@@ -15,6 +15,7 @@ use parquet::basic::Type as PhysicalType;
 pub use compact::{Bounds, Compact, CompactError, Place, Written};
 pub use field::{Buffer, Field};
 pub use read::Reader;
+pub(crate) use read::reader;
 pub use text::TextTable;
 pub use write::Writer;
 

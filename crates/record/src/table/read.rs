@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use suiro_outside::beneath;
 use suiro_units::UnknownWord;
 
@@ -78,14 +81,73 @@ pub(super) struct Group {
     pub rows: usize,
 }
 
+/// A file, or what is read of it, whose end is an error. The Parquet reader does not notice where it skips: it would skip a list
+/// of 2^31 numbers that are not there one by one, for minutes.
+pub(crate) struct Whole<T>(T);
+
+impl<F: ChunkReader> Length for Whole<F> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<F: ChunkReader> ChunkReader for Whole<F> {
+    type T = Whole<F::T>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        self.0.get_read(start).map(Whole)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => Ok(read),
+        }
+    }
+}
+
+/// Reads the footer of a file. The chunks of its columns must be apart, as every writer has them: where they overlap, the same
+/// bytes are pages of many columns, and a file of some kB takes hours to read.
+pub(crate) fn reader<F: ChunkReader + 'static>(
+    file: F,
+) -> Result<SerializedFileReader<Whole<F>>, ParquetError> {
+    let reader = SerializedFileReader::new(Whole(file))?;
+    let columns = reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let chunks = columns.map(|chunk| {
+        let first = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+        (first, chunk.compressed_size())
+    });
+    match are_apart(chunks.collect()) {
+        true => Ok(reader),
+        false => Err(ParquetError::General("its columns overlap".to_owned())),
+    }
+}
+
+/// Whether stretches of a file, of which each has its first byte and its length, have no byte in common.
+fn are_apart(mut chunks: Vec<(i64, i64)>) -> bool {
+    chunks.sort_unstable();
+    let mut free = 0;
+    chunks.into_iter().all(|(first, bytes)| {
+        let fits = first >= free && bytes >= 0;
+        free = first.saturating_add(bytes);
+        fits
+    })
+}
+
 /// Reads the footer of a file, which must be one of this table.
 pub(super) fn open_table<F: ChunkReader + 'static>(
     path: &Path,
     file: F,
     table: &Table,
-) -> Result<SerializedFileReader<F>, RecordError> {
+) -> Result<SerializedFileReader<Whole<F>>, RecordError> {
     let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
-    let reader = SerializedFileReader::new(file).map_err(parquet)?;
+    let reader = reader(file).map_err(parquet)?;
     check_schema(path, &reader, table)?;
     Ok(reader)
 }
@@ -321,5 +383,29 @@ impl Shared {
             self.0.insert(new.clone());
         }
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_file_is_an_error_where_bytes_are_skipped() {
+        let skip = |bytes: u64| {
+            let mut read = Whole(Bytes::from_static(b"four")).get_read(0).unwrap().take(bytes);
+            io::copy(&mut read, &mut io::sink()).map_err(|error| error.kind())
+        };
+        assert_eq!(skip(4), Ok(4));
+        assert_eq!(skip(5), Err(io::ErrorKind::UnexpectedEof));
+    }
+
+    #[test]
+    fn chunks_of_columns_are_apart() {
+        assert!(are_apart(vec![(10, 5), (4, 6), (15, 0), (15, 3)]));
+        assert!(!are_apart(vec![(4, 6), (9, 5)]));
+        assert!(!are_apart(vec![(4, 6), (4, 6)]));
+        assert!(!are_apart(vec![(-1, 6)]) && !are_apart(vec![(4, -1)]));
+        assert!(!are_apart(vec![(4, i64::MAX), (i64::MAX - 1, 1)]));
     }
 }

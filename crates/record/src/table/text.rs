@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::FileReader;
 use parquet::record::Field;
 
 use super::RecordError;
-use super::read::{files, open, unless_it_panics};
+use super::read::{files, open, reader, unless_it_panics};
 
 /// The columns and rows of a table as text, whatever its rows are.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ fn read<E>(
 ) -> Result<(), RecordError> {
     let file = open(path).map_err(|cause| RecordError::Io { path: path.into(), cause })?;
     let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
-    let reader = SerializedFileReader::new(file).map_err(parquet)?;
+    let reader = reader(file).map_err(parquet)?;
     let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
     let names: Vec<String> = columns.map(|column| column.name().to_owned()).collect();
     for row in reader.get_row_iter(None).map_err(parquet)? {

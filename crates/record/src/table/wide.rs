@@ -9,14 +9,14 @@ use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType}
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::record::Field;
 use parquet::schema::types::Type;
 use suiro_outside::Beside;
 
 use super::RecordError;
-use super::read::unless_it_panics;
+use super::read::{reader, unless_it_panics};
 
 /// Most values of such a table that are read: those of 100,000 trials with 1000 metrics. It bounds memory.
 const VALUES_MAX: u64 = 100_000_000;
@@ -145,7 +145,7 @@ pub(crate) fn each(
     let wrong = |problem: String| RecordError::Schema { path: path.into(), problem };
     unless_it_panics(path, || {
         let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
-        let reader = SerializedFileReader::new(file).map_err(parquet)?;
+        let reader = reader(file).map_err(parquet)?;
         let metadata = reader.metadata().file_metadata();
         let columns = metadata.schema_descr().columns().iter();
         let names: Vec<String> = columns.map(|column| column.name().to_owned()).collect();
