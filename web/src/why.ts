@@ -185,8 +185,9 @@ function ofTrial(page: Page, trial: PageTrial): HTMLElement {
     const steps = effect.chain.map(({ what, evidence }) =>
       h("li", {}, what, " ", h("code", {}, evidence)),
     );
-    // The name of the viewer does not begin a sentence about its quality.
-    const subject = effect.effect === "quality" ? `${effect.subject}:` : effect.subject;
+    // The name of the viewer does not begin a sentence about its frames or its quality.
+    const ofFrames = ["quality", "frame_rate", "late", "missing"].includes(effect.effect);
+    const subject = ofFrames ? `${effect.subject}:` : effect.subject;
     return h(
       "details",
       { class: "effect" },

@@ -158,11 +158,15 @@ pub fn causes_text(trials: &[TrialCauses], only: Option<u64>) -> String {
     printable(&out).into_owned()
 }
 
-/// The viewer before a sentence about it. One about its quality is no sentence that its name could begin.
+/// The viewer before a sentence about it. One about its frames or its quality is no sentence that its name could begin.
 fn named(viewer: &str, effect: Effect) -> String {
     match effect {
-        Effect::Quality => format!("{viewer}:"),
-        _ => viewer.to_owned(),
+        Effect::Quality | Effect::FrameRate | Effect::Late | Effect::Missing => {
+            format!("{viewer}:")
+        }
+        Effect::Stall | Effect::Freeze | Effect::Startup | Effect::Limit | Effect::Trial => {
+            viewer.to_owned()
+        }
     }
 }
 
@@ -195,7 +199,8 @@ pub(crate) fn longest<'a>(trials: impl Iterator<Item = (&'a Cell, &'a Why)>) -> 
     let mut all: Vec<_> = seen.collect();
     all.sort_by_key(|(_, effect)| effect.from_ns.saturating_sub(effect.to_ns));
     let told = |(cell, effect): &(&Cell, &Explained)| {
-        format!("{}: {} {}", label(cell), effect.subject, effect.sentence)
+        let viewer = named(&effect.subject, effect.effect);
+        format!("{}: {viewer} {}", label(cell), effect.sentence)
     };
     all.iter().take(LONGEST).map(told).collect()
 }

@@ -416,8 +416,9 @@ fn check_connections(http: HttpVersion, player: &Path, origin: &Path) {
     }
     if http == HttpVersion::Http3 {
         let samples: Vec<QuicRow> = Reader::read_all(origin).unwrap();
-        assert!(samples.len() > 200, "{}", samples.len());
-        let last = samples.last().expect("more than 200");
+        // One each 10 ms, on a machine that keeps up.
+        assert!(samples.len() > 50, "{}", samples.len());
+        let last = samples.last().expect("more than 50");
         let bodies: i64 = requests.iter().map(|row| row.body_bytes).sum();
         let sent = last.sent_bytes.expect("an open connection");
         assert!(sent > bodies.cast_unsigned() / 2, "{sent} of {bodies}");
