@@ -57,9 +57,7 @@ pub fn run(args: &DiffArgs) -> Result<Outcome> {
     if let Some(page) = &args.html {
         outputs::check(std::slice::from_ref(page), &[], Existing::of(args.replace))?;
     }
-    for folder in &folders {
-        folders::summary(folder)?;
-    }
+    folders.iter().try_for_each(folders::check_summary)?;
     let found = difference(&folders, args.margin).context("reading the results")?;
     print(&found, args.json, args.all)?;
     if let Some(page) = &args.html {

@@ -38,14 +38,20 @@ pub fn scenario_of(folder: &Folder) -> String {
     format!("the scenario of {}", folder.root().display())
 }
 
+/// Refuses a folder without a summary.
+pub fn check_summary(folder: &Folder) -> Result<()> {
+    let dir = folder.root().display();
+    if matches!(folder.root().join("summary.json").try_exists(), Ok(false)) {
+        bail!(Usage(format!("{dir} has no summary.json\nhint: suiro report {dir} writes it")));
+    }
+    Ok(())
+}
+
 /// The folder's summary.
 ///
 /// # Errors
 /// There is none, or it cannot be read.
 pub fn summary(folder: &Folder) -> Result<Summary> {
-    let dir = folder.root().display();
-    if matches!(folder.root().join("summary.json").try_exists(), Ok(false)) {
-        bail!(Usage(format!("{dir} has no summary.json\nhint: suiro report {dir} writes it")));
-    }
-    folder.summary().with_context(|| format!("reading the summary of {dir}"))
+    check_summary(folder)?;
+    folder.summary().with_context(|| format!("reading the summary of {}", folder.root().display()))
 }

@@ -260,7 +260,7 @@ fn config(args: &LinkArgs) -> Result<LinkConfig> {
     Ok(spec.resolve(&mut read).map_err(|refusal| named(&refusal))?)
 }
 
-/// The same without a file. What is refused is named by its option.
+/// The same without a file. A refusal names the option.
 fn config_of_options(args: &LinkArgs) -> Result<LinkConfig> {
     let trace = args.trace_down.as_ref().map(|path| {
         let text = file::read_text(path, TEXT_BYTES_MAX);

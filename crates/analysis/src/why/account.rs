@@ -90,8 +90,8 @@ pub struct Change {
     pub to: String,
     /// Orders what `to` may be: less is worse.
     pub level: i64,
-    /// When the viewer saw it first; `None`: not known, or not before the trial ended. What a player of segments requests is
-    /// seen when its playhead is there.
+    /// When the viewer saw it first; `None`: not known, or not before the trial ended. The viewer of a player of segments sees
+    /// a rung when the playhead reaches its first segment.
     pub seen_ns: Option<i64>,
 }
 
@@ -103,6 +103,11 @@ impl Subject {
 }
 
 impl Explained {
+    /// When the viewer saw it first; where that is not known, when it began.
+    pub fn seen_ns(&self) -> i64 {
+        self.change.as_ref().and_then(|change| change.seen_ns).unwrap_or(self.from_ns)
+    }
+
     /// The cause with the greatest share.
     pub fn cause(&self) -> Cause {
         self.shares.first().map_or(Cause::Unknown, |(cause, _)| *cause)

@@ -111,13 +111,13 @@ impl<'a> Found<'a> {
             ((had, of), _) => format!("{times} in {had} of {of} repetitions, the longest"),
         };
         let length = span(since(longest.to_ns, longest.from_ns));
-        format!("{opening} {length}{}", self.where_and_why(longest, longest.from_ns))
+        format!("{opening} {length}{}", self.where_and_why(longest))
     }
 
     /// ` of viewer2 at 14.0 s because …`
-    fn where_and_why(&self, it: &Explained, at_ns: i64) -> String {
+    fn where_and_why(&self, it: &Explained) -> String {
         let whose = if self.several { format!(" of {}", it.subject) } else { String::new() };
-        format!("{whose} at {}{}", seconds(at_ns), because(it))
+        format!("{whose} at {}{}", seconds(it.seen_ns()), because(it))
     }
 }
 
@@ -137,7 +137,7 @@ fn other(trials: &[One], waited_ns: i64) -> Option<String> {
     let longest = found.longest()?;
     let length = Some(since(longest.to_ns, longest.from_ns)).filter(|ns| *ns > waited_ns)?;
     let opening = format!("{} {}", verb(longest.effect), span(length));
-    Some(format!("{opening}{}", found.where_and_why(longest, longest.from_ns)))
+    Some(format!("{opening}{}", found.where_and_why(longest)))
 }
 
 /// The fall of the quality that lasted longest, down to the lowest that it led to by the same cause.
@@ -162,8 +162,7 @@ fn fall(trials: &[One]) -> Option<String> {
         Some(_) => format!("quality fell{often} from {from} to {to}"),
         None => format!("{to} was requested instead of {from}{often}"),
     };
-    let at_ns = change.seen_ns.unwrap_or(first.from_ns);
-    Some(format!("{opening}{}", found.where_and_why(first, at_ns)))
+    Some(format!("{opening}{}", found.where_and_why(first)))
 }
 
 /// Without viewers: what was carried, and what limited it for longest.

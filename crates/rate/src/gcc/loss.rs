@@ -131,7 +131,7 @@ impl LossBased {
         if let Some((ceiling, _)) = self.ceiling.filter(|(_, until)| self.limits && now < *until) {
             best.bps = best.bps.min(ceiling);
         }
-        // What passes is not too much.
+        // The rate that passes is not too high.
         let least = self.least.max(passes.unwrap_or(0.0));
         let allowed = best.bps.min(self.at_once()).max(least);
         self.limits = allowed < by_delay;
@@ -171,8 +171,10 @@ impl LossBased {
     }
 
     fn candidate(&self, current: Channel, by_delay: f64, passes: Option<f64>) -> Channel {
-        let passes_now = passes.filter(|_| self.limits);
-        let most = passes_now.map_or(f64::INFINITY, |passes| (ABOVE * passes).max(current.bps));
+        let most = match passes {
+            Some(passes) if self.limits => (ABOVE * passes).max(current.bps),
+            _ => f64::INFINITY,
+        };
         let factors = CANDIDATES.map(|factor| factor * current.bps);
         let others = [passes, (by_delay > current.bps).then_some(by_delay)];
         let candidates = factors.into_iter().chain(others.into_iter().flatten());

@@ -173,17 +173,16 @@ impl Arrivals {
     pub fn report(&mut self, now: Time, unix_ns: u64, media: u32) -> Option<Congestion> {
         let new = self.new.take()?;
         let (&last, _) = self.arrived.last_key_value()?;
+        let oldest = (last + 1).saturating_sub(REPORTED_MAX as u64);
         // A packet that arrives after a report covered its number is reported with those that follow, as far as there is
-        // room. What was reported as received is so again (§3.1).
-        let first = self.next.map_or(new, |next| next.min(new));
-        let first = first.max((last + 1).saturating_sub(REPORTED_MAX as u64));
+        // room. A packet that was reported as received is reported so again (§3.1).
+        let first = self.next.map_or(new, |next| next.min(new)).max(oldest);
         let arrival = |sequence| {
             let (at, ecn) = self.arrived.get(&sequence)?;
             Some(Arrival { ecn: *ecn, ago: Some(now.saturating_since(*at)) })
         };
         let arrivals = (first..=last).map(arrival).collect();
-        let kept = (last + 1).saturating_sub(REPORTED_MAX as u64);
-        self.arrived = self.arrived.split_off(&kept);
+        self.arrived = self.arrived.split_off(&oldest);
         self.next = Some(last + 1);
         Some(Congestion { media, first: first as u16, arrivals, at: middle(ntp(unix_ns)) })
     }

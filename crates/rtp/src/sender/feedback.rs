@@ -407,7 +407,7 @@ mod tests {
         let late = Congestion { at: (5 << 16) + 655, ..congestion(FIRST + 1, &[Some(5)]) };
         let feedback = reports.on_congestion(ms(110), &late, &history).unwrap();
         assert_eq!((feedback.expected, feedback.received, feedback.packets.len()), (0, 0, 1));
-        // What is above the highest is still new.
+        // A packet above the highest is still new.
         let next = Congestion { at: (5 << 16) + 1310, ..congestion(FIRST + 3, &[Some(5)]) };
         let feedback = reports.on_congestion(ms(120), &next, &history).unwrap();
         assert_eq!((feedback.expected, feedback.received), (1, 1));

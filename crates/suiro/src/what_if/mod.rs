@@ -96,6 +96,7 @@ pub fn run(args: &WhatIfArgs) -> Result<Outcome> {
     for file in args.html.iter().chain(&args.film) {
         outputs::check(std::slice::from_ref(file), &[], Existing::of(args.replace))?;
     }
+    // A damaged one would be found only after the trials.
     folders::summary(&origin.folder)?;
     let plan = origin.plan(&args.set)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan));

@@ -220,7 +220,7 @@ async fn a_cache_leaves_a_connection_on_which_nothing_comes() {
         let cache = Cache::start(served.url("/"), Http2, &certificate).await;
         let late = async {
             asked.notified().await;
-            // What time there is passes at once.
+            // The clock is paused: time passes at once.
             tokio::time::pause();
         };
         let (got, ()) = tokio::join!(cache.get(path), late);
