@@ -40,11 +40,7 @@ pub fn variable_capacity(begin: Start) -> Followed {
                    { at = '80 s', rate = '1 Mbit/s' }]";
     let mut flow = begin(Duration::ZERO);
     let outcome = run(&mut path(&format!("'1 Mbit/s'\n{changes}")), &mut [&mut flow], 100);
-    let mbps = |(from, to): (u64, u64)| {
-        let bytes: u64 = outcome.seconds[0][from as usize..to as usize].iter().sum();
-        bytes as f64 * 8e-6 / (to - from) as f64
-    };
-    let rates = SPANS.map(mbps);
+    let rates = SPANS.map(|(from, to)| outcome.mbps(0, (from as usize, to as usize)));
     let delays = SPANS.map(|(from, to)| flow.queueing(from, to));
     eprintln!(
         "Mbit/s {rates:.3?}, queueing delay p50 and p95 in ms {delays:.1?}, lost {}",

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use suiro_link::Ecn;
 use suiro_rate::equation::rfc5348;
 use suiro_rate::{Controller, Feedback, PacketReport, RateSpec, tfrc};
 use suiro_units::{Bytes, Duration, Time};
@@ -18,6 +19,23 @@ pub enum Reports {
     Counts(Duration),
     /// Each packet's arrival at even distances, as RFC 8888.
     Packets(Duration),
+}
+
+/// A camera whose frames are as large as the target allows. Their packets wait, and leave in bursts at the pace.
+#[derive(Debug, Clone, Copy)]
+pub struct Frames {
+    /// From frame to frame.
+    pub every: Duration,
+    /// The time that the packets of a burst take at the pace.
+    pub burst: Duration,
+    waiting: f64,
+    next: Time,
+}
+
+impl Frames {
+    pub const fn new(every: Duration, burst: Duration) -> Self {
+        Self { every, burst, waiting: 0.0, next: Time::ZERO }
+    }
 }
 
 /// A sender that always has something to send, paced as its controller says.
@@ -36,6 +54,10 @@ pub struct Controlled {
     /// Whether packets follow one another at the target, as a source makes them, where the pace is faster; but while padding is
     /// wanted, at the pace.
     pub paced_by_target: bool,
+    /// Makes frames instead of packets, if set.
+    pub frames: Option<Frames>,
+    /// Whether its packets say that they are of L4S.
+    pub l4s: bool,
     /// How much faster the receiver's clock runs than the sender's, in millionths.
     pub drift_ppm: i64,
     reports: Reports,
@@ -48,6 +70,7 @@ pub struct Controlled {
     receiver: tfrc::Receiver,
     next_report: Option<Time>,
     arrived: Vec<Option<Time>>,
+    marked: Vec<bool>,
     expected: u64,
     received: u64,
     /// On the way back.
@@ -64,6 +87,8 @@ impl Controlled {
             size: SIZE,
             share: 1.0,
             paced_by_target: false,
+            frames: None,
+            l4s: false,
             drift_ppm: 0,
             reports,
             delay,
@@ -73,6 +98,7 @@ impl Controlled {
             receiver: tfrc::Receiver::new(SIZE),
             next_report: None,
             arrived: Vec::new(),
+            marked: Vec::new(),
             expected: 0,
             received: 0,
             under_way: VecDeque::new(),
@@ -150,7 +176,7 @@ impl Controlled {
                 size: self.size,
                 sent: self.sent[sequence as usize],
                 arrived: self.arrived[sequence as usize].map(clock),
-                ecn_ce: false,
+                ecn_ce: self.marked[sequence as usize],
             };
             feedback.packets = numbers.clone().map(packet).collect();
         }
@@ -158,7 +184,44 @@ impl Controlled {
         feedback
     }
 
+    fn leave(&mut self, now: Time, send: &mut dyn FnMut(u64)) {
+        send(self.sent.len() as u64);
+        self.sent.push(now);
+        self.arrived.push(None);
+        self.marked.push(false);
+        self.controller.on_sent(now, self.size);
+    }
+
+    fn act_by_frames(&mut self, now: Time, send: &mut dyn FnMut(u64)) {
+        let Some(mut frames) = self.frames else { return };
+        if frames.next <= now {
+            // What waits for longer than some frames is given up, as senders do.
+            let frame = self.controller.target().as_bps() as f64 / 8.0 * frames.every.as_secs_f64();
+            frames.waiting = (frames.waiting + frame).min(8.0 * frame);
+            frames.next += frames.every;
+        }
+        if self.next_send <= now {
+            let pace = self.controller.pacing();
+            let size = self.size.get() as f64;
+            let most = pace.as_bps() as f64 / 8.0 * frames.burst.as_secs_f64() / size;
+            let mut count = 0_u32;
+            while frames.waiting > 0.0
+                && f64::from(count) < most.max(1.0)
+                && !self.controller.is_blocked()
+            {
+                self.leave(now, send);
+                frames.waiting -= size;
+                count += 1;
+            }
+            self.next_send = now + self.size / pace * count.into();
+        }
+        self.frames = Some(frames);
+    }
+
     fn pace(&mut self, now: Time) {
+        if self.frames.is_some() {
+            return;
+        }
         let pace = self.controller.pacing();
         let by_target = self.paced_by_target && !self.controller.wants_padding();
         let rate = if by_target { pace.min(self.controller.target()) } else { pace };
@@ -177,8 +240,10 @@ impl Flow for Controlled {
             _ => self.next_report,
         };
         let heard = self.under_way.front().map(|(at, _)| *at);
-        let send = (!self.controller.is_blocked()).then_some(self.next_send);
-        [send, self.controller.next_timer(), report, heard].into_iter().flatten().min()
+        let something = self.frames.is_none_or(|frames| frames.waiting > 0.0);
+        let send = (something && !self.controller.is_blocked()).then_some(self.next_send);
+        let frame = self.frames.map(|frames| frames.next);
+        [send, frame, self.controller.next_timer(), report, heard].into_iter().flatten().min()
     }
 
     fn act(&mut self, now: Time, send: &mut dyn FnMut(u64)) {
@@ -193,11 +258,11 @@ impl Flow for Controlled {
             self.pace(now);
         }
         self.report(now);
+        if self.frames.is_some() {
+            return self.act_by_frames(now, send);
+        }
         if self.next_send <= now && !self.controller.is_blocked() {
-            send(self.sent.len() as u64);
-            self.sent.push(now);
-            self.arrived.push(None);
-            self.controller.on_sent(now, self.size);
+            self.leave(now, send);
             self.latest_send = now;
             self.pace(now);
         }
@@ -207,9 +272,14 @@ impl Flow for Controlled {
         self.size
     }
 
-    fn deliver(&mut self, now: Time, number: u64) {
+    fn ecn(&self) -> Ecn {
+        if self.l4s { Ecn::Ect1 } else { Ecn::NotEct }
+    }
+
+    fn deliver(&mut self, now: Time, number: u64, marked: bool) {
         self.received += 1;
         self.arrived[number as usize] = Some(now);
+        self.marked[number as usize] = marked;
         self.receiver.on_packet(now, number, self.size, self.controller.estimate().rtt);
         if let Reports::Counts(every) | Reports::Packets(every) = self.reports {
             self.next_report.get_or_insert(now + every);

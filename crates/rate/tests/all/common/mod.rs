@@ -2,6 +2,7 @@
 
 pub mod cases;
 pub mod flow;
+pub mod prague;
 pub mod reno;
 
 use suiro_link::{Direction, Ecn, Link, LinkSpec, Packet, Verdict};
@@ -17,8 +18,12 @@ pub trait Flow {
     fn next(&self) -> Option<Time>;
     /// Does everything that is due; hands the numbers of the packets that leave to `send`.
     fn act(&mut self, now: Time, send: &mut dyn FnMut(u64));
-    /// A packet has arrived.
-    fn deliver(&mut self, now: Time, number: u64);
+    /// A packet has arrived, with Congestion Experienced if `marked`.
+    fn deliver(&mut self, now: Time, number: u64, marked: bool);
+    /// What its packets say of ECN.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
     /// Size of its packets.
     fn size(&self) -> Bytes {
         SIZE
@@ -40,6 +45,12 @@ impl Outcome {
     pub fn rate(&self, flow: usize, from: usize) -> f64 {
         let seconds = &self.seconds[flow][from..];
         seconds.iter().sum::<u64>() as f64 * 8.0 / seconds.len() as f64
+    }
+
+    /// The mean rate of a flow in Mbit/s in these seconds.
+    pub fn mbps(&self, flow: usize, (from, to): (usize, usize)) -> f64 {
+        let bytes: u64 = self.seconds[flow][from..to].iter().sum();
+        bytes as f64 * 8e-6 / (to - from) as f64
     }
 
     /// Standard deviation of the rate over spans of so many seconds, divided by its mean.
@@ -81,17 +92,18 @@ pub fn run(link: &mut Link, flows: &mut [&mut dyn Flow], seconds: u64) -> Outcom
             if matches!(event.verdict, Verdict::Delivered { .. }) {
                 let second = (event.at.as_nanos() / 1_000_000_000) as usize;
                 outcome.seconds[flow][second] += event.packet.size.get();
-                flows[flow].deliver(event.at, event.packet.id);
+                let marked = event.packet.ecn == Ecn::Ce;
+                flows[flow].deliver(event.at, event.packet.id, marked);
             } else {
                 outcome.lost[flow].push(event.packet.id);
             }
         }
         for (index, flow) in flows.iter_mut().enumerate() {
             if flow.next().is_some_and(|at| at <= now) {
-                let size = flow.size();
+                let (size, ecn) = (flow.size(), flow.ecn());
                 flow.act(now, &mut |id| {
                     outcome.sent[index] += 1;
-                    let packet = Packet { id, size, flow: index as u64, ecn: Ecn::NotEct };
+                    let packet = Packet { id, size, flow: index as u64, ecn };
                     link.arrive(now, Direction::Down, packet);
                 });
             }

@@ -113,7 +113,7 @@ impl Flow for Reno {
         }
     }
 
-    fn deliver(&mut self, now: Time, number: u64) {
+    fn deliver(&mut self, now: Time, number: u64, _marked: bool) {
         self.acks.push_back((now + self.delay, number));
     }
 }
