@@ -10,6 +10,9 @@ use crate::view::View;
 /// A node that was faulty is said to have begun to be so this long before it was noticed, at most.
 const BEFORE_NS: i64 = 5_000_000_000;
 
+/// The end of a stream at one node and its beginning at another are this far apart at most.
+const HANDOVER_NS: u64 = 1_000_000_000;
+
 /// A stream that was given to a standby.
 struct Replacement<'a> {
     stream: i64,
@@ -46,6 +49,18 @@ impl<'a> Replacements<'a> {
 
     pub fn count(&self) -> usize {
         self.replaced.len()
+    }
+
+    /// Times that a node began to send a stream that another node ended.
+    pub fn handed_over(&self) -> usize {
+        let of = |what: &'static str| self.control.iter().filter(move |row| &*row.what == what);
+        let ends = |began: &ControlRow, ended: &ControlRow| {
+            ended.endpoint != began.endpoint
+                && ended.stream == began.stream
+                && began.t_ns.abs_diff(ended.t_ns) <= HANDOVER_NS
+        };
+        let began = of("started").filter(|row| row.stream.is_some());
+        began.filter(|began| of("stopped").any(|ended| ends(began, ended))).count()
     }
 
     /// From the beginning of each fault to when it was noticed, in frame times.

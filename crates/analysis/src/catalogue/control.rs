@@ -22,6 +22,10 @@ static OF_CONTROL: &[Measure<All>] = metrics! {
     #[main] control.replaced ["streams", Neither, 4] "Streams replaced",
         "Streams of uncompressed video that a controller gave to a standby because their node was faulty.",
         |c| Some(c.count() as f64);
+    control.handed_over ["times", Neither, 4] "Streams handed over",
+        "Times that a node began to send a stream which another node ended at most 1 s before or after, by the entries of both. \
+        Nodes that died have no entry.",
+        |c| Some(c.handed_over() as f64);
     #[main] control.detected_max_frames ["frames", Lower, 3] "Fault detected",
         "From the beginning of a fault to the controller's entry that the node is faulty, in frame times of the stream, \
         maximum. A fault begins when the node records that it starves or lags, else with the end of the last packet that \

@@ -50,8 +50,18 @@ const SITES: &[Cell] = &[
     ("bypass", &[("tcp.acked_mean_bps", 0.5e9)]),
     ("spared", &[("tcp.acked_mean_bps", 2.4e9)]),
     ("idle", &[("multicast.site.in_mean_bps", 8.97e9), ("multicast.site.out_packets", 0.0)]),
-    ("routed", &[("multicast.site.out_mean_bps", 8.97e9), ("multicast.core.out_mean_bps", 8.97e9)]),
-    ("switched", &[("stream.streams", 8.0), ("stream.lost_frames", 4.0)]),
+    (
+        "routed",
+        &[
+            ("multicast.site.in_mean_bps", 8.97e9),
+            ("multicast.site.out_mean_bps", 8.97e9),
+            ("multicast.core.out_mean_bps", 8.97e9),
+        ],
+    ),
+    (
+        "switched",
+        &[("stream.streams", 8.0), ("control.handed_over", 4.0), ("stream.lost_frames", 4.0)],
+    ),
     (
         "killed",
         &[
@@ -72,7 +82,10 @@ const SITES: &[Cell] = &[
         ],
     ),
     ("leaderless", &[("control.replaced", 1.0), ("control.others_lost_frames", 0.0)]),
-    ("unregistered", &[("control.replaced", 0.0), ("stream.lost_frames", 0.0)]),
+    (
+        "unregistered",
+        &[("control.replaced", 0.0), ("control.handed_over", 1.0), ("stream.lost_frames", 0.0)],
+    ),
     ("beyond", &[("multicast.site.out_mean_bps", 14.9e9), ("multicast.core.out_mean_bps", 14.9e9)]),
     ("twinned", &[("control.replaced", 1.0), ("stream.lost_frames", 0.0)]),
     (
@@ -126,6 +139,7 @@ fn each_finding_of_control_fails_by_what_it_is_about() {
     let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[9..].to_vec();
     let (yes, no) = (Some(true), Some(false));
     assert_eq!(changed("switched", "stream.lost_frames", 61.0), [no, yes, yes, yes, yes, yes]);
+    assert_eq!(changed("switched", "control.handed_over", 0.0), [no, yes, yes, yes, yes, yes]);
     assert_eq!(
         changed("killed", "control.detected_max_frames", 3.1),
         [yes, no, yes, yes, yes, yes]
@@ -137,6 +151,7 @@ fn each_finding_of_control_fails_by_what_it_is_about() {
     assert_eq!(changed("starved", "control.gap_max_frames", 1.0), [yes, yes, yes, no, yes, yes]);
     assert_eq!(changed("leaderless", "control.replaced", 0.0), [yes, yes, yes, yes, yes, no]);
     assert_eq!(changed("unregistered", "stream.lost_frames", 1.0), [yes, yes, yes, yes, yes, no]);
+    assert_eq!(changed("unregistered", "control.handed_over", 0.0), [yes, yes, yes, yes, yes, no]);
     assert_eq!(changed("twinned", "control.replaced", 0.0), [yes, yes, yes, yes, no, yes]);
     assert_eq!(changed("twinned", "stream.lost_frames", 1.0), [yes, yes, yes, yes, no, yes]);
 }

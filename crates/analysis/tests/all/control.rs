@@ -73,6 +73,24 @@ fn a_node_that_starves_is_timed_from_when_it_records_that() {
 }
 
 #[test]
+fn a_stream_is_handed_over_if_one_node_begins_and_another_ends() {
+    let mut records = killed();
+    assert_eq!(metric(&records, "control.handed_over"), Some(0.0));
+    let mut node = |ms, of, what, stream| {
+        records.control.push(row(ms, of, what, Some(stream), ("", "frame 9")))
+    };
+    node(0, "n1", "started", 0);
+    node(900, "n3", "started", 1);
+    node(905, "n4", "stopped", 1);
+    // Another stream, the same node, and too long after.
+    node(906, "n5", "stopped", 2);
+    node(2000, "n6", "started", 3);
+    node(2100, "n6", "stopped", 3);
+    node(3101, "n7", "stopped", 3);
+    assert_eq!(metric(&records, "control.handed_over"), Some(1.0));
+}
+
+#[test]
 fn without_a_replacement_there_is_no_time_and_without_a_controller_nothing() {
     let mut records = killed();
     records.control.truncate(2);
