@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use moq_noq::{Connection, PathId};
+use suiro_record::flows::End;
 use suiro_record::tables::QuicRow;
 use suiro_record::{RecordError, Text, Writer};
 use suiro_units::{Duration, Time};
@@ -14,12 +15,15 @@ use crate::control::{self, Look};
 /// fill in.
 pub fn sample(connection: &Connection, now: Time) -> Option<QuicRow> {
     let path = connection.path_stats(PathId::ZERO)?;
+    let remote = connection.path(PathId::ZERO).and_then(|path| path.remote_address().ok());
+    let remote = remote.map(|at| End::from(at).to_string().into());
     let Look { window, threshold, pacing, in_flight, waiting, min_rtt, .. } =
         control::look(connection)?;
     Some(QuicRow {
         t_ns: now,
         endpoint: "".into(),
         session: 0,
+        remote,
         congestion: "".into(),
         cwnd_bytes: Some(window),
         ssthresh_bytes: threshold,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suiro_record::flows;
 use suiro_record::tables::{AccessRow, RequestRow};
-use suiro_record::words::{FlowRole, RequestKind, Transport};
+use suiro_record::words::{FlowRole, RequestKind};
 
 use super::caches::Caches;
 use super::sockets::Sender;
@@ -80,7 +80,7 @@ impl<'v> Asked<'v> {
                 .find(|request| request.access.is_some_and(|access| &*access.peer == remote))?;
             view.player(&found.row.endpoint)
         };
-        let told = flows::find(&view.records.flows, Transport::Tcp, (local, remote));
+        let told = flows::find(&view.records.flows, sender.transport(), (local, remote));
         let told = told.and_then(|row| match row.role {
             FlowRole::Client | FlowRole::Receiver => view.player(&row.endpoint),
             FlowRole::Server | FlowRole::Sender => view.player(row.peer.as_deref()?),

@@ -15,6 +15,7 @@ mod asked;
 mod between;
 mod brief;
 mod caches;
+mod connections;
 mod drops;
 mod encoded;
 mod endpoints;

@@ -10,6 +10,7 @@ use super::caches::Wrong;
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
 use super::rules::Rules;
+use super::sockets::Sender;
 use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
@@ -71,7 +72,7 @@ impl<'a, 'v> Story<'a, 'v> {
         transfers: &'a Transfers<'v>,
     ) -> Self {
         let senders = transfer.into_iter().flat_map(|transfer| &transfer.senders);
-        let flows: Vec<String> = senders.map(|sender| format!("tcp {}", sender.name)).collect();
+        let flows: Vec<String> = senders.map(Sender::flow).collect();
         let turned: Vec<String> = flows.iter().filter_map(|name| super::turned(name)).collect();
         Self {
             records: view.records,
@@ -329,7 +330,7 @@ impl<'a, 'v> Story<'a, 'v> {
     /// Which record is missing.
     const fn missing(&self) -> &'static str {
         match self.transfer {
-            None => "table `tcp` has no socket that carried its requests",
+            None => "neither table `tcp` nor `quic` has the connection that carried its requests",
             Some(_) => {
                 "table `tcp` with `busy_us`, `rwnd_limited_us` and `unsent_bytes` would show it"
             }
@@ -430,15 +431,10 @@ impl<'a, 'v> Story<'a, 'v> {
     fn limit(&self, from: i64, to: i64, shares: &[(Cause, f64)], told: Told) -> Vec<Step> {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
         let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
-        let samples = senders.filter_map(|sender| Some((sender.samples(from, to)?, sender)));
-        let busiest = samples
-            .max_by_key(|((first, last), _)| last.acked_bytes.saturating_sub(first.acked_bytes));
-        let tcp = busiest.and_then(|((a, b), sender)| {
-            let evidence = Evidence::of("tcp", &self.records.tcp, a, b)?;
-            Some(evidence.only(format!("host={},socket={}", sender.socket.host, sender.name)))
-        });
+        let found = senders.filter_map(|sender| sender.evidence(self.records, from, to));
+        let busiest = found.max_by_key(|(bytes, _)| *bytes);
         let mut steps: Vec<Step> = Vec::new();
-        steps.extend(tcp.map(|evidence| Step { what: clause(cause).into(), evidence }));
+        steps.extend(busiest.map(|(_, evidence)| Step { what: clause(cause).into(), evidence }));
         match told.steps.is_empty() {
             false => steps.extend(told.steps),
             true => {

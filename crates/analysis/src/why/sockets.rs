@@ -1,11 +1,17 @@
-//! What a TCP sender's own account says, slice by slice.
+//! What a sender's own account says, slice by slice: that of a TCP socket; `connections` has QUIC's.
 
-use suiro_record::tables::TcpRow;
-use suiro_record::words::TcpState;
+use suiro_record::tables::QuicRow;
+use suiro_record::words::{TcpState, Transport};
 
+use super::connections::arrived;
+use super::endpoints::on_host;
+use super::evidence::Evidence;
 use super::rules::Rules;
 use super::slices::Slices;
+use crate::Records;
+use crate::held::Stretch;
 use crate::tcp::Socket;
+use crate::view::View;
 
 /// What a sender's samples say about a slice. Times are shares of the slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,11 +45,19 @@ pub(super) struct Account {
     pub window_left: Option<f64>,
 }
 
-/// A socket's samples, in slices.
+/// The samples of a connection.
+pub(super) enum Samples<'v> {
+    Tcp(&'v Socket<'v>),
+    Quic(Vec<Stretch<&'v QuicRow>>),
+}
+
+/// A connection that sends, in slices.
 pub(super) struct Sender<'v> {
-    pub socket: &'v Socket<'v>,
     /// `LOCAL:PORT>REMOTE:PORT`.
-    pub name: &'v str,
+    pub name: String,
+    pub samples: Samples<'v>,
+    /// Bytes that arrived.
+    pub acked_bytes: i64,
     /// The slices in which it existed.
     pub lifetime: std::ops::Range<usize>,
     /// By slice, from the trial's start.
@@ -64,19 +78,74 @@ impl<'v> Sender<'v> {
                 accounts[index].timeout += share(ns, slices, index);
             });
         }
-        Some(Self { socket, name: &first.value.socket, lifetime, accounts })
+        let (name, acked_bytes) = (first.value.socket.to_string(), socket.acked_bytes);
+        Some(Self { name, samples: Samples::Tcp(socket), acked_bytes, lifetime, accounts })
     }
 
-    /// The first and the last sample of a stretch of time.
-    pub fn samples(&self, from_ns: i64, to_ns: i64) -> Option<(&'v TcpRow, &'v TcpRow)> {
-        let samples = &self.socket.samples;
-        let first = samples.partition_point(|sample| sample.to_ns <= from_ns);
-        let last = samples.partition_point(|sample| sample.from_ns < to_ns).checked_sub(1)?;
-        Some((samples.get(first)?.value, samples.get(last.max(first))?.value))
+    /// What carries it.
+    pub const fn transport(&self) -> Transport {
+        match self.samples {
+            Samples::Tcp(_) => Transport::Tcp,
+            Samples::Quic(_) => Transport::Udp,
+        }
+    }
+
+    /// As links name it.
+    pub fn flow(&self) -> String {
+        format!("{} {}", self.transport(), self.name)
+    }
+
+    /// The endpoints that send: those on a socket's host.
+    pub fn endpoints(&self, view: &'v View<'_>) -> Vec<&'v str> {
+        match &self.samples {
+            Samples::Tcp(socket) => on_host(view, socket.host),
+            Samples::Quic(samples) => {
+                samples.first().map(|sample| &*sample.value.endpoint).into_iter().collect()
+            }
+        }
+    }
+
+    /// The least of the smoothed round-trip times; 0 if none is known.
+    pub fn least_rtt_ns(&self) -> i64 {
+        let least = match &self.samples {
+            Samples::Tcp(socket) => {
+                let each = socket.samples.iter().map(|sample| sample.value.srtt_us);
+                each.filter(|us| *us > 0).min().map(|us| us.saturating_mul(1000))
+            }
+            Samples::Quic(samples) => {
+                samples.iter().map(|sample| sample.value.srtt_ns.as_nanos_i64()).min()
+            }
+        };
+        least.unwrap_or(0)
+    }
+
+    /// The samples of a stretch of time, and how many bytes arrived from the first to the last of them.
+    pub fn evidence(&self, records: &Records, from_ns: i64, to_ns: i64) -> Option<(i64, Evidence)> {
+        match &self.samples {
+            Samples::Tcp(socket) => {
+                let (first, last) = ends(&socket.samples, from_ns, to_ns)?;
+                let evidence = Evidence::of("tcp", &records.tcp, first, last)?;
+                let of = format!("host={},socket={}", socket.host, self.name);
+                Some((last.acked_bytes.saturating_sub(first.acked_bytes), evidence.only(of)))
+            }
+            Samples::Quic(samples) => {
+                let (first, last) = ends(samples, from_ns, to_ns)?;
+                let evidence = Evidence::of("quic", &records.quic, first, last)?;
+                let of = format!("endpoint={},session={}", first.endpoint, first.session);
+                Some((arrived(last).saturating_sub(arrived(first)), evidence.only(of)))
+            }
+        }
     }
 }
 
-fn share(ns: i64, slices: Slices, index: usize) -> f64 {
+/// The first and the last sample of a stretch of time.
+fn ends<'v, R>(samples: &[Stretch<&'v R>], from_ns: i64, to_ns: i64) -> Option<(&'v R, &'v R)> {
+    let first = samples.partition_point(|sample| sample.to_ns <= from_ns);
+    let last = samples.partition_point(|sample| sample.from_ns < to_ns).checked_sub(1)?;
+    Some((samples.get(first)?.value, samples.get(last.max(first))?.value))
+}
+
+pub(super) fn share(ns: i64, slices: Slices, index: usize) -> f64 {
     let (from, to) = slices.span(index);
     ns as f64 / (to - from).max(1) as f64
 }

@@ -1,4 +1,4 @@
-//! What limited each TCP flow that carries media or load, and each viewer's flows together.
+//! What limited each flow that carries media or load over TCP or HTTP/3, and each viewer's flows together.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,6 +8,7 @@ use suiro_record::words::{Cause, RequestKind};
 
 use super::asked::{Asked, Request, pending};
 use super::caches;
+use super::connections;
 use super::drops::Drops;
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
@@ -44,14 +45,15 @@ pub(super) fn subjects<'v>(
 ) -> (Vec<Subject>, Transfers<'v>) {
     let mut senders: Vec<Sender> =
         view.sockets().iter().filter_map(|socket| Sender::of(socket, slices, view.rules)).collect();
-    senders.sort_by_key(|sender| std::cmp::Reverse(sender.socket.acked_bytes));
+    senders.extend(connections::senders(view, slices));
+    senders.sort_by_key(|sender| std::cmp::Reverse(sender.acked_bytes));
     let left_out = senders.len().saturating_sub(FLOWS_MAX);
     senders.truncate(FLOWS_MAX);
     let asked = Asked::of(view);
     let mut groups: BTreeMap<String, (Option<&Player>, Vec<Sender>)> = BTreeMap::new();
     for sender in senders {
         let viewer = asked.viewer(view, &sender);
-        let name = viewer.map_or(sender.name, |viewer| viewer.name).to_owned();
+        let name = viewer.map_or(&*sender.name, |viewer| viewer.name).to_owned();
         groups.entry(name).or_insert((viewer, Vec::new())).1.push(sender);
     }
     let mut all = Vec::new();
@@ -73,7 +75,7 @@ fn decide<'v>(
     viewer: Option<&'v Player<'v>>,
     senders: Vec<Sender<'v>>,
 ) -> Transfer<'v> {
-    let names: Vec<String> = senders.iter().map(|sender| format!("tcp {}", sender.name)).collect();
+    let names: Vec<String> = senders.iter().map(Sender::flow).collect();
     let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
     let (data, acks) = (links.of(&names), links.of(&turned));
     let faulty = faulty(view, viewer, slices);
@@ -90,7 +92,7 @@ fn decide<'v>(
         own: links.of(std::slice::from_ref(name)),
         data: &data,
         acks: &acks,
-        server: absences(view, &servers(view, sender)),
+        server: absences(view, &sender.endpoints(view)),
         client: absences(view, &clients(view, viewer, sender)),
     };
     let judges: Vec<Judge> = senders.iter().zip(&names).map(judge).collect();
@@ -110,14 +112,7 @@ fn decide<'v>(
 
 /// Longer than this, what is on its way met something: three of the shortest round trips, and a slice.
 fn round_trips_ns(sender: &Sender) -> i64 {
-    let samples = sender.socket.samples.iter().map(|sample| sample.value.srtt_us);
-    let least = samples.filter(|us| *us > 0).min().unwrap_or(0).saturating_mul(1000);
-    least.saturating_mul(3).saturating_add(super::SLICE_NS)
-}
-
-/// The endpoints that send: those on the socket's host.
-fn servers<'v>(view: &'v View<'_>, sender: &Sender<'v>) -> Vec<&'v str> {
-    on_host(view, sender.socket.host)
+    sender.least_rtt_ns().saturating_mul(3).saturating_add(super::SLICE_NS)
 }
 
 /// The endpoint that receives: the viewer, or those on the host that has the other end.
@@ -535,14 +530,8 @@ fn limits(view: &View<'_>, transfer: &Transfer, slices: Slices) -> Vec<Limit> {
 
 /// The samples of the busiest sender in a stretch of time.
 fn evidence(view: &View<'_>, transfer: &Transfer, limit: &Limit) -> Vec<Evidence> {
-    let samples = transfer.senders.iter().filter_map(|sender| {
-        let (first, last) = sender.samples(limit.from_ns, limit.to_ns)?;
-        Some((last.acked_bytes.saturating_sub(first.acked_bytes), first, last, sender))
-    });
-    let busiest = samples.max_by_key(|(bytes, ..)| *bytes);
-    let found = busiest.and_then(|(_, first, last, sender)| {
-        let evidence = Evidence::of("tcp", &view.records.tcp, first, last)?;
-        Some(evidence.only(format!("host={},socket={}", sender.socket.host, sender.name)))
-    });
-    found.into_iter().collect()
+    let senders = transfer.senders.iter();
+    let found =
+        senders.filter_map(|sender| sender.evidence(view.records, limit.from_ns, limit.to_ns));
+    found.max_by_key(|(bytes, _)| *bytes).map(|(_, evidence)| evidence).into_iter().collect()
 }

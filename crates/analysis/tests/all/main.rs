@@ -11,4 +11,5 @@ mod screen;
 mod trial;
 mod uncompressed;
 mod why;
+mod why_http3;
 mod why_lies;

@@ -667,6 +667,7 @@ fn held_for_acknowledgements(lost: bool) -> Why {
         t_ns: Time::from_millis(n.cast_unsigned() * 10),
         endpoint: "camera".into(),
         session: 1,
+        remote: None,
         congestion: "cubic".into(),
         cwnd_bytes: Some(20_000),
         ssthresh_bytes: None,

@@ -136,6 +136,7 @@ impl Log {
             t_ns: now.at_ms.time(),
             endpoint: self.endpoint.clone(),
             session: SESSION,
+            remote: None,
             congestion: self.congestion(),
             cwnd_bytes: None,
             ssthresh_bytes: None,

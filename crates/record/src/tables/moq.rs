@@ -16,6 +16,8 @@ table! {
         endpoint: Text,
         /// Number of the connection at this endpoint, from 1, as in `moq_sessions`.
         session: u64,
+        /// The other end, `ADDRESS:PORT`; null where it is not known.
+        remote: Option<Text>,
         /// Its congestion control.
         congestion: Text,
         /// Congestion window; null where a browser does not report it.
