@@ -7,7 +7,7 @@ help:
 	@echo "make uninstall   remove what make install put there"
 	@echo "make bank        judge suiro why by 200 trials with known causes"
 	@echo "make kernel      build the kernel of virtual time (4 minutes; make test, wheel and deb also build it)"
-	@echo "make players      install other players: VLC, GStreamer, dash.js, hls.js"
+	@echo "make players      install other players: VLC, GStreamer, dash.js, hls.js, Shaka Player"
 	@echo "make peers        build the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"

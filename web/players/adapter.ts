@@ -1,8 +1,9 @@
-// dash.js and hls.js, as far as we use them. They are loaded by the page as they were published.
+// dash.js, hls.js and Shaka Player, as far as we use them. They are loaded by the page as they were published.
 
 import type { Job, StateReport } from "../src/generated/players";
 import { dash } from "./dash";
 import { known } from "./known";
+import { shakaPlayer } from "./shaka";
 
 /** What the library knows; null: it does not tell it, or not yet. */
 export type Told = Pick<StateReport, "rung_bps" | "shown" | "captured_ms" | "estimate_bps">;
@@ -13,7 +14,7 @@ export interface Adapter {
 
 /** Starts the library; `fail` receives the reason if it gives up. */
 export function adapt(job: Job, video: HTMLVideoElement, fail: (reason: string) => void): Adapter {
-  return job.player === "dashjs" ? dash(job, video, fail) : hls(job, video, fail);
+  return { dashjs: dash, hlsjs: hls, shaka: shakaPlayer }[job.player](job, video, fail);
 }
 
 interface HlsPlayer {

@@ -57,8 +57,13 @@ static HLS_JS_10: Library = Library {
     version: "1.0.0",
     sha256: "c8f57525a3c0464d454ec50de3a021742c8a57e0ffc2a9a79eb6ee2e647892f2",
 };
+static SHAKA: Library = Library {
+    file: "shaka",
+    version: "5.2.12",
+    sha256: "b22dfdba631104c48a654cb623b08b0f79e2d52c83c0e9b4b7cff54730b55894",
+};
 
-static KNOWN: [Known; 6] = [
+static KNOWN: [Known; 7] = [
     Known {
         program: Program::Vlc,
         name: "vlc",
@@ -101,6 +106,13 @@ static KNOWN: [Known; 6] = [
         commands: CHROMIUM,
         library: Some(&HLS_JS_10),
         remedy: "make players (Chromium by apt, hls.js by npm)",
+    },
+    Known {
+        program: Program::Shaka,
+        name: "Shaka Player",
+        commands: CHROMIUM,
+        library: Some(&SHAKA),
+        remedy: "make players (Chromium by apt, Shaka Player by npm)",
     },
 ];
 

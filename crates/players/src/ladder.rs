@@ -5,7 +5,7 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use suiro_http::player::single::{self, Asked};
 use suiro_http::presentation::{
-    self, MANIFEST_BYTES_MAX, Playlist, Presentation, Segments, Source, TrackKind,
+    self, MANIFEST_BYTES_MAX, Parts, Playlist, Presentation, Segments, Source, TrackKind,
 };
 use suiro_http::{Clock, Url};
 use suiro_scenario::Protocol;
@@ -30,6 +30,27 @@ struct Rung {
     rate: BitRate,
     init: Option<String>,
     names: Option<Names>,
+    /// Of low-latency HLS.
+    parts: Option<PartNames>,
+}
+
+/// A playlist of a rung.
+struct Listed {
+    url: Url,
+    segments: Segments,
+    parts: Option<Parts>,
+    /// The wall clock at media time zero.
+    zero_unix_ns: Option<u64>,
+}
+
+/// URLs of the parts of segments: the segment's number, and behind it that of the part.
+#[derive(Debug, Clone, PartialEq)]
+struct PartNames {
+    prefix: String,
+    between: String,
+    suffix: String,
+    /// Duration of a part.
+    seconds: f64,
 }
 
 /// URLs that differ in one number, which media time follows.
@@ -101,25 +122,31 @@ impl Ladder {
     }
 
     /// The ladder of a presentation; `media` are the playlists of its rungs, where it has such.
-    fn new(presentation: &Presentation, media: &[(Url, Segments, Option<u64>)]) -> Self {
+    fn new(presentation: &Presentation, media: &[Listed]) -> Self {
         let mut zero_unix_ns = presentation.live.as_ref().and_then(|live| live.zero_unix_ns);
         let mut rungs = Vec::new();
         for track in &presentation.tracks {
             for rung in &track.rungs {
+                let listed = match &rung.source {
+                    Source::Segments(_) => None,
+                    Source::Playlist(url) => media.iter().find(|listed| listed.url == *url),
+                };
+                zero_unix_ns = zero_unix_ns.or(listed.and_then(|listed| listed.zero_unix_ns));
                 let segments = match &rung.source {
                     Source::Segments(segments) => Some(segments),
-                    Source::Playlist(url) => media.iter().find(|(of, ..)| of == url).map(|found| {
-                        zero_unix_ns = zero_unix_ns.or(found.2);
-                        &found.1
-                    }),
+                    Source::Playlist(_) => listed.map(|listed| &listed.segments),
                 };
+                let names = segments.and_then(Names::learn);
+                let parts = listed.and_then(|listed| listed.parts.as_ref());
+                let parts = names.as_ref().zip(parts);
                 rungs.push(Rung {
                     kind: track.kind,
                     rate: rung.rate,
                     init: segments
                         .and_then(|s| s.first()?.init)
                         .map(|init| init.url.target().to_owned()),
-                    names: segments.and_then(Names::learn),
+                    parts: parts.and_then(|(names, parts)| PartNames::learn(names, parts)),
+                    names,
                 });
             }
         }
@@ -133,7 +160,9 @@ impl Ladder {
             if rung.init.as_deref() == Some(target) {
                 return Some(Place { kind, rate, segment: None });
             }
-            let segment = rung.names.as_ref()?.place(target)?;
+            let names = rung.names.as_ref()?;
+            let part = || rung.parts.as_ref()?.place(names, target);
+            let segment = names.place(target).or_else(part)?;
             Some(Place { kind, rate, segment: Some(segment) })
         })
     }
@@ -148,10 +177,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The playlists that the one at `home` names.
-    async fn playlists(
-        &self,
-        presentation: &Presentation,
-    ) -> Result<Vec<(Url, Segments, Option<u64>)>, PlayError> {
+    async fn playlists(&self, presentation: &Presentation) -> Result<Vec<Listed>, PlayError> {
         let rungs = presentation.tracks.iter().flat_map(|track| &track.rungs);
         let mut found = Vec::new();
         // Media time zero: where the first segment of the first playlist begins.
@@ -166,7 +192,9 @@ impl Reader<'_> {
             let shift = media.date_unix_ns.zip(zero).map_or(0, |(date, zero)| {
                 i64::try_from(date).unwrap_or(0) - i64::try_from(zero).unwrap_or(0)
             });
-            found.push((url.clone(), media.segments_from(shift), zero));
+            let segments = media.segments_from(shift);
+            let (url, parts) = (url.clone(), media.parts);
+            found.push(Listed { url, segments, parts, zero_unix_ns: zero });
         }
         Ok(found)
     }
@@ -209,7 +237,11 @@ impl Names {
 
     fn place(&self, target: &str) -> Option<PlacedSegment> {
         let name = target.strip_prefix(&self.prefix)?.strip_suffix(&self.suffix)?;
-        let name: u64 = name.parse().ok()?;
+        self.numbered(name.parse().ok()?)
+    }
+
+    /// The segment with this number in its URL.
+    fn numbered(&self, name: u64) -> Option<PlacedSegment> {
         let (x, start_s, number) = self.first;
         let ahead_s = (name as f64 - x as f64) * self.seconds_each;
         let number = number as f64 + (ahead_s / self.seconds).round();
@@ -219,6 +251,38 @@ impl Names {
             start_s: start_s + ahead_s,
             duration_s: self.seconds,
         })
+    }
+}
+
+/// Digits at the start of a text as a number, and what follows them.
+fn number(text: &str) -> Option<(u64, &str)> {
+    let (digits, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    Some((digits.parse().ok()?, rest))
+}
+
+impl PartNames {
+    /// From the last part that is listed; `None` if its URL does not have the numbers of its segment and its own.
+    fn learn(names: &Names, parts: &Parts) -> Option<Self> {
+        let last = parts.listed.last()?;
+        let behind = last.segment.media.url.target().strip_prefix(&names.prefix)?;
+        let (name, rest) = number(behind)?;
+        let between = rest.split(|c: char| c.is_ascii_digit()).next()?;
+        let (part, suffix) = number(rest.strip_prefix(between)?)?;
+        let is_named = names.numbered(name)?.number == last.segment.number && part == last.part;
+        is_named.then(|| Self {
+            prefix: names.prefix.clone(),
+            between: between.to_owned(),
+            suffix: suffix.to_owned(),
+            seconds: parts.target.as_secs_f64(),
+        })
+    }
+
+    fn place(&self, names: &Names, target: &str) -> Option<PlacedSegment> {
+        let (name, rest) = number(target.strip_prefix(&self.prefix)?)?;
+        let (part, rest) = number(rest.strip_prefix(&self.between)?)?;
+        let segment = names.numbered(name).filter(|_| rest == self.suffix)?;
+        let start_s = segment.start_s + part as f64 * self.seconds;
+        Some(PlacedSegment { start_s, duration_s: self.seconds, ..segment })
     }
 }
 
@@ -292,6 +356,27 @@ pub(crate) mod tests {
                 prop_assert_eq!(placed.number, 7 + n);
                 prop_assert!((placed.start_s - 2.0 * n as f64).abs() < 1e-3, "{:?}", placed);
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_low_latency_hls_lead_to_their_segment() {
+        let text = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n#EXT-X-PART-INF:PART-TARGET=0.5\n\
+                    #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=1.5\n#EXT-X-MEDIA-SEQUENCE:7\n\
+                    #EXTINF:2,\n7.m4s\n#EXTINF:2,\n8.m4s\n#EXT-X-PART:DURATION=0.5,URI=\"9.0.m4s\"\n\
+                    #EXT-X-PART:DURATION=0.5,URI=\"9.1.m4s\"\n";
+        let url = Url::parse("http://server/v0/rung.m3u8").unwrap();
+        let Ok(Playlist::Media(media)) = presentation::from_playlist(text.as_bytes(), &url) else {
+            panic!("it is a media playlist");
+        };
+        let names = Names::learn(&media.segments_from(0)).unwrap();
+        let parts = PartNames::learn(&names, media.parts.as_ref().unwrap()).unwrap();
+        let placed = parts.place(&names, "/v0/20.3.m4s").unwrap();
+        assert_eq!((placed.number, placed.duration_s), (20, 0.5));
+        assert!((placed.start_s - 27.5).abs() < 1e-9, "{placed:?}");
+        for other in ["/v0/20.m4s", "/v0/20.3.mp4", "/v0/20.3.4.m4s", "/v1/20.3.m4s", "/v0/.3.m4s"]
+        {
+            assert_eq!(parts.place(&names, other), None, "{other}");
         }
     }
 

@@ -245,14 +245,16 @@ async fn watch(
     match session.job.program {
         Program::Vlc => vlc::play(session, installed).await,
         Program::Gstreamer => gstreamer::play(session, installed).await,
-        Program::Dashjs | Program::Dashjs45 | Program::Hlsjs | Program::Hlsjs10 => {
-            browser::play(session, installed).await
-        }
+        Program::Dashjs
+        | Program::Dashjs45
+        | Program::Hlsjs
+        | Program::Hlsjs10
+        | Program::Shaka => browser::play(session, installed).await,
         Program::Suiro => unreachable!("`Installed::find` knows only players of others"),
     }
 }
 
-/// Whether a report of the page for dash.js and hls.js is taken: fuzzing asks for nothing else.
+/// Whether a report of the page for players in a browser is taken: fuzzing asks for nothing else.
 ///
 /// # Errors
 /// What is wrong with it.

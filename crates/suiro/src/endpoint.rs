@@ -101,7 +101,7 @@ pub struct PlayArgs {
     /// The manifest: http://HOST[:PORT]/PATH (or https) of an MPD (.mpd) or a playlist (.m3u8); or a WHEP resource, whose path ends
     /// with `whep`.
     url: String,
-    /// The program that plays: suiro, vlc, gstreamer, dashjs, dashjs-4.5, hlsjs or hlsjs-1.0.
+    /// The program that plays: suiro, vlc, gstreamer, dashjs, dashjs-4.5, hlsjs, hlsjs-1.0 or shaka.
     #[arg(long, value_name = "NAME", default_value = "suiro", value_parser = word::<Program>)]
     player: Program,
     /// How rungs are chosen by suiro's player: throughput, bola, dynamic, mpc, l2a or lolp.

@@ -1,4 +1,4 @@
-//! Messages to the page for dash.js and hls.js. `web/src/generated/players.ts` is generated from these types and from those of
+//! Messages to the page for dash.js, hls.js and Shaka Player. `web/src/generated/players.ts` is generated from these types and from those of
 //! `report`.
 
 use serde::Serialize;
@@ -35,6 +35,7 @@ pub(super) struct Job {
 pub(super) enum Library {
     Dashjs,
     Hlsjs,
+    Shaka,
 }
 
 /// Common Media Client Data (CTA-5004).

@@ -1,4 +1,4 @@
-//! dash.js and hls.js in Chromium without a window. A page of ours, served to the browser in its own
+//! dash.js, hls.js and Shaka Player in Chromium without a window. A page of ours, served to the browser in its own
 //! host, loads the library and the manifest, and reports what it sees several times a second.
 
 mod message;
@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use suiro_browser::server::{self, JSON, SCRIPT, content, empty};
 use suiro_browser::{Browser, written};
 use suiro_quic::tls::key_sha256;
-use suiro_scenario::HttpVersion;
+use suiro_scenario::{HttpVersion, Program};
 use suiro_units::Ratio;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -81,9 +81,13 @@ fn trust(session: &Session<'_>) -> Result<Vec<String>, PlayError> {
 fn job(session: &Session<'_>) -> Job {
     let Settings { rules, estimate, catch_up, speed_change, max_drift, cmcd } =
         session.job.settings.clone();
-    let is_dashjs = session.job.program.is_dashjs();
+    let program = session.job.program;
     Job {
-        player: if is_dashjs { Library::Dashjs } else { Library::Hlsjs },
+        player: match program {
+            Program::Shaka => Library::Shaka,
+            _ if program.is_dashjs() => Library::Dashjs,
+            _ => Library::Hlsjs,
+        },
         manifest: session.job.url.to_string(),
         buffer_s: session.job.buffer.as_secs_f64(),
         target_latency_s: session.job.target_latency.map(|latency| latency.as_secs_f64()),

@@ -186,7 +186,11 @@ impl Player {
             // GStreamer 1.22 takes the start of a live SegmentTimeline twice: of a stream that has
             // run for a while, it waits for segments that are as much in the future.
             Program::Hlsjs | Program::Hlsjs10 | Program::Gstreamer => Protocol::Hls,
-            Program::Suiro | Program::Vlc | Program::Dashjs | Program::Dashjs45 => Protocol::Dash,
+            Program::Suiro
+            | Program::Vlc
+            | Program::Dashjs
+            | Program::Dashjs45
+            | Program::Shaka => Protocol::Dash,
         })
     }
 }
@@ -195,7 +199,7 @@ impl Program {
     /// Whether it can report its playback in that form.
     pub const fn sends(self, cmcd: Cmcd) -> bool {
         match self {
-            Self::Suiro | Self::Dashjs | Self::Hlsjs => true,
+            Self::Suiro | Self::Dashjs | Self::Hlsjs | Self::Shaka => true,
             Self::Dashjs45 => !cmcd.is_version_2(),
             Self::Vlc | Self::Gstreamer | Self::Hlsjs10 => false,
         }
@@ -204,7 +208,7 @@ impl Program {
     /// Whether it can play streams of that protocol.
     pub const fn plays(self, protocol: Protocol) -> bool {
         match self {
-            Self::Suiro | Self::Vlc | Self::Gstreamer => true,
+            Self::Suiro | Self::Vlc | Self::Gstreamer | Self::Shaka => true,
             Self::Dashjs | Self::Dashjs45 => matches!(protocol, Protocol::Dash),
             Self::Hlsjs | Self::Hlsjs10 => matches!(protocol, Protocol::Hls),
         }
@@ -283,7 +287,7 @@ impl Player {
                 format!("the player `{}` cannot send version {version} of CMCD", program.name());
             let hint = match program {
                 Program::Dashjs45 => "write cmcd = \"query\" or \"headers\"",
-                _ => "remove cmcd; `suiro`, `dashjs` and `hlsjs` support it",
+                _ => "remove cmcd; `suiro`, `dashjs`, `hlsjs` and `shaka` support it",
             };
             check.push(check.refusal("cmcd", message).hint(hint));
         }
@@ -312,13 +316,14 @@ impl Player {
             let hint = format!("remove {key}; only dash.js has it");
             check.push(check.refusal(key, message).hint(hint));
         }
-        let of_both = [
-            ("speed_change", self.speed_change.is_some()),
-            ("max_drift", self.max_drift.is_some()),
+        let seeks = in_browser && program != Program::Shaka;
+        let of_browsers = [
+            ("speed_change", self.speed_change.is_some() && !in_browser, "players in a browser"),
+            ("max_drift", self.max_drift.is_some() && !seeks, "dash.js and hls.js"),
         ];
-        for (key, _) in of_both.into_iter().filter(|(_, set)| *set && !in_browser) {
+        for (key, _, who) in of_browsers.into_iter().filter(|(_, wrong, _)| *wrong) {
             let message = format!("the player `{}` has no such setting", program.name());
-            let hint = format!("remove {key}; it is for dash.js and hls.js");
+            let hint = format!("remove {key}; it is for {who}");
             check.push(check.refusal(key, message).hint(hint));
         }
         if in_browser && self.max_drift.is_some() && self.target_latency.is_none() {

@@ -24,6 +24,8 @@ pub enum Program {
     /// hls.js 1.0.0, of 2021, the first with low latency.
     #[serde(rename = "hlsjs-1.0")]
     Hlsjs10,
+    /// Shaka Player 5 in Chromium.
+    Shaka,
 }
 
 impl Program {
@@ -37,6 +39,7 @@ impl Program {
             Self::Dashjs45 => "dashjs-4.5",
             Self::Hlsjs => "hlsjs",
             Self::Hlsjs10 => "hlsjs-1.0",
+            Self::Shaka => "shaka",
         }
     }
 
@@ -45,8 +48,8 @@ impl Program {
         matches!(self, Self::Dashjs | Self::Dashjs45)
     }
 
-    /// Whether it is a version of dash.js or hls.js, which run in a browser.
+    /// Whether it runs in a browser.
     pub const fn is_in_browser(self) -> bool {
-        self.is_dashjs() || matches!(self, Self::Hlsjs | Self::Hlsjs10)
+        self.is_dashjs() || matches!(self, Self::Hlsjs | Self::Hlsjs10 | Self::Shaka)
     }
 }
