@@ -24,6 +24,7 @@ mod browser;
 mod cache;
 mod catalogue;
 mod compare;
+mod competing;
 mod conference;
 mod control;
 mod crowd;

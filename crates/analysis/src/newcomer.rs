@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use suiro_record::words::Verdict;
 
-use crate::rivals::{Over, Told, Way, way};
+use crate::competing::{Over, Told, Way, way};
 use crate::view::View;
 
 /// The first flow is alone for at least so long, and both are together for as long.

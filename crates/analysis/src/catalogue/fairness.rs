@@ -3,9 +3,10 @@
 use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
+use crate::competing::{Kind, Over};
 use crate::family::{Curve, Family, Measure, Subject};
 use crate::instance::Instance;
-use crate::rivals::{Kind, Over, Rivals};
+use crate::rivals::Rivals;
 use crate::view::View;
 
 /// All flows that share a path.
