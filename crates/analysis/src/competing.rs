@@ -1,7 +1,8 @@
 //! The flows that compete for links: which packets are one flow, and which flows count.
 //!
-//! At a hub, what the stations sent has both directions of a flow. The direction that delivered more bytes is the flow;
-//! the other one, acknowledgements or reports, is no rival and no video.
+//! A link carries the media of some flows in one direction and what comes back in the other, a hub both in one. The
+//! direction of a flow that delivered more bytes is the flow; the other one, acknowledgements or reports, is no rival
+//! and no video.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +37,7 @@ pub(crate) enum Over {
 }
 
 impl Over {
-    /// Whether its packets count in either direction of a link: a camera behind a link sends up, too.
+    /// Whether it counts even if it goes up only: a camera behind a link may send to a relay or to another camera.
     const fn goes_anywhere(self) -> bool {
         matches!(self, Self::Webrtc | Self::Moq)
     }
@@ -108,8 +109,7 @@ pub(crate) fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
         let mut keys: BTreeMap<&str, Option<Way>> = BTreeMap::new();
         for row in &link.rows {
             let key = keys.entry(&row.flow).or_insert_with(|| way(told, &row.flow));
-            let counts = |key: &Way| link.is_towards_viewers() || key.0.goes_anywhere();
-            if let Some(key) = key.clone().filter(counts) {
+            if let Some(key) = key.clone() {
                 let (over, links) = (key.0, [place].into());
                 let new = || Flow { over, links, delivered: vec![], dropped: 0, rates: vec![] };
                 add(here.entry(key).or_insert_with(new), row, link.duration_ns);
@@ -127,7 +127,10 @@ pub(crate) fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
             found.entry(key).and_modify(|flow| (flow.dropped, flow.links) = (dropped, links));
         }
     }
-    let found = busier(found);
+    let mut found = busier(found);
+    // RTP and TCP compete on their way to viewers, not what viewers themselves send.
+    let to_viewers = |place: &usize| links[*place].is_towards_viewers();
+    found.retain(|flow| flow.over.goes_anywhere() || flow.links.iter().any(to_viewers));
     let most = |kind| found.iter().filter(|flow| flow.kind() == kind).map(bits).fold(0.0, f64::max);
     let (video, tcp) = (most(Kind::Video), most(Kind::Tcp));
     let least = |kind| LEAST_SHARE * if kind == Kind::Video { video } else { tcp };

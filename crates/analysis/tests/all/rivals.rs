@@ -227,6 +227,49 @@ fn at_hubs_the_way_with_more_bytes_is_the_flow() {
     }
 }
 
+/// One film down a link and one up, each with the receiver reports that come back; a TCP down and one up.
+#[test]
+fn what_goes_up_does_not_compete_by_what_comes_back() {
+    let mut link = Vec::new();
+    for gop in 1..31 {
+        let mut sent = |after_ms: i64, direction, flow: &str, size: i64| {
+            let row = packet(GOP * gop + after_ms * MS, flow, size, "delivered");
+            link.push(LinkRow { direction, ..row });
+        };
+        sent(0, Direction::Down, RTP, 2002);
+        sent(1, Direction::Up, "udp 10.0.0.3:5005>10.0.0.1:5005", 200);
+        sent(2, Direction::Up, "udp 10.0.0.3:6004>10.0.0.1:6004", 2002);
+        sent(3, Direction::Down, "udp 10.0.0.1:6005>10.0.0.3:6005", 200);
+        sent(4, Direction::Down, TCP, 2002);
+        sent(5, Direction::Up, "tcp 10.0.0.4:5201>10.0.0.2:40000", 100);
+        sent(6, Direction::Up, "tcp 10.0.0.4:40001>10.0.0.2:5201", 2002);
+        sent(7, Direction::Down, "tcp 10.0.0.2:5201>10.0.0.4:40001", 100);
+    }
+    let back = FlowRow { endpoint: "back".into(), ..told()[0].clone() };
+    let back = |carries, local: &str, remote: &str| FlowRow {
+        carries,
+        local: local.into(),
+        remote: remote.into(),
+        ..back.clone()
+    };
+    let mut flows = told();
+    flows.push(back(Carries::Video, "*:6004", "10.0.0.1:6004"));
+    flows.push(back(Carries::Feedback, "*:6005", "10.0.0.1:6005"));
+    for flows in [Vec::new(), flows] {
+        let records = Records { flows, link: link.clone(), ..records() };
+        let rate = Some(2002.0 * 8.0 / 1.001);
+        let want = [
+            ("fairness.video_flows", Some(1.0)),
+            ("fairness.video_mean_bps", rate),
+            ("fairness.tcp_flows", Some(1.0)),
+            ("fairness.tcp_mean_bps", rate),
+            ("fairness.jain_ratio", Some(1.0)),
+            ("fairness.convergence_s", Some(0.0)),
+        ];
+        common::assert_metrics(&common::trial(31.5 * 1.001), &records, &want);
+    }
+}
+
 #[test]
 fn goodput_at_hubs_counts_each_hub_and_no_acknowledgement() {
     // 40 B of each packet are headers.
