@@ -84,9 +84,22 @@ pub(crate) struct Flow {
     pub dropped: usize,
     /// Bits per second in each whole GoP time.
     pub rates: Vec<f64>,
+    /// In which GoP times it is there.
+    pub present: Vec<bool>,
 }
 
 impl Flow {
+    const fn new(over: Over, links: BTreeSet<usize>) -> Self {
+        Self {
+            over,
+            links,
+            delivered: Vec::new(),
+            dropped: 0,
+            rates: Vec::new(),
+            present: Vec::new(),
+        }
+    }
+
     pub fn kind(&self) -> Kind {
         self.over.kind()
     }
@@ -111,8 +124,11 @@ pub(crate) fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
             let key = keys.entry(&row.flow).or_insert_with(|| way(told, &row.flow));
             if let Some(key) = key.clone() {
                 let (over, links) = (key.0, [place].into());
-                let new = || Flow { over, links, delivered: vec![], dropped: 0, rates: vec![] };
-                add(here.entry(key).or_insert_with(new), row, link.duration_ns);
+                add(
+                    here.entry(key).or_insert_with(|| Flow::new(over, links)),
+                    row,
+                    link.duration_ns,
+                );
             }
         }
         for (key, flow) in here {

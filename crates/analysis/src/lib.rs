@@ -45,6 +45,7 @@ mod newcomer;
 mod nqoe;
 mod panel;
 mod player;
+mod presence;
 mod quic;
 mod rivals;
 mod screen;

@@ -15,6 +15,7 @@ use crate::bins::Bins;
 use crate::competing::{Flow, Kind, Over, Told, rivals};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
+use crate::presence;
 use crate::settling;
 use crate::stats::Distribution;
 use crate::view::View;
@@ -31,7 +32,7 @@ const SETTLED: usize = 10;
 /// Jain's index from which on rates count as fair.
 const FAIR: f64 = 0.9;
 
-/// GoP times between two changes of the capacity in which something can settle.
+/// GoP times between two changes in which something can settle.
 const SPAN_LEAST: usize = 15;
 
 /// A TCP flow that lasts for less than this share of the time is none that competes: a page of the web.
@@ -73,6 +74,7 @@ impl<'a> Rivals<'a> {
         flows.retain(|flow| flow.kind() == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
         for flow in &mut flows {
             flow.rates = rates(&flow.delivered, begin_ns, duration_ns);
+            flow.present = presence::present(&flow.rates, flow.kind());
         }
         let changes = settling::changes(view.links());
         Some(Self { flows, senders, duration_ns, begin_ns, changes })
@@ -107,35 +109,42 @@ impl<'a> Rivals<'a> {
         (self.flows.len() > 1 && all > 0.0).then(|| own / all)
     }
 
-    /// The least and the greatest mean rate of a flow, over that of an equal share; `None` of one flow.
+    /// The least and the greatest mean rate of a flow, over that of an equal share, while all are present; `None` of one
+    /// flow.
     pub fn extremes(&self) -> Option<(f64, f64)> {
-        let rates: Vec<f64> =
-            self.flows.iter().filter_map(|flow| mean(flow.rates.iter().copied())).collect();
+        let rates = together(self.flows.iter()).filter(|rates| rates.len() > 1)?;
         let equal = mean(rates.iter().copied()).filter(|equal| *equal > 0.0)?;
-        let least = rates.iter().copied().reduce(f64::min)?;
-        let most = rates.iter().copied().reduce(f64::max)?;
-        (rates.len() > 1).then(|| (least / equal, most / equal))
+        let (least, most) = ends(&rates)?;
+        Some((least / equal, most / equal))
     }
 
-    /// Jain's index of the mean rates of all flows.
+    /// Jain's index of the mean rates of all flows, while all are present.
     pub fn jain(&self) -> Option<f64> {
-        let means: Option<Vec<f64>> =
-            self.flows.iter().map(|flow| mean(flow.rates.iter().copied())).collect();
-        jain(&means?)
+        jain(&together(self.flows.iter())?)
     }
 
-    /// Jain's index of rates averaged over a few GoP times, at each GoP time from the first such on.
+    /// Jain's index of rates averaged over a few GoP times, at each GoP time from the first such on; `None` while a flow is
+    /// absent.
     fn short_jain(&self) -> Vec<Option<f64>> {
-        let count = self.flows.iter().map(|flow| flow.rates.len()).min().unwrap_or(0);
-        let windows = 0..(count + 1).saturating_sub(SHORT);
+        let windows = 0..(self.gops() + 1).saturating_sub(SHORT);
         let index = |from: usize| {
+            let window = from..from + SHORT;
+            let is_there = |flow: &Flow| flow.present[window.clone()].iter().all(|there| *there);
+            if !self.flows.iter().all(is_there) {
+                return None;
+            }
             let means = self
                 .flows
                 .iter()
-                .filter_map(|flow| mean(flow.rates[from..from + SHORT].iter().copied()));
+                .filter_map(|flow| mean(flow.rates[window.clone()].iter().copied()));
             jain(&means.collect::<Vec<_>>())
         };
         windows.map(index).collect()
+    }
+
+    /// Whole GoP times of the trial, from the first video packet on.
+    fn gops(&self) -> usize {
+        self.flows.iter().map(|flow| flow.rates.len()).min().unwrap_or(0)
     }
 
     /// Mean of the short-term index.
@@ -143,7 +152,7 @@ impl<'a> Rivals<'a> {
         mean(self.short_jain().into_iter().flatten())
     }
 
-    /// Seconds until the flows have become fair and stayed so for a while.
+    /// Seconds from the arrival of the last flow until the flows have become fair and stayed so for a while.
     pub fn convergence_s(&self) -> Option<f64> {
         let fair: Vec<bool> = self
             .short_jain()
@@ -151,37 +160,45 @@ impl<'a> Rivals<'a> {
             .map(|index| index.is_some_and(|index| index >= FAIR))
             .collect();
         let begins = fair.windows(SETTLED).position(|fair| fair.iter().all(|fair| *fair))?;
-        Some(begins as f64 * GOP_NS as f64 / 1e9)
+        let first = |flow: &Flow| flow.present.iter().position(|there| *there);
+        let arrived = self.flows.iter().filter_map(first).max()?;
+        Some(begins.saturating_sub(arrived) as f64 * GOP_NS as f64 / 1e9)
     }
 
-    /// Jain's index of the video flows, while all of them send.
+    /// The mean rate of each video flow, while all of them are present; `None` of one.
+    fn of_video(&self) -> Option<Vec<f64>> {
+        together(self.of_kind(Kind::Video)).filter(|rates| rates.len() > 1)
+    }
+
+    /// Jain's index of the video flows, while all of them are present.
     pub fn self_fairness(&self) -> Option<f64> {
-        let flows: Vec<&Flow> = self.of_kind(Kind::Video).collect();
-        let count = flows.iter().map(|flow| flow.rates.len()).min().filter(|_| flows.len() > 1)?;
-        let all_send = |gop: &usize| flows.iter().all(|flow| flow.rates[*gop] > 0.0);
-        let gops: Vec<usize> = (0..count).filter(all_send).collect();
-        let mean_of = |flow: &&Flow| mean(gops.iter().map(|gop| flow.rates[*gop]));
-        let means: Option<Vec<f64>> = flows.iter().map(mean_of).collect();
-        jain(&means?)
+        jain(&self.of_video()?)
     }
 
-    /// Seconds from a change of the capacity until the rate of all video flows has settled.
+    /// The greatest over the least rate of a video flow, while all of them are present.
+    pub fn rate_ratio(&self) -> Option<f64> {
+        let (least, most) = ends(&self.of_video()?)?;
+        (least > 0.0).then(|| most / least)
+    }
+
+    /// Seconds from a change until the rate of a video flow has settled. The capacity changes, or which flows are present.
     pub fn settling_s(&self) -> Option<f64> {
-        let count = self.of_kind(Kind::Video).map(|flow| flow.rates.len()).min()?;
-        let sum = |gop: usize| self.of_kind(Kind::Video).map(|flow| flow.rates[gop]).sum::<f64>();
-        let total: Vec<f64> = (0..count).map(sum).collect();
+        let count = self.gops();
         let place = |t_ns: &i64| {
             let gops = t_ns.saturating_sub(self.begin_ns) / GOP_NS;
             usize::try_from(gops).unwrap_or(0).min(count)
         };
-        let mut bounds: Vec<usize> =
-            std::iter::once(0).chain(self.changes.iter().map(place)).collect();
-        bounds.push(count);
+        let mut bounds = presence::changes(count, self.flows.iter().map(|flow| &*flow.present));
+        bounds.extend(self.changes.iter().map(place));
+        bounds.extend([0, count]);
+        bounds.sort_unstable();
         let spans = bounds.windows(2).filter(|span| span[1] >= span[0] + SPAN_LEAST);
-        mean(
-            spans
-                .map(|span| settling::first(&total[span[0]..span[1]]) as f64 * GOP_NS as f64 / 1e9),
-        )
+        let settled = |span: &[usize]| {
+            let there = self.of_kind(Kind::Video).filter(|flow| flow.present[span[0]]);
+            let gops = there.map(|flow| settling::first(&flow.rates[span[0]..span[1]]));
+            gops.map(|gops| gops as f64 * GOP_NS as f64 / 1e9).collect::<Vec<f64>>()
+        };
+        mean(spans.flat_map(settled))
     }
 
     /// Standard deviation over mean of a flow's rate per GoP time, mean over the flows of this kind.
@@ -263,6 +280,22 @@ fn rates(delivered: &[(i64, f64)], begin_ns: i64, end_ns: i64) -> Vec<f64> {
         }
     }
     rates
+}
+
+/// The mean rate of each flow over the GoP times in which all are present; `None` if there are none.
+fn together<'a>(flows: impl Iterator<Item = &'a Flow>) -> Option<Vec<f64>> {
+    let flows: Vec<&Flow> = flows.collect();
+    let count = flows.iter().map(|flow| flow.rates.len()).min()?;
+    let gops: Vec<usize> =
+        (0..count).filter(|gop| flows.iter().all(|flow| flow.present[*gop])).collect();
+    let mean_of = |flow: &&Flow| mean(gops.iter().map(|gop| flow.rates[*gop]));
+    flows.iter().map(mean_of).collect()
+}
+
+/// The least and the greatest.
+fn ends(rates: &[f64]) -> Option<(f64, f64)> {
+    let least = rates.iter().copied().reduce(f64::min)?;
+    Some((least, rates.iter().copied().reduce(f64::max)?))
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -142,6 +142,72 @@ fn a_newcomer_does_harm() {
     assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
 }
 
+const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";
+
+/// 100 GoP times with a packet of each of two films, of these sizes; a size of 0 is no packet.
+fn two_films(sizes: impl Fn(i64) -> [i64; 2]) -> Records {
+    let mut link = Vec::new();
+    for gop in 0..100 {
+        let [first, other] = sizes(gop);
+        for (n, flow, size) in [(0, RTP, first), (1, OTHER_RTP, other)] {
+            if size > 0 {
+                link.push(packet(GOP * (gop + 1) + n * MS, flow, size, "delivered"));
+            }
+        }
+    }
+    Records { link, rate: vec![report(GOP, 2_000_000, None)], ..Records::default() }
+}
+
+/// Jain's index of two flows.
+fn jain(a: f64, b: f64) -> f64 {
+    (a + b).powi(2) / (2.0 * (a * a + b * b))
+}
+
+#[test]
+fn what_was_before_a_flow_began_is_not_unfair_to_it() {
+    let records = two_films(|gop| match gop {
+        0..40 => [2000, 0],
+        40..45 => [1000, 100],
+        _ => [1000, 1000],
+    });
+    // In 60 GoP times together 1000 B and (5 · 100 + 55 · 1000) ∕ 60 B each.
+    let (all, late) = (1000.0, 55_500.0 / 60.0);
+    let want = [
+        ("fairness.jain_ratio", Some(jain(all, late))),
+        ("fairness.self_ratio", Some(jain(all, late))),
+        ("fairness.share_min_ratio", Some(late / f64::midpoint(all, late))),
+        ("fairness.share_max_ratio", Some(all / f64::midpoint(all, late))),
+        ("fairness.rate_ratio", Some(all / late)),
+        // Of five GoP times, the third after the arrival begins the first with at least 500 B on average.
+        ("fairness.convergence_s", Some(3.0 * 1.001)),
+        // The first flow settles at once, alone and together; the other one after five GoP times.
+        ("fairness.settling_s", Some(5.0 * 1.001 / 3.0)),
+    ];
+    common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
+}
+
+#[test]
+fn a_flow_that_resumes_settles_again() {
+    let records = two_films(|gop| match gop {
+        0..30 | 55.. => [1000, 1000],
+        30..50 => [1000, 0],
+        _ => [1000, 100],
+    });
+    let paused = 75_500.0 / 80.0;
+    let want = [
+        ("fairness.jain_ratio", Some(jain(1000.0, paused))),
+        ("fairness.rate_ratio", Some(1000.0 / paused)),
+        ("fairness.convergence_s", Some(0.0)),
+        // Five spans of a flow; only after the pause it takes five GoP times.
+        ("fairness.settling_s", Some(1.001)),
+    ];
+    common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
+    // A gap of four GoP times is no pause.
+    let records = two_films(|gop| if (30..34).contains(&gop) { [1000, 0] } else { [1000, 1000] });
+    let want = [("fairness.rate_ratio", Some(100.0 / 96.0)), ("fairness.settling_s", Some(0.0))];
+    common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
+}
+
 const STATIONS: [&str; 6] =
     ["lan1-server1", "lan1-server2", "lan1-router", "lan2-router", "lan2-client1", "lan2-client2"];
 
