@@ -43,6 +43,7 @@ mod metric;
 mod multicast;
 mod newcomer;
 mod nqoe;
+mod overhead;
 mod panel;
 mod player;
 mod presence;

@@ -15,6 +15,7 @@ use crate::bins::Bins;
 use crate::competing::{Flow, Kind, Over, Told, rivals};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
+use crate::overhead::feedback_ratio;
 use crate::presence;
 use crate::settling;
 use crate::stats::Distribution;
@@ -51,6 +52,8 @@ pub(crate) struct Rivals<'a> {
     begin_ns: i64,
     /// When the rate of the link with the least changes.
     changes: Vec<i64>,
+    /// Bytes of reports over those of media.
+    pub feedback_ratio: Option<f64>,
 }
 
 impl<'a> Rivals<'a> {
@@ -77,7 +80,8 @@ impl<'a> Rivals<'a> {
             flow.present = presence::present(&flow.rates, flow.kind());
         }
         let changes = settling::changes(view.links());
-        Some(Self { flows, senders, duration_ns, begin_ns, changes })
+        let feedback_ratio = feedback_ratio(view.links(), &view.records.flows);
+        Some(Self { flows, senders, duration_ns, begin_ns, changes, feedback_ratio })
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow> {

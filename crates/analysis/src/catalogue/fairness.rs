@@ -89,6 +89,10 @@ static METRICS: &[Measure<Sharing>] = metrics! {
     fairness.video_loss_ratio ["ratio", Lower, 3] "Video loss",
         "Packets of the video flows that links dropped, as a share of those dropped and delivered.",
         |r| r.video_loss();
+    fairness.feedback_ratio ["ratio", Lower, 3] "Overhead of reports",
+        "IP packets of RTCP, in both directions, over those of the media that they are about, by their bytes, lost ones \
+         included. Null where both are in the same flow, as over WebRTC.",
+        |r| r.feedback_ratio;
     fairness.rtt_mean_ms ["ms", Lower, 3] "RTT, video",
         "Smoothed round-trip time as the senders of video measure it by RTCP, mean over their control \
          periods.",

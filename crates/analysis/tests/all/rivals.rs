@@ -337,6 +337,18 @@ fn what_goes_up_does_not_compete_by_what_comes_back() {
 }
 
 #[test]
+fn reports_in_both_directions_are_the_overhead_of_media() {
+    let sent = 30.0 * 2002.0 + 10.0 * 1500.0;
+    let reports = 30.0 * (100.0 + 200.0) + 20.0 * 200.0;
+    // The last hub got ten packets of video that it lost, the first one twenty reports.
+    let mut records = Records { flows: told(), ..across_hubs() };
+    let want = [("fairness.feedback_ratio", Some(reports / sent))];
+    common::assert_metrics(&hubs(), &records, &want);
+    records.flows.retain(|row| row.carries != Carries::Feedback);
+    common::assert_metrics(&hubs(), &records, &[("fairness.feedback_ratio", None)]);
+}
+
+#[test]
 fn goodput_at_hubs_counts_each_hub_and_no_acknowledgement() {
     // 40 B of each packet are headers.
     let bytes = 30.0 * 2.0 * ((2002.0 - 40.0) + (100.0 - 40.0) + (2102.0 - 40.0) + (200.0 - 40.0));
