@@ -137,6 +137,19 @@ fn a_newcomer_does_harm() {
     is("delay_ratio", 0.75);
     is("delay_alone_ms", 1.0);
     is("delay_together_ms", 4.0);
+    // A film that viewers send from then on is no newcomer by the reports that come down.
+    let (tcp, mut link): (Vec<_>, Vec<_>) =
+        records.link.into_iter().partition(|row| &*row.flow == TCP);
+    link.extend(tcp.into_iter().flat_map(|row| {
+        let report = LinkRow { flow: "udp 10.0.0.1:6005>10.0.0.3:6005".into(), ..row.clone() };
+        let film = "udp 10.0.0.3:6004>10.0.0.1:6004".into();
+        [
+            LinkRow { size_bytes: 500, ..report },
+            LinkRow { flow: film, direction: Direction::Up, ..row },
+        ]
+    }));
+    let metrics = summarise(&common::trial(100.0), &Records { link, ..Records::default() });
+    assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
     // Together from the start, there is nothing to compare with.
     let metrics = summarise(&common::trial(31.5 * 1.001), &self::records());
     assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
