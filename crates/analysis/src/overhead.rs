@@ -8,9 +8,8 @@ use suiro_record::words::{Carries, LinkCause};
 
 use crate::link::Direction;
 
-/// Bytes of reports over bytes of the media that they are about, as they came to the link that got the most of each flow;
-/// `None` if no endpoint reported a flow of reports, or nothing of the media was sent. Where reports and media are one
-/// flow, as over WebRTC, it is not known.
+/// Bytes of reports over bytes of the media that they are about, each flow at the link to which most of it came. `None` if no
+/// endpoint reported a flow of reports, as over WebRTC, where reports and media are one flow; or if there was no media.
 pub(crate) fn feedback_ratio(links: &[Direction], rows: &[FlowRow]) -> Option<f64> {
     let feedback = rows.iter().filter(|row| row.carries == Carries::Feedback);
     let endpoints: BTreeSet<&str> = feedback.map(|row| &*row.endpoint).collect();
