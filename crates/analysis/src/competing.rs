@@ -80,6 +80,8 @@ pub(crate) struct Flow {
     links: BTreeSet<usize>,
     /// When each packet was delivered, and its bits.
     pub delivered: Vec<(i64, f64)>,
+    /// Those of them that are no reports.
+    pub media: Vec<(i64, f64)>,
     /// Packets that the link dropped.
     pub dropped: usize,
     /// Bits per second in each whole GoP time.
@@ -94,6 +96,7 @@ impl Flow {
             over,
             links,
             delivered: Vec::new(),
+            media: Vec::new(),
             dropped: 0,
             rates: Vec::new(),
             present: Vec::new(),
@@ -119,16 +122,15 @@ pub(crate) fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
     let mut found: BTreeMap<Way, Flow> = BTreeMap::new();
     for (place, link) in links.iter().enumerate() {
         let mut here: BTreeMap<Way, Flow> = BTreeMap::new();
-        let mut keys: BTreeMap<&str, Option<Way>> = BTreeMap::new();
+        let mut keys: BTreeMap<&str, Option<(Way, bool)>> = BTreeMap::new();
         for row in &link.rows {
-            let key = keys.entry(&row.flow).or_insert_with(|| way(told, &row.flow));
-            if let Some(key) = key.clone() {
+            let key = keys
+                .entry(&row.flow)
+                .or_insert_with(|| Some((way(told, &row.flow)?, is_report(told, &row.flow))));
+            if let Some((key, is_report)) = key.clone() {
                 let (over, links) = (key.0, [place].into());
-                add(
-                    here.entry(key).or_insert_with(|| Flow::new(over, links)),
-                    row,
-                    link.duration_ns,
-                );
+                let flow = here.entry(key).or_insert_with(|| Flow::new(over, links));
+                add(flow, row, is_report, link.duration_ns);
             }
         }
         for (key, flow) in here {
@@ -155,6 +157,7 @@ pub(crate) fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
     let mut flows = competing(flows, |place| links[place].at_hub);
     for flow in &mut flows {
         flow.delivered.sort_unstable_by_key(|(t_ns, _)| *t_ns);
+        flow.media.sort_unstable_by_key(|(t_ns, _)| *t_ns);
     }
     flows
 }
@@ -191,10 +194,14 @@ fn busier(ways: BTreeMap<Way, Flow>) -> Vec<Flow> {
     flows.into_values().collect()
 }
 
-fn add(flow: &mut Flow, row: &LinkRow, duration_ns: i64) {
+fn add(flow: &mut Flow, row: &LinkRow, is_report: bool, duration_ns: i64) {
     match (row.verdict, row.departed_ns.or(row.scheduled_ns)) {
         (Verdict::Delivered, Some(t_ns)) if (0..duration_ns).contains(&t_ns) => {
-            flow.delivered.push((t_ns, row.size_bytes as f64 * 8.0));
+            let packet = (t_ns, row.size_bytes as f64 * 8.0);
+            flow.delivered.push(packet);
+            if !is_report {
+                flow.media.push(packet);
+            }
         }
         (Verdict::Dropped, _) => flow.dropped += 1,
         _ => {}
@@ -211,6 +218,12 @@ pub(crate) fn way(told: &Told<'_>, flow: &str) -> Option<Way> {
     let (from, _) = guess::ends(flow)?;
     let host = from.rsplit_once(':').map_or(from, |(host, _)| host);
     Some((over, name, host.to_owned()))
+}
+
+/// Whether the packets of a flow are reports, as an endpoint reported it: they go on while video pauses.
+fn is_report(told: &Told<'_>, flow: &str) -> bool {
+    let row = flows::find_named(told.flows, flow);
+    row.is_some_and(|row| row.carries == Carries::Feedback)
 }
 
 /// What a flow is, and what sets it apart: video and the reports about it, as one endpoint reported them,

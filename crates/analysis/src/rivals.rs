@@ -77,7 +77,8 @@ impl<'a> Rivals<'a> {
         flows.retain(|flow| flow.kind() == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
         for flow in &mut flows {
             flow.rates = rates(&flow.delivered, begin_ns, duration_ns);
-            flow.present = presence::present(&flow.rates, flow.kind());
+            let media = rates(&flow.media, begin_ns, duration_ns);
+            flow.present = presence::present(&media, flow.kind());
         }
         let changes = settling::changes(view.links());
         let feedback_ratio = feedback_ratio(view.links(), &view.records.flows);

@@ -215,6 +215,21 @@ fn a_flow_that_resumes_settles_again() {
         ("fairness.settling_s", Some(1.001)),
     ];
     common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
+    // So do they if reports go on in the pause.
+    let mut reporting = Records { flows: told(), ..records };
+    for gop in 30..50 {
+        let report = packet(GOP * (gop + 1), "udp 10.0.0.2:5005>10.0.0.3:5015", 1, "delivered");
+        reporting.link.push(report);
+    }
+    for (carries, ends) in [
+        (Carries::Video, ["*:5004", "10.0.0.3:5014"]),
+        (Carries::Feedback, ["*:5005", "10.0.0.3:5015"]),
+    ] {
+        let [local, remote] = ends.map(Into::into);
+        let row = FlowRow { endpoint: "other".into(), carries, local, remote, ..told()[0].clone() };
+        reporting.flows.push(row);
+    }
+    common::assert_metrics(&common::trial(101.5 * 1.001), &reporting, &want);
     // A gap of four GoP times is no pause.
     let records = two_films(|gop| if (30..34).contains(&gop) { [1000, 0] } else { [1000, 1000] });
     let want = [("fairness.rate_ratio", Some(100.0 / 96.0)), ("fairness.settling_s", Some(0.0))];
