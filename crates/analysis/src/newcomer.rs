@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use suiro_record::words::Verdict;
 
-use crate::rivals::{Over, Told, Way, way};
+use crate::competing::{Over, Told, Way, way};
 use crate::view::View;
 
 /// The first flow is alone for at least so long, and both are together for as long.
@@ -24,13 +24,17 @@ type Packet = (i64, f64, f64);
 
 /// A flow, by the links that it crosses.
 #[derive(Default)]
-struct Crossing<'a>(BTreeMap<&'a str, Vec<Packet>>);
+struct Crossing<'a> {
+    links: BTreeMap<&'a str, Vec<Packet>>,
+    /// Whether one of them leads towards viewers.
+    to_viewers: bool,
+}
 
 impl Crossing<'_> {
     /// At the link that delivered the fewest bits of it.
     fn narrowest(&self) -> &[Packet] {
         let fewest = |a: &&Vec<Packet>, b: &&Vec<Packet>| bits(a).total_cmp(&bits(b));
-        self.0.values().min_by(fewest).map_or(&[], Vec::as_slice)
+        self.links.values().min_by(fewest).map_or(&[], Vec::as_slice)
     }
 
     fn ends(&self) -> Option<(i64, i64)> {
@@ -51,7 +55,7 @@ impl Crossing<'_> {
             let delays: Vec<f64> = inside.map(|packet| packet.2).collect();
             (!delays.is_empty()).then(|| delays.iter().sum::<f64>() / delays.len() as f64)
         };
-        self.0.values().map(mean).sum()
+        self.links.values().map(mean).sum()
     }
 }
 
@@ -125,7 +129,7 @@ impl<'a> Newcomer<'a> {
 fn competing<'a>(view: &'a View<'_>) -> Vec<Crossing<'a>> {
     let told = Told::of(view);
     let mut found: BTreeMap<Way, Crossing<'a>> = BTreeMap::new();
-    for link in view.links().iter().filter(|link| link.is_towards_viewers()) {
+    for link in view.links() {
         let mut ways: BTreeMap<&str, Option<Way>> = BTreeMap::new();
         for row in &link.rows {
             let way = ways.entry(&row.flow).or_insert_with(|| way(&told, &row.flow));
@@ -136,7 +140,8 @@ fn competing<'a>(view: &'a View<'_>) -> Vec<Crossing<'a>> {
             if (0..link.duration_ns).contains(&at) {
                 let took_ms = at.saturating_sub(row.t_ns) as f64 / 1e6;
                 let crossing = found.entry(way.clone()).or_default();
-                let packets = crossing.0.entry(link.link).or_default();
+                crossing.to_viewers |= link.is_towards_viewers();
+                let packets = crossing.links.entry(link.link).or_default();
                 packets.push((at, row.size_bytes as f64 * 8.0, took_ms));
             }
         }
@@ -149,6 +154,7 @@ fn competing<'a>(view: &'a View<'_>) -> Vec<Crossing<'a>> {
             flows.insert((over, name), crossing);
         }
     }
+    flows.retain(|_, flow| flow.to_viewers);
     let most = flows.values().map(|flow| bits(flow.narrowest())).fold(0.0, f64::max);
     flows.into_values().filter(|flow| bits(flow.narrowest()) > LEAST_SHARE * most).collect()
 }

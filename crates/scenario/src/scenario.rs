@@ -53,6 +53,7 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
             ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
             ("rmcat", include_str!("../../../scenarios/rmcat.toml")),
+            ("rmcat-wireless", include_str!("../../../scenarios/rmcat-wireless.toml")),
             ("fairness", include_str!("../../../scenarios/fairness.toml")),
         ],
     ),

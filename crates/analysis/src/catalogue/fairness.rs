@@ -3,9 +3,10 @@
 use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
+use crate::competing::{Kind, Over};
 use crate::family::{Curve, Family, Measure, Subject};
 use crate::instance::Instance;
-use crate::rivals::{Kind, Over, Rivals};
+use crate::rivals::Rivals;
 use crate::view::View;
 
 /// All flows that share a path.
@@ -37,13 +38,16 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         video takes more than TCP.",
         |r| r.friendliness();
     #[main] fairness.jain_ratio ["ratio", Higher, 3] "Jain's index",
-        "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP (Jain, Chiu and Hawe, 1984).",
+        "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP, while all are present (Jain, Chiu and Hawe, \
+         1984). A flow is present from its first packet to its last; video without a packet in five GoP times has paused.",
         |r| r.jain();
     fairness.share_min_ratio ["ratio", Higher, 3] "Least share",
-        "The least mean rate of a flow, video or TCP, over that of an equal share; null of a single flow.",
+        "The least mean rate of a flow, video or TCP, over that of an equal share, while all are present; null of a single \
+         flow.",
         |r| Some(r.extremes()?.0);
     fairness.share_max_ratio ["ratio", Lower, 3] "Greatest share",
-        "The greatest mean rate of a flow, video or TCP, over that of an equal share; null of a single flow.",
+        "The greatest mean rate of a flow, video or TCP, over that of an equal share, while all are present; null of a single \
+         flow.",
         |r| Some(r.extremes()?.1);
     fairness.webrtc_share_ratio ["ratio", Neither, 3] "Share of WebRTC",
         "Rate of all connections of WebRTC, as a share of that of all flows; null of a single flow, and without WebRTC.",
@@ -55,21 +59,25 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         "Rate of all TCP flows, as a share of that of all flows; null of a single flow, and without TCP.",
         |r| r.share_ratio(Over::Tcp);
     fairness.jain_short_ratio ["ratio", Higher, 3] "Jain's index, short term",
-        "Jain's index of rates averaged over five GoP times, mean over the trial.",
+        "Jain's index of rates averaged over five GoP times, mean over the times at which all flows are present.",
         |r| r.jain_short();
     fairness.convergence_s ["s", Lower, 3] "Convergence",
-        "From the first video packet to the first of ten GoP times in a row at which Jain's index of \
-         the next five is at least 0.9; null if that never happened.",
+        "From when the last of the flows arrived to the first of ten GoP times in a row at which Jain's index of the next five is \
+         at least 0.9; null if that never happened.",
         |r| r.convergence_s();
     fairness.self_ratio ["ratio", Higher, 3] "Self-fairness",
-        "Jain's index of the mean rates of the video flows alone, over the GoP times in which each of them has a rate (RFC 8868 \
-         §3). Null where fewer than two compete.",
+        "Jain's index of the mean rates of the video flows alone, while all of them are present (RFC 8868 §3). Null where fewer \
+         than two compete.",
         |r| r.self_fairness();
+    fairness.rate_ratio ["ratio", Lower, 3] "Greatest over least rate",
+        "The greatest mean rate of a video flow over the least, while all of them are present. At similar round-trip times, \
+         more than 3 is unfair (RFC 8868 §3). Null where fewer than two compete.",
+        |r| r.rate_ratio();
     fairness.settling_s ["s", Lower, 3] "Settling",
-        "Convergence after a change (RFC 8868 §3), from the first video packet, and from each change of the rate of the link that \
-         has the least. It ends with the first of five GoP times in a row in which all video flows together are near their later \
-         rate: within 15 % of the mean over the second half of the time until the next change. Mean over the changes that are at \
-         least 15 GoP times apart; one after which it never settles counts for all of the time.",
+        "Convergence after a change (RFC 8868 §3): the rate of the link that has the least changes, or a flow begins, ends, pauses or \
+         resumes. A video flow has settled with the first of five GoP times in a row in which its rate is near its later one: \
+         within 15 % of the mean over the second half of the time until the next change. Mean over the video flows and over the \
+         changes that are at least 15 GoP times apart; a flow that never settles counts for all of the time.",
         |r| r.settling_s();
     #[main] fairness.video_variation ["ratio", Lower, 3] "Video rate variation",
         "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time, \
@@ -81,6 +89,10 @@ static METRICS: &[Measure<Sharing>] = metrics! {
     fairness.video_loss_ratio ["ratio", Lower, 3] "Video loss",
         "Packets of the video flows that links dropped, as a share of those dropped and delivered.",
         |r| r.video_loss();
+    fairness.feedback_ratio ["ratio", Lower, 3] "Overhead of reports",
+        "IP packets of RTCP, in both directions, over those of the media that they are about, by their bytes, lost ones \
+         included. Null where both are in the same flow, as over WebRTC.",
+        |r| r.feedback_ratio;
     fairness.rtt_mean_ms ["ms", Lower, 3] "RTT, video",
         "Smoothed round-trip time as the senders of video measure it by RTCP, mean over their control \
          periods.",

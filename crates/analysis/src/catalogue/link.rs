@@ -104,6 +104,9 @@ static METRICS: &[Measure<Directions>] = metrics! {
     link.queue_delay_mean_ms ["ms", Lower, 3] "Queueing delay",
         "From a packet's arrival at the link to the start of its service, mean over packets.",
         |d| d.queue_delays().mean();
+    link.queue_delay_p5_ms ["ms", Lower, 3] "Queueing delay, 5 %",
+        "From a packet's arrival at the link to the start of its service, 5th percentile.",
+        |d| d.queue_delays().percentile(0.05);
     link.queue_delay_p50_ms ["ms", Lower, 3] "Queueing delay, median",
         "From a packet's arrival at the link to the start of its service, median over packets.",
         |d| d.queue_delays().percentile(0.5);
@@ -113,6 +116,9 @@ static METRICS: &[Measure<Directions>] = metrics! {
     link.queue_delay_p99_ms ["ms", Lower, 3] "Queueing delay, 99 %",
         "From a packet's arrival at the link to the start of its service, 99th percentile.",
         |d| d.queue_delays().percentile(0.99);
+    link.queue_delay_max_ms ["ms", Lower, 3] "Queueing delay, greatest",
+        "From a packet's arrival at the link to the start of its service, longest.",
+        |d| d.queue_delays().max();
     link.delay_mean_ms ["ms", Lower, 3] "One-way delay",
         "From a packet's arrival at the link to its delivery, mean over packets delivered.",
         |d| d.one_way_delays().mean();

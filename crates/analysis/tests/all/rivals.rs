@@ -137,9 +137,103 @@ fn a_newcomer_does_harm() {
     is("delay_ratio", 0.75);
     is("delay_alone_ms", 1.0);
     is("delay_together_ms", 4.0);
+    // A film that viewers send from then on is no newcomer by the reports that come down.
+    let (tcp, mut link): (Vec<_>, Vec<_>) =
+        records.link.into_iter().partition(|row| &*row.flow == TCP);
+    link.extend(tcp.into_iter().flat_map(|row| {
+        let report = LinkRow { flow: "udp 10.0.0.1:6005>10.0.0.3:6005".into(), ..row.clone() };
+        let film = "udp 10.0.0.3:6004>10.0.0.1:6004".into();
+        [
+            LinkRow { size_bytes: 500, ..report },
+            LinkRow { flow: film, direction: Direction::Up, ..row },
+        ]
+    }));
+    let metrics = summarise(&common::trial(100.0), &Records { link, ..Records::default() });
+    assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
     // Together from the start, there is nothing to compare with.
     let metrics = summarise(&common::trial(31.5 * 1.001), &self::records());
     assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
+}
+
+const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";
+
+/// 100 GoP times with a packet of each of two films, of these sizes; a size of 0 is no packet.
+fn two_films(sizes: impl Fn(i64) -> [i64; 2]) -> Records {
+    let mut link = Vec::new();
+    for gop in 0..100 {
+        let [first, other] = sizes(gop);
+        for (n, flow, size) in [(0, RTP, first), (1, OTHER_RTP, other)] {
+            if size > 0 {
+                link.push(packet(GOP * (gop + 1) + n * MS, flow, size, "delivered"));
+            }
+        }
+    }
+    Records { link, rate: vec![report(GOP, 2_000_000, None)], ..Records::default() }
+}
+
+/// Jain's index of two flows.
+fn jain(a: f64, b: f64) -> f64 {
+    (a + b).powi(2) / (2.0 * (a * a + b * b))
+}
+
+#[test]
+fn what_was_before_a_flow_began_is_not_unfair_to_it() {
+    let records = two_films(|gop| match gop {
+        0..40 => [2000, 0],
+        40..45 => [1000, 100],
+        _ => [1000, 1000],
+    });
+    // In 60 GoP times together 1000 B and (5 · 100 + 55 · 1000) ∕ 60 B each.
+    let (all, late) = (1000.0, 55_500.0 / 60.0);
+    let want = [
+        ("fairness.jain_ratio", Some(jain(all, late))),
+        ("fairness.self_ratio", Some(jain(all, late))),
+        ("fairness.share_min_ratio", Some(late / f64::midpoint(all, late))),
+        ("fairness.share_max_ratio", Some(all / f64::midpoint(all, late))),
+        ("fairness.rate_ratio", Some(all / late)),
+        // Of five GoP times, the third after the arrival begins the first with at least 500 B on average.
+        ("fairness.convergence_s", Some(3.0 * 1.001)),
+        // The first flow settles at once, alone and together; the other one after five GoP times.
+        ("fairness.settling_s", Some(5.0 * 1.001 / 3.0)),
+    ];
+    common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
+}
+
+#[test]
+fn a_flow_that_resumes_settles_again() {
+    let records = two_films(|gop| match gop {
+        0..30 | 55.. => [1000, 1000],
+        30..50 => [1000, 0],
+        _ => [1000, 100],
+    });
+    let paused = 75_500.0 / 80.0;
+    let want = [
+        ("fairness.jain_ratio", Some(jain(1000.0, paused))),
+        ("fairness.rate_ratio", Some(1000.0 / paused)),
+        ("fairness.convergence_s", Some(0.0)),
+        // Five spans of a flow; only after the pause it takes five GoP times.
+        ("fairness.settling_s", Some(1.001)),
+    ];
+    common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
+    // So do they if reports go on in the pause.
+    let mut reporting = Records { flows: told(), ..records };
+    for gop in 30..50 {
+        let report = packet(GOP * (gop + 1), "udp 10.0.0.2:5005>10.0.0.3:5015", 1, "delivered");
+        reporting.link.push(report);
+    }
+    for (carries, ends) in [
+        (Carries::Video, ["*:5004", "10.0.0.3:5014"]),
+        (Carries::Feedback, ["*:5005", "10.0.0.3:5015"]),
+    ] {
+        let [local, remote] = ends.map(Into::into);
+        let row = FlowRow { endpoint: "other".into(), carries, local, remote, ..told()[0].clone() };
+        reporting.flows.push(row);
+    }
+    common::assert_metrics(&common::trial(101.5 * 1.001), &reporting, &want);
+    // A gap of four GoP times is no pause.
+    let records = two_films(|gop| if (30..34).contains(&gop) { [1000, 0] } else { [1000, 1000] });
+    let want = [("fairness.rate_ratio", Some(100.0 / 96.0)), ("fairness.settling_s", Some(0.0))];
+    common::assert_metrics(&common::trial(101.5 * 1.001), &records, &want);
 }
 
 const STATIONS: [&str; 6] =
@@ -225,6 +319,61 @@ fn at_hubs_the_way_with_more_bytes_is_the_flow() {
             ],
         );
     }
+}
+
+/// One film down a link and one up, each with the receiver reports that come back; a TCP down and one up.
+#[test]
+fn what_goes_up_does_not_compete_by_what_comes_back() {
+    let mut link = Vec::new();
+    for gop in 1..31 {
+        let mut sent = |after_ms: i64, direction, flow: &str, size: i64| {
+            let row = packet(GOP * gop + after_ms * MS, flow, size, "delivered");
+            link.push(LinkRow { direction, ..row });
+        };
+        sent(0, Direction::Down, RTP, 2002);
+        sent(1, Direction::Up, "udp 10.0.0.3:5005>10.0.0.1:5005", 200);
+        sent(2, Direction::Up, "udp 10.0.0.3:6004>10.0.0.1:6004", 2002);
+        sent(3, Direction::Down, "udp 10.0.0.1:6005>10.0.0.3:6005", 200);
+        sent(4, Direction::Down, TCP, 2002);
+        sent(5, Direction::Up, "tcp 10.0.0.4:5201>10.0.0.2:40000", 100);
+        sent(6, Direction::Up, "tcp 10.0.0.4:40001>10.0.0.2:5201", 2002);
+        sent(7, Direction::Down, "tcp 10.0.0.2:5201>10.0.0.4:40001", 100);
+    }
+    let back = FlowRow { endpoint: "back".into(), ..told()[0].clone() };
+    let back = |carries, local: &str, remote: &str| FlowRow {
+        carries,
+        local: local.into(),
+        remote: remote.into(),
+        ..back.clone()
+    };
+    let mut flows = told();
+    flows.push(back(Carries::Video, "*:6004", "10.0.0.1:6004"));
+    flows.push(back(Carries::Feedback, "*:6005", "10.0.0.1:6005"));
+    for flows in [Vec::new(), flows] {
+        let records = Records { flows, link: link.clone(), ..records() };
+        let rate = Some(2002.0 * 8.0 / 1.001);
+        let want = [
+            ("fairness.video_flows", Some(1.0)),
+            ("fairness.video_mean_bps", rate),
+            ("fairness.tcp_flows", Some(1.0)),
+            ("fairness.tcp_mean_bps", rate),
+            ("fairness.jain_ratio", Some(1.0)),
+            ("fairness.convergence_s", Some(0.0)),
+        ];
+        common::assert_metrics(&common::trial(31.5 * 1.001), &records, &want);
+    }
+}
+
+#[test]
+fn reports_in_both_directions_are_the_overhead_of_media() {
+    let sent = 30.0 * 2002.0 + 10.0 * 1500.0;
+    let reports = 30.0 * (100.0 + 200.0) + 20.0 * 200.0;
+    // The last hub got ten packets of video that it lost, the first one twenty reports.
+    let mut records = Records { flows: told(), ..across_hubs() };
+    let want = [("fairness.feedback_ratio", Some(reports / sent))];
+    common::assert_metrics(&hubs(), &records, &want);
+    records.flows.retain(|row| row.carries != Carries::Feedback);
+    common::assert_metrics(&hubs(), &records, &[("fairness.feedback_ratio", None)]);
 }
 
 #[test]

@@ -207,7 +207,9 @@ fn a_link_by_hand() {
         ("link.down.utilisation", Some(0.006)),
         // Waits: 0 1 2 0 0 0, and 0 of the copy.
         ("link.down.queue_delay_mean_ms", Some(3.0 / 7.0)),
+        ("link.down.queue_delay_p5_ms", Some(0.0)),
         ("link.down.queue_delay_p95_ms", Some(2.0)),
+        ("link.down.queue_delay_max_ms", Some(2.0)),
         // Delivered within the second: 11 12 13 12 (copy) 11 ms.
         ("link.down.delay_mean_ms", Some(59.0 / 5.0)),
         ("link.down.queue_max_bytes", Some(3000.0)),

@@ -1,6 +1,6 @@
 //! What people load and when: pure, from a seed.
 
-use suiro_scenario::WebClients;
+use suiro_scenario::{ObjectSizes, WebClients};
 use suiro_units::{Bytes, Duration, Random, Seed};
 
 /// Halvings of the interval in which the least size is sought: enough for the least of all.
@@ -9,16 +9,51 @@ const HALVINGS: u32 = 100;
 /// Longest think time, in means: one in 10²² is longer.
 const THINK_MAX: f64 = 50.0;
 
-/// Sizes of objects: a Pareto distribution of this shape, cut off below and above. Of sizes x from
+/// Sizes of objects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sizes {
+    /// Many small ones and a few large ones.
+    Pareto(Pareto),
+    /// Each from the first to the last is as likely as any other.
+    Uniform(Bytes, Bytes),
+}
+
+impl Sizes {
+    /// Those of what these clients load.
+    pub fn of(clients: &WebClients) -> Self {
+        let WebClients { size, largest, shape, .. } = *clients;
+        match clients.sizes {
+            ObjectSizes::Pareto => Self::Pareto(Pareto::new(size, largest, shape)),
+            ObjectSizes::Uniform => {
+                let least = (2 * size.get()).saturating_sub(largest.get());
+                Self::Uniform(Bytes::new(least.max(1)), largest)
+            }
+        }
+    }
+
+    /// One size; at least a byte.
+    pub fn draw(&self, random: &mut Random) -> Bytes {
+        match self {
+            Self::Pareto(pareto) => pareto.draw(random),
+            Self::Uniform(least, largest) => {
+                let sizes = largest.get().saturating_sub(least.get()) + 1;
+                let above = (random.uniform() * sizes as f64) as u64;
+                Bytes::new(least.get() + above.min(sizes - 1))
+            }
+        }
+    }
+}
+
+/// A Pareto distribution of this shape, cut off below and above. Of sizes x from
 /// `least` to `largest`, the share 1 − (1 − (least ∕ x)^α) ∕ (1 − (least ∕ largest)^α) is larger than x.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sizes {
+pub struct Pareto {
     least: f64,
     largest: f64,
     shape: f64,
 }
 
-impl Sizes {
+impl Pareto {
     /// With this mean, less than `largest`, and shape α, more than zero: that sets the least size.
     pub fn new(mean: Bytes, largest: Bytes, shape: f64) -> Self {
         let (mean, largest) = (mean.get() as f64, largest.get() as f64);
@@ -77,7 +112,7 @@ impl Pages {
     pub fn new(clients: &WebClients, user: u16, seed: Seed) -> Self {
         Self {
             random: seed.derive(&format!("user {user}")).random(),
-            sizes: Sizes::new(clients.size, clients.largest, clients.shape),
+            sizes: Sizes::of(clients),
             think: clients.think,
             objects: clients.objects,
         }
@@ -104,7 +139,7 @@ mod tests {
     #[test]
     fn the_mean_is_as_asked_and_the_tail_as_heavy() {
         // At α = 2.5 the mean of many settles; heavier tails are checked by their quantiles.
-        let sizes = Sizes::new(Bytes::new(30_000), Bytes::new(5_000_000), 2.5);
+        let sizes = Pareto::new(Bytes::new(30_000), Bytes::new(5_000_000), 2.5);
         let mut random = Seed(1).random();
         let count = 200_000;
         let sum: u64 = (0..count).map(|_| sizes.draw(&mut random).get()).sum();
@@ -114,8 +149,8 @@ mod tests {
 
     #[test]
     fn a_tenth_is_larger_than_the_ninth_decile() {
-        let sizes = Sizes::new(Bytes::new(30_000), Bytes::new(5_000_000), 1.2);
-        let Sizes { least, largest, shape } = sizes;
+        let sizes = Pareto::new(Bytes::new(30_000), Bytes::new(5_000_000), 1.2);
+        let Pareto { least, largest, shape } = sizes;
         let decile = least * (1.0 - 0.9 * (1.0 - (least / largest).powf(shape))).powf(-1.0 / shape);
         let mut random = Seed(2).random();
         let above = (0..100_000).filter(|_| sizes.draw(&mut random).get() as f64 > decile).count();
@@ -126,11 +161,31 @@ mod tests {
     fn by_hand() {
         // α = 1, L = 1, H = e: the mean is e ∕ (e − 1).
         let e = std::f64::consts::E;
-        let sizes = Sizes { least: 1.0, largest: e, shape: 1.0 };
+        let sizes = Pareto { least: 1.0, largest: e, shape: 1.0 };
         assert!((sizes.mean() - e / (e - 1.0)).abs() < 1e-12);
         // α = 2, L = 1, H = 2: density (8 ∕ 3) x⁻³, mean 4 ∕ 3.
-        let sizes = Sizes { least: 1.0, largest: 2.0, shape: 2.0 };
+        let sizes = Pareto { least: 1.0, largest: 2.0, shape: 2.0 };
         assert!((sizes.mean() - 4.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn uniform_sizes_are_as_often_small_as_large() {
+        let (size, largest) = (Bytes::new(40_000), Bytes::new(50_000));
+        let clients = WebClients {
+            size,
+            largest,
+            sizes: ObjectSizes::Uniform,
+            ..WebClients::of("web".into())
+        };
+        let sizes = Sizes::of(&clients);
+        let mut random = Seed(5).random();
+        let mut drawn: Vec<u64> = (0..100_000).map(|_| sizes.draw(&mut random).get()).collect();
+        drawn.sort_unstable();
+        assert!(drawn[0] >= 30_000 && drawn[99_999] <= 50_000);
+        for (quarter, want) in [(1, 35_000), (2, 40_000), (3, 45_000)] {
+            let found = drawn[25_000 * quarter];
+            assert!(found.abs_diff(want) < 200, "quarter {quarter}: {found}");
+        }
     }
 
     #[test]
@@ -151,7 +206,7 @@ mod tests {
             mean in 100u64..1_000_000, more in 2u64..1000, shape in 0.5f64..10.0, seed: u64,
         ) {
             let largest = mean * more;
-            let sizes = Sizes::new(Bytes::new(mean), Bytes::new(largest), shape);
+            let sizes = Pareto::new(Bytes::new(mean), Bytes::new(largest), shape);
             prop_assert!((sizes.mean() / mean as f64 - 1.0).abs() < 1e-6, "{sizes:?}");
             let mut random = Seed(seed).random();
             for _ in 0..100 {

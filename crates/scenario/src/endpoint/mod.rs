@@ -37,6 +37,7 @@ pub use player::{Cmcd, DashEstimate, DashRules, Download, Protocol};
 pub use program::Program;
 pub use rtp::{OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedPicture, UncompressedSource};
+pub use web::ObjectSizes;
 pub use webrtc::{WEBRTC_RATES, WebrtcCodec, WebrtcProgram, WebrtcQuality};
 
 use crate::document::{self, Node};

@@ -38,9 +38,19 @@ pub struct WebServer {
     pub port: u16,
 }
 
+/// How the sizes of objects are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectSizes {
+    /// Bounded Pareto: many small ones and a few large ones, as on the web.
+    #[default]
+    Pareto,
+    /// Evenly, from `largest` down to a least size that makes `size` the mean.
+    Uniform,
+}
+
 /// Users who read web pages: each waits for an exponentially distributed *think time*, loads a
-/// page, and repeats this until the trial ends. A page has `objects` objects with sizes from a
-/// bounded Pareto distribution: the first is loaded over a new connection, the others over up to
+/// page, and repeats this until the trial ends. A page has `objects` objects with random sizes: the first is loaded over a new connection, the others over up to
 /// `connections`, and all close with the page. The random draws do not depend on the network.
 ///
 /// The heavy tail of sizes on the web is from Crovella and Bestavros, "Self-similarity in World
@@ -69,6 +79,9 @@ pub struct WebClients {
     /// Largest size of an object. Default: 5 MB.
     #[serde(default = "largest")]
     pub largest: Bytes,
+    /// How their sizes are distributed. Default: pareto.
+    #[serde(default)]
+    pub sizes: ObjectSizes,
     /// Shape α of the Pareto distribution: the smaller, the heavier its tail. Default: 1.2.
     #[serde(default = "shape")]
     pub shape: f64,
@@ -85,6 +98,7 @@ impl WebClients {
             connections: connections(),
             size: size(),
             largest: largest(),
+            sizes: ObjectSizes::Pareto,
             shape: shape(),
         }
     }
@@ -107,9 +121,14 @@ impl Kind for WebClients {
 
     fn check(&self, check: &mut Check<'_>) {
         let Self { size, largest, .. } = self;
-        if size >= largest {
+        let refuse = |check: &mut Check<'_>, expected: &str| {
             let found = format!("a mean size of {size}, but at most {largest}");
-            check.push(check.refusal("size", found).expected("less than `largest`"));
+            check.push(check.refusal("size", found).expected(expected));
+        };
+        if size >= largest {
+            refuse(check, "less than `largest`");
+        } else if self.sizes == ObjectSizes::Uniform && 2 * size.get() <= largest.get() {
+            refuse(check, "more than half of `largest` with `sizes = \"uniform\"`");
         }
     }
 }
