@@ -365,17 +365,20 @@ impl Stream<'_, '_> {
             told.more.push_str(&format!("; {}", waited.clause));
             told.steps.extend(waited.steps);
         }
-        let full =
-            |row: &LinkRow| row.verdict == Verdict::Dropped && row.cause == Some(LinkCause::Queue);
+        let full = |row: &LinkRow| {
+            let by_queue = matches!(row.cause, Some(LinkCause::Queue | LinkCause::Aqm));
+            row.verdict == Verdict::Dropped && by_queue
+        };
         let within = data.iter().flat_map(|way| way.within(during.0, during.1));
         let rows: Vec<&LinkRow> = within.copied().filter(|row| full(row)).collect();
         if !rows.is_empty() {
             let dropped =
                 |rows: &[&LinkRow]| format!("the queue dropped {}", count(rows.len(), "packet"));
-            let clause = dropped(&rows);
+            told.more.push_str(&format!("; {}", dropped(&rows)));
             let rows = Rows { rows, from: during.0, to: during.1 };
-            told.steps.extend(rows.steps(self.records, dropped, "verdict=dropped,cause=queue"));
-            told.more.push_str(&format!("; {clause}"));
+            for (filter, rows) in by_cause(rows) {
+                told.steps.extend(rows.steps(self.records, dropped, &filter));
+            }
         }
         told
     }
