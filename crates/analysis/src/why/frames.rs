@@ -259,8 +259,10 @@ impl Stream<'_, '_> {
         if seen.waited_ns() > self.rules.least_ns && seen.waited_ns() >= delay / 2 {
             return seen.waited.map(|waited| self.queue(waited));
         }
-        if seen.slow_ns() > self.rules.least_ns && seen.slow_ns() >= delay / 2 {
-            return seen.slow.map(|slow| slowness(&self.data, slow));
+        let explains = |ns: i64| ns > self.rules.least_ns && ns >= delay / 2;
+        let slow = seen.slow.filter(|(ns, _)| explains(*ns));
+        if let Some(cause) = slow.and_then(|slow| slowness(&self.data, slow)) {
+            return Some(cause);
         }
         if let Some(cause) = self.dropped(from, received) {
             return Some(cause);
@@ -313,8 +315,9 @@ impl Stream<'_, '_> {
         if let Some(waited) = seen.waited.filter(|_| queued).filter(by_queue) {
             return Some(self.queue(waited));
         }
-        if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
-            return Some(slowness(&self.data, slow));
+        let slow = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns);
+        if let Some(cause) = slow.and_then(|slow| slowness(&self.data, slow)) {
+            return Some(cause);
         }
         self.back_is_to_blame(from, to).then_some(Cause::AckPath)
     }

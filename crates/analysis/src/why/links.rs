@@ -193,7 +193,7 @@ impl<'w, 'v> Carried<'w, 'v> {
         let busy = |index: &usize| {
             let (from, to) = self.slices.span(*index);
             let load = &self.way.all[*index];
-            load.queued_ns.max(load.out_ns) > since(to, from) / 10 * 9
+            load.queued_ns.max(load.out_ns) as f64 > self.rules.busy * since(to, from) as f64
         };
         let first = (0..last).rev().take(BUSY_MAX).take_while(busy).last().unwrap_or(last);
         self.slices.span(first).0
@@ -316,6 +316,12 @@ impl Way<'_> {
     /// Whether it carried nothing at some time of a stretch.
     pub fn is_out(&self, from_ns: i64, to_ns: i64) -> bool {
         self.in_force(from_ns, to_ns).any(|(_, rate)| *rate <= 0.0)
+    }
+
+    /// For how much of a stretch it carried nothing.
+    pub fn out_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let overlap = |(from, to): (i64, i64)| since(to.min(to_ns), from.max(from_ns)).max(0);
+        super::total(self.outages(to_ns).map(overlap))
     }
 
     /// The rate that it was to have at a time.

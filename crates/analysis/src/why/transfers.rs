@@ -259,8 +259,9 @@ impl Judge<'_, '_> {
         }
         let (from, to) = (self.slices.span(slices.start).0, self.slices.span(last).1);
         let there = Seen::of(ways, from, to);
-        if let Some(slow) = there.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
-            return Some(slowness(ways, slow));
+        let slow = there.slow.filter(|(ns, _)| *ns > self.rules.slow_ns);
+        if let Some(cause) = slow.and_then(|slow| slowness(ways, slow)) {
+            return Some(cause);
         }
         let back = Seen::of(self.acks, from, to);
         // At a low rate, the service of a few packets takes as long as a queue.
@@ -363,7 +364,7 @@ impl Judge<'_, '_> {
         }
         let paced = account.pacing_bps.map(|bps| bps as f64 * (to - from) as f64 / 8e9);
         let unsent = account.unsent >= Some(self.rules.most);
-        if unsent && paced.is_some_and(|bytes| account.acked as f64 >= 0.7 * bytes) {
+        if unsent && paced.is_some_and(|bytes| account.acked as f64 >= self.rules.paced * bytes) {
             return Cause::Pacing;
         }
         Cause::Unknown
