@@ -72,12 +72,12 @@ impl<'v> Frame<'v> {
 
     /// Sets when each was due: as long after the frame that was shown before it as it was captured after that; before the first,
     /// at its usual age.
-    pub fn set_due(frames: &mut [Self], usual_age_ns: i64) {
-        let mut age_ns = usual_age_ns;
+    pub fn set_due(frames: &mut [Self], usual_age_ns: impl Fn(&Self) -> i64) {
+        let mut age_ns = frames.first().map_or(0, &usual_age_ns);
         for frame in frames {
             frame.due_ns = frame.captured_ns.saturating_add(age_ns);
             if let Some(shown) = frame.row.displayed_ns {
-                age_ns = since(shown, frame.captured_ns).max(usual_age_ns);
+                age_ns = since(shown, frame.captured_ns).max(usual_age_ns(frame));
             }
         }
     }
@@ -155,7 +155,7 @@ impl Stream<'_, '_> {
     /// How much longer than usual a frame was held after it had come.
     fn held_ns(&self, frame: &Frame) -> i64 {
         let held = frame.row.displayed_ns.zip(frame.row.received_ns).map(|(a, b)| since(a, b));
-        held.map_or(0, |held| since(held, self.usual.held_ns))
+        held.map_or(0, |held| since(held, self.usual.at(frame.captured_ns).held_ns))
     }
 
     /// The cause of a frame that the one at a place waited for.
@@ -180,12 +180,13 @@ impl Stream<'_, '_> {
             let away = busy || absent(&self.senders, captured, until).is_some();
             return Some(if away { Cause::ServerProcessor } else { Cause::EncoderChoice });
         }
-        let sent = row.sent_ns.unwrap_or(captured.saturating_add(self.usual.sending_ns));
-        let waited = since(since(sent, captured), self.usual.sending_ns);
-        let transit = row.received_ns.map_or(0, |at| since(since(at, sent), self.usual.transit_ns));
+        let usual = self.usual.at(captured);
+        let sent = row.sent_ns.unwrap_or(captured.saturating_add(usual.sending_ns));
+        let waited = since(since(sent, captured), usual.sending_ns);
+        let transit = row.received_ns.map_or(0, |at| since(since(at, sent), usual.transit_ns));
         let held = self.held_ns(frame);
         let age = row.displayed_ns.map(|shown| since(shown, captured));
-        let late = age.map_or(0, |age| since(age, self.usual.age_ns));
+        let late = age.map_or(0, |age| since(age, usual.age_ns));
         if waited.max(transit).max(held) < late / 2 {
             return None;
         }
@@ -217,8 +218,8 @@ impl Stream<'_, '_> {
 
     fn not_received(&self, captured: i64, sent: i64) -> Option<Cause> {
         let from = since(sent, self.rules.least_ns);
-        let until =
-            sent.saturating_add(self.usual.transit_ns).saturating_add(self.usual.interval_ns);
+        let transit_ns = self.usual.at(captured).transit_ns;
+        let until = sent.saturating_add(transit_ns).saturating_add(self.usual.interval_ns);
         if absent(&self.receivers, sent, until).is_some() {
             return Some(Cause::ClientProcessor);
         }
@@ -235,14 +236,15 @@ impl Stream<'_, '_> {
     /// Until a decoder can have asked for a key frame and got it, the loss is to blame; later, the key frame, unless it
     /// was lost as well. A round trip takes as long as frames do at the time.
     fn not_decodable(&self, broken: Broken, (sent, received): (i64, i64)) -> Option<Cause> {
-        let transit = since(received, sent).max(broken.transit_ns).max(self.usual.transit_ns);
-        let round_trips = transit.saturating_add(self.usual.transit_ns).saturating_mul(2);
+        let usual = self.usual.at(broken.captured_ns);
+        let transit = since(received, sent).max(broken.transit_ns).max(usual.transit_ns);
+        let round_trips = transit.saturating_add(usual.transit_ns).saturating_mul(2);
         let asked = round_trips.saturating_add(self.rules.key_frame_ns);
         if since(received, broken.noticed_ns) > asked {
             let again = self.dropped(since(since(received, asked), transit), received);
             return Some(again.unwrap_or(Cause::KeyFrame));
         }
-        let from = since(since(broken.captured_ns, self.usual.transit_ns), self.rules.least_ns);
+        let from = since(since(broken.captured_ns, usual.transit_ns), self.rules.least_ns);
         self.dropped(from, received)
     }
 

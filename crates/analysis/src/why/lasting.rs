@@ -19,14 +19,15 @@ impl Stream<'_, '_> {
     pub fn constantly_late(&self) -> Option<Explained> {
         let shown = self.player.screen.shown();
         let (first, last) = (shown.first()?, shown.last()?);
-        if self.usual.age_ns <= CONVERSATION_NS {
+        let usual = self.usual.least();
+        if usual.age_ns <= CONVERSATION_NS {
             return None;
         }
-        let link = self.data.iter().map(|way| way.usual_ns).fold(0, i64::saturating_add);
+        let link = self.data.iter().map(|way| way.usual.at(last.0)).fold(0, i64::saturating_add);
         let parts = [
             (Cause::Delay, link),
-            (Cause::JitterBuffer, self.usual.held_ns),
-            (Cause::Unknown, since(since(self.usual.age_ns, link), self.usual.held_ns)),
+            (Cause::JitterBuffer, usual.held_ns),
+            (Cause::Unknown, since(since(usual.age_ns, link), usual.held_ns)),
         ];
         let (cause, most) = parts.into_iter().max_by_key(|(_, ns)| *ns)?;
         let reason = match cause {
@@ -40,7 +41,7 @@ impl Stream<'_, '_> {
         };
         let sentence = format!(
             "frames late throughout, nine of ten by {} or more: {reason}",
-            milliseconds(self.usual.age_ns)
+            milliseconds(usual.age_ns)
         );
         let evidence = Evidence::of("frames", &self.records.frames, first.1, last.1);
         let own = format!("endpoint={}", self.player.name);

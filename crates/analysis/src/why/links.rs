@@ -11,6 +11,7 @@ use super::drops::{Dropped, Drops};
 use super::rules::Rules;
 use super::since;
 use super::slices::Slices;
+use super::usual::Delays;
 use crate::link::Direction;
 use crate::view::View;
 
@@ -99,11 +100,9 @@ impl<'v> Links<'v> {
                 return None;
             }
             let own = way.load(&rows, self.slices);
-            let mut usual: Vec<i64> =
-                rows.iter().filter_map(|row| way.propagation_ns(row)).collect();
-            usual.sort_unstable();
-            let usual_ns = usual.get(usual.len() / 10).copied().unwrap_or(0);
-            Some(Carried { way, rows, own, usual_ns, slices: self.slices, rules: self.rules })
+            let usual = rows.iter().filter_map(|row| Some((row.t_ns, way.propagation_ns(row)?)));
+            let usual = Delays::of(usual);
+            Some(Carried { way, rows, own, usual, slices: self.slices, rules: self.rules })
         });
         carried.collect()
     }
@@ -117,16 +116,16 @@ pub(super) struct Carried<'w, 'v> {
     pub own: Vec<Load>,
     pub slices: Slices,
     pub rules: Rules,
-    /// From the end of service to the other end of the link: the tenth percentile.
-    pub usual_ns: i64,
+    /// What is usual from the end of service to the other end of the link.
+    pub usual: Delays,
 }
 
 impl<'w, 'v> Carried<'w, 'v> {
     /// The same, of the packets that came to the link before a time.
     pub fn before(&self, t_ns: i64) -> Carried<'w, 'v> {
         let rows = self.within(i64::MIN, t_ns).to_vec();
-        let Self { way, slices, rules, usual_ns, .. } = *self;
-        Carried { way, rows, own: self.own.clone(), slices, rules, usual_ns }
+        let Self { way, slices, rules, .. } = *self;
+        Carried { way, rows, own: self.own.clone(), slices, rules, usual: self.usual.clone() }
     }
 
     /// Whether a packet is one of this direction of this link.
@@ -134,10 +133,10 @@ impl<'w, 'v> Carried<'w, 'v> {
         self.rows.first().is_some_and(|own| own.link == row.link && own.direction == row.direction)
     }
 
-    /// How much longer than usual a packet took after its service; `None` of one that was not delivered, or whose link
-    /// carried nothing meanwhile, or shares its medium.
+    /// How much longer than was usual by then a packet took after its service; `None` of one that was not delivered, or whose
+    /// link carried nothing meanwhile, or shares its medium.
     pub fn slow_ns(&self, row: &LinkRow) -> Option<i64> {
-        Some(since(self.way.propagation_ns(row)?, self.usual_ns))
+        Some(since(self.way.propagation_ns(row)?, self.usual.at(row.t_ns)))
     }
 
     /// From the arrival of a packet at the link to the end of its service: what the link's rate and its queue took.

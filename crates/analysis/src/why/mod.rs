@@ -32,6 +32,7 @@ mod slices;
 mod sockets;
 mod told;
 mod transfers;
+mod usual;
 pub mod wording;
 
 use crate::view::View;

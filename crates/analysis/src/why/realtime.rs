@@ -12,6 +12,7 @@ use super::links::{Carried, Links};
 use super::rules::Rules;
 use super::slices::Slices;
 use super::told::Told;
+use super::usual::Usual;
 use super::wording::{also, milliseconds, opening};
 use super::{Crossed, Evidence, Explained, Step, since};
 use crate::Records;
@@ -30,8 +31,6 @@ const JOINED_LEFT_OUT_NS: i64 = 2_500_000_000;
 const LEAST_FRAMES: usize = 3;
 /// A sender writes a row of its queue as often as this, or more often.
 pub(super) const ROW_NS: i64 = 110_000_000;
-/// Frames of a part of a stream: five seconds of 30 per second.
-const PART: usize = 150;
 /// Links on the way of a stream, from relay to relay.
 const HOPS_MAX: usize = 8;
 
@@ -57,56 +56,6 @@ pub(super) struct Stream<'a, 'v> {
     pub sources: Vec<&'v str>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
-}
-
-/// What is usual for a stream: the tenth percentile of the part of it in which this is least.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Usual {
-    /// From capture to sending.
-    pub sending_ns: i64,
-    /// From sending to the last byte received.
-    pub transit_ns: i64,
-    /// From the last byte received to display.
-    pub held_ns: i64,
-    /// From capture to display.
-    pub age_ns: i64,
-    /// Between captures; the median.
-    pub interval_ns: i64,
-    /// Encoded; the median.
-    pub bytes: i64,
-}
-
-impl Usual {
-    fn of(frames: &[Frame]) -> Self {
-        // Of the best part of the stream: one that falls behind has no usual delay as a whole.
-        let tenth = |of: Vec<i64>| {
-            let tenths = of.chunks(PART).filter(|part| part.len() == PART || of.len() < PART);
-            let tenths = tenths.map(|part| {
-                let mut part = part.to_vec();
-                part.sort_unstable();
-                part.get(part.len() / 10).copied().unwrap_or(0)
-            });
-            tenths.min().unwrap_or(0)
-        };
-        let known = || frames.iter().map(|frame| frame.row);
-        let sending = known().filter_map(|row| Some(since(row.sent_ns?, row.captured_ns?)));
-        let transit = known().filter_map(|row| Some(since(row.received_ns?, row.sent_ns?)));
-        let held = known().filter_map(|row| Some(since(row.displayed_ns?, row.received_ns?)));
-        let age = known().filter_map(|row| Some(since(row.displayed_ns?, row.captured_ns?)));
-        let mut apart: Vec<i64> =
-            frames.windows(2).map(|pair| since(pair[1].captured_ns, pair[0].captured_ns)).collect();
-        apart.sort_unstable();
-        let mut bytes: Vec<i64> = known().filter_map(|row| row.encoded_bytes).collect();
-        bytes.sort_unstable();
-        Self {
-            sending_ns: tenth(sending.collect()),
-            transit_ns: tenth(transit.collect()),
-            held_ns: tenth(held.collect()),
-            age_ns: tenth(age.collect()),
-            interval_ns: apart.get(apart.len() / 2).copied().unwrap_or(0),
-            bytes: bytes.get(bytes.len() / 2).copied().unwrap_or(0),
-        }
-    }
 }
 
 /// The streams of all viewers of real-time video.
@@ -144,7 +93,6 @@ impl<'a, 'v> Stream<'a, 'v> {
         let sessions = view.records.moq_sessions.iter();
         let mut own = sessions.filter(|row| *row.endpoint == *player.name);
         let chooses = own.any(|row| row.switches.is_some());
-        let usual = Usual::of(&frames);
         let mut stream = Self {
             records: view.records,
             rules: view.rules,
@@ -154,7 +102,7 @@ impl<'a, 'v> Stream<'a, 'v> {
             back: links.of(&turned),
             senders: absences(view, &senders),
             receivers: absences(view, &[player.name]),
-            usual,
+            usual: Usual::of(frames.iter().map(|it| (it.captured_ns, it.row))),
             slices,
             encoded: Encoded::of(view.records, |it| sender.is_none_or(|sender| sender == it)),
             sender,
@@ -166,7 +114,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let set_to = |from, to| stream.most_left_out(from, to);
         let fate = |frame: &Frame| stream.fate(frame);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
-        Frame::set_due(&mut frames, usual.age_ns);
+        Frame::set_due(&mut frames, |frame| stream.usual.at(frame.captured_ns).age_ns);
         stream.frames = frames;
         Some(stream)
     }
@@ -201,7 +149,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let begun = self.begun();
         let late = self.runs(JOINED_NS, |frame| {
             let shown = frame.row.displayed_ns?;
-            let was_due = frame.captured_ns.saturating_add(self.usual.age_ns);
+            let was_due = frame.captured_ns.saturating_add(self.usual.at(frame.captured_ns).age_ns);
             let is_late = self.lateness(frame)? > LATE_NS && was_due >= begun;
             is_late.then(|| (shown, shown.saturating_add(self.usual.interval_ns)))
         });
@@ -246,7 +194,7 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// How much older than usual a frame was when it was shown; `None` of one that was not.
     pub fn lateness(&self, frame: &Frame) -> Option<i64> {
         let age = since(frame.row.displayed_ns?, frame.captured_ns);
-        Some(since(age, self.usual.age_ns))
+        Some(since(age, self.usual.at(frame.captured_ns).age_ns))
     }
 
     /// The frames that should have been seen in a stretch of time, by cause.
@@ -339,7 +287,8 @@ impl<'a, 'v> Stream<'a, 'v> {
     fn between_shown(&self, from: i64, to: i64) -> Option<std::ops::Range<usize>> {
         let at = |t_ns: i64| self.frames.iter().position(|it| it.row.displayed_ns == Some(t_ns));
         let (before, end) = (at(from)?, at(to)?);
-        let due = |frame: &Frame| frame.captured_ns.saturating_add(self.usual.age_ns) < to;
+        let age_ns = |frame: &Frame| self.usual.at(frame.captured_ns).age_ns;
+        let due = |frame: &Frame| frame.captured_ns.saturating_add(age_ns(frame)) < to;
         let never_made = self.frames[end + 1..].iter().take_while(|it| it.left_out && due(it));
         let more = if self.was_cut(end) { never_made.count() } else { 0 };
         (before < end).then(|| before + 1..end + 1 + more)
@@ -356,7 +305,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let concerns = matches!(effect, Effect::Freeze | Effect::Late);
         let Some(first) = frames.first().filter(|_| concerns) else {
             let all = self.data.iter().map(|way| way.before(to)).collect();
-            let usual = from.saturating_sub(self.usual.age_ns);
+            let usual = from.saturating_sub(self.usual.at(from).age_ns);
             // After a late frame, others are due later than usual.
             let captured = frames.first().map_or(usual, |first| first.captured_ns);
             return (all, (captured.min(usual), to));
@@ -407,8 +356,8 @@ impl<'a, 'v> Stream<'a, 'v> {
 
     /// No frame was captured that should have been seen.
     fn absence_of_frames(&self, from: i64, to: i64) -> Cause {
-        let captured =
-            (from.saturating_sub(self.usual.age_ns), to.saturating_sub(self.usual.age_ns));
+        let age_ns = self.usual.at(from).age_ns;
+        let captured = (from.saturating_sub(age_ns), to.saturating_sub(age_ns));
         match (absent(&self.senders, captured.0, captured.1), absent(&self.receivers, from, to)) {
             (Some(_), _) => Cause::ServerProcessor,
             (None, Some(_)) => Cause::ClientProcessor,

@@ -190,13 +190,13 @@ fn told_slow(
     let took = |row: &LinkRow| Some(since(row.scheduled_ns?, row.dequeued_ns?));
     let usual = data
         .iter()
-        .map(|way| way.usual_ns)
+        .map(|way| way.usual.at(during.0))
         .max()?
         .saturating_add(data.first().map_or(0, |way| way.rules.least_ns));
     let rows = chosen(data, during, |row| took(row).is_some_and(|ns| ns > usual));
     let told = |rows: &[&LinkRow]| {
         let longest = rows.iter().copied().max_by_key(|row| took(row))?;
-        let own = data.iter().find(|way| way.carries(longest))?.usual_ns;
+        let own = data.iter().find(|way| way.carries(longest))?.usual.at(during.0);
         Some(format!(
             "{what}: packets took up to {} on it; {} is usual",
             milliseconds(took(longest)?),
