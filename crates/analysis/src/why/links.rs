@@ -11,6 +11,7 @@ use super::drops::{Dropped, Drops};
 use super::rules::Rules;
 use super::since;
 use super::slices::Slices;
+use super::traces::{Span, without_rounding};
 use super::usual::Delays;
 use crate::link::Direction;
 use crate::view::View;
@@ -335,12 +336,11 @@ impl Way<'_> {
     }
 }
 
-/// From when on which rate, neighbours of one rate joined.
+/// From when on which rate.
 fn rates(link: &Direction) -> Vec<(i64, f64)> {
-    let mut rates: Vec<(i64, f64)> =
-        link.asked_stretches().into_iter().flatten().map(|s| (s.from_ns, s.value)).collect();
-    rates.dedup_by(|next, before| next.1 == before.1);
-    rates
+    let asked = link.asked_stretches().into_iter().flatten();
+    let asked = asked.map(|it| Span { from_ns: it.from_ns, to_ns: it.to_ns, bps: it.value });
+    without_rounding(&asked.collect::<Vec<_>>())
 }
 
 /// Steps down that follow each other within this time are one fall.

@@ -31,6 +31,7 @@ mod sending;
 mod slices;
 mod sockets;
 mod told;
+mod traces;
 mod transfers;
 mod usual;
 pub mod wording;
