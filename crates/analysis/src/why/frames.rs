@@ -89,7 +89,7 @@ impl<'v> Frame<'v> {
         frames: &mut [Self],
         data: &[Carried],
         fate: impl Fn(&Self) -> Option<Fate>,
-        set_to: impl Fn(i64, i64) -> Option<usize>,
+        set_to: impl Fn(&[Self]) -> Option<usize>,
     ) {
         let mut before: Option<&FrameRow> = None;
         let mut begun = 0;
@@ -97,8 +97,7 @@ impl<'v> Frame<'v> {
             let row = frames[at].row;
             let (Some(_), Some(sent)) = (row.received_ns, row.sent_ns) else { continue };
             if let Some(last) = before.filter(|_| at > begun) {
-                let during = (frames[begun].captured_ns, frames[at].captured_ns);
-                let is_set = || set_to(during.0, during.1).is_some_and(|most| at - begun <= most);
+                let is_set = || set_to(&frames[begun..=at]).is_some_and(|most| at - begun <= most);
                 let left_out = is_clean_between(last, sent, data)
                     && (is_set() || is_empty_between(last, sent, data));
                 frames[begun..at].iter_mut().for_each(|frame| frame.left_out = left_out);

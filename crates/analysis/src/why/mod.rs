@@ -28,6 +28,7 @@ mod rows;
 mod rules;
 mod segments;
 mod sending;
+mod sessions;
 mod slices;
 mod sockets;
 mod told;

@@ -1,7 +1,7 @@
 //! Freezes, late and missing frames of real-time video, and what limited its flows.
 
 use suiro_record::flows;
-use suiro_record::tables::LinkRow;
+use suiro_record::tables::{LinkRow, QuicRow, WebrtcRow};
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
 use super::account;
@@ -10,6 +10,7 @@ use super::endpoints::{Absence, absences, absent};
 use super::frames::{Broken, Frame};
 use super::links::{Carried, Links};
 use super::rules::Rules;
+use super::sessions::Sessions;
 use super::slices::Slices;
 use super::told::Told;
 use super::usual::Usual;
@@ -54,6 +55,8 @@ pub(super) struct Stream<'a, 'v> {
     sender: Option<&'v str>,
     /// The endpoints that send it, relays included.
     pub sources: Vec<&'v str>,
+    /// Their sessions that carry it.
+    sessions: Sessions<'v>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
 }
@@ -107,11 +110,12 @@ impl<'a, 'v> Stream<'a, 'v> {
             encoded: Encoded::of(view.records, |it| sender.is_none_or(|sender| sender == it)),
             sender,
             sources,
+            sessions: Sessions::of(view.records, &names, alone),
             chooses,
         };
         let mut frames = frames;
         stream.encoded.set_qualities(&mut frames);
-        let set_to = |from, to| stream.most_left_out(from, to);
+        let set_to = |frames: &[Frame]| stream.most_left_out(frames);
         let fate = |frame: &Frame| stream.fate(frame);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
         Frame::set_due(&mut frames, |frame| stream.usual.at(frame.captured_ns).age_ns);
@@ -132,6 +136,18 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// Whether an endpoint makes the stream, or nothing is known of who does.
     pub fn is_sender(&self, endpoint: &str) -> bool {
         self.sender.is_none_or(|sender| sender == endpoint)
+    }
+
+    /// Rows of its sender about the session that carries it: other viewers have sessions of their own.
+    pub fn webrtc(&self) -> impl Iterator<Item = &'v WebrtcRow> {
+        let rows = self.records.webrtc.iter().filter(|row| self.is_sender(&row.endpoint));
+        rows.filter(|row| self.sessions.has_webrtc(row))
+    }
+
+    /// Whether a row is about a connection of its sender or of a relay that carries it.
+    pub fn has_quic(&self, row: &QuicRow) -> bool {
+        let sends = self.sources.is_empty() || self.sources.contains(&&*row.endpoint);
+        sends && self.sessions.has_quic(row)
     }
 
     /// The links on its way.

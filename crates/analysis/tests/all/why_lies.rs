@@ -158,6 +158,7 @@ fn frames_that_another_encoder_made_are_left_out_by_the_one_that_is_sent() {
         frame,
         captured_ns: Time::from_nanos((frame * FRAME_NS).cast_unsigned()),
         target_bps: BitRate::from_kbps(2000),
+        fps: 15,
         ..encoder_rows()[0].clone()
     };
     let own = encoder_rows().into_iter().map(|row| EncoderRow { quality: 1, ..row });
@@ -165,6 +166,8 @@ fn frames_that_another_encoder_made_are_left_out_by_the_one_that_is_sent() {
     let why = explain(&trial(SECONDS as f64), &Records { encoder, ..records });
     assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
     assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
+    let set = " because it was set to 20 frames per second";
+    assert!(why.effects[0].sentence.ends_with(set), "{}", sentences(&why));
 }
 
 #[test]
