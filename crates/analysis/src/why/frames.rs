@@ -277,7 +277,7 @@ impl Stream<'_, '_> {
         // What a sender has taken it sends as its pacing or QUIC's windows let it: the congestion's, and that of a receiver
         // that must read.
         if self.held_bytes(sent, received) > 0 {
-            if self.was_away(received) {
+            if self.was_away(received) && self.waiting_bytes(sent, received) > 0 {
                 return Some(Cause::ClientProcessor);
             }
             return self.held_back(sent, received);
@@ -333,16 +333,18 @@ impl Stream<'_, '_> {
             || seen.slow_ns() > self.rules.slow_ns
     }
 
-    /// What had held back the packets that a packet waited behind, if QUIC had held them back for want of acknowledgements: the
-    /// link was idle before them, while data waited for the congestion window.
-    fn held_before(&self, t_ns: i64) -> Option<Cause> {
+    /// Until when QUIC had held back the packets that a packet waited behind: the link was idle before them, while data waited
+    /// for the congestion window, or for that of the receiver. `None` if it had not.
+    fn held_until(&self, t_ns: i64) -> Option<i64> {
         let begun = self.data.iter().map(|way| way.busy_since(t_ns)).fold(t_ns, i64::min);
         let before = begun.saturating_sub(self.rules.away_ns);
         let is_held = self.data.iter().all(|way| way.is_idle(before, begun))
             && self.always_waits(before, begun);
-        if !is_held {
-            return None;
-        }
+        is_held.then_some(begun)
+    }
+
+    /// What had held them back for want of acknowledgements.
+    fn held_before(&self, begun: i64) -> Option<Cause> {
         self.met(begun.saturating_sub(self.rules.held_ns), begun, false)
     }
 
@@ -351,9 +353,11 @@ impl Stream<'_, '_> {
         let until = waited.1.t_ns.saturating_add(waited.0);
         match queue(&self.data, waited) {
             Cause::LinkRate if self.overshoots(waited.1.t_ns) => Cause::Encoder,
-            // What was held back for a receiver that did not run comes at once when it runs again.
-            Cause::LinkRate if self.was_away(until) => Cause::ClientProcessor,
-            Cause::LinkRate => self.held_before(waited.1.t_ns).unwrap_or(Cause::LinkRate),
+            Cause::LinkRate => match self.held_until(waited.1.t_ns) {
+                // What was held back for a receiver that did not run comes at once when it runs again.
+                Some(_) if self.was_away(until) => Cause::ClientProcessor,
+                held => held.and_then(|begun| self.held_before(begun)).unwrap_or(Cause::LinkRate),
+            },
             cause => cause,
         }
     }
