@@ -14,7 +14,7 @@ use super::sessions::Sessions;
 use super::slices::Slices;
 use super::told::Told;
 use super::usual::Usual;
-use super::wording::{also, milliseconds, opening};
+use super::wording::{also, milliseconds, opening, whole};
 use super::{Crossed, Evidence, Explained, Step, since};
 use crate::Records;
 use crate::player::Player;
@@ -226,8 +226,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         let told = self.told(main, concerned, &data, during);
         let by = self.latest(effect, concerned);
         let mut sentence = format!("{}{by}: {}", opening(effect, from, to), told.text());
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
-        if matches!(effect, Effect::Freeze | Effect::Late) {
+        sentence.extend(also(&shares, whole(effect)).map(|other| format!("; also {other}")));
+        if matches!(effect, Effect::Freeze | Effect::Late) && is_of_a_queue(main) {
             sentence.extend(self.counterfactual(concerned));
         }
         let because = told.because();
@@ -439,6 +439,14 @@ impl<'a, 'v> Stream<'a, 'v> {
         steps.extend(told.steps);
         steps
     }
+}
+
+/// Whether a frame would have been there without the queue: what waits for an outage to end waits without one as well.
+const fn is_of_a_queue(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::LinkRate | Cause::RateStep | Cause::Competing | Cause::Bufferbloat | Cause::Encoder
+    )
 }
 
 /// What is left of stretches of time outside of others, which are in order; no stretch that is shorter than [`LEAST_NS`].

@@ -131,7 +131,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let named = shares.first().is_some_and(|(cause, _)| *cause == Cause::Cache);
         let wrong = Wrong::of(self.records, self.player.name, (since, to));
         sentence.extend(wrong.filter(|_| !named).map(|wrong| format!("; {}", wrong.told())));
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let subject = self.player.name.to_owned();
         Explained {
             subject,
@@ -157,7 +157,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let shares = self.shares(from, to);
         let told = self.told(&shares, from, to);
         let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.text());
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let because = told.because();
         Some(Explained {
             subject: self.player.name.to_owned(),
@@ -505,7 +505,7 @@ impl<'a, 'v> Story<'a, 'v> {
             None => format!("{to} was requested instead of {from} at {requested}"),
         };
         let mut sentence = format!("{opening}: {came}; {}", told.text());
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let requests = &self.records.requests;
         let evidence = Evidence::of("requests", requests, before, after);
         let what = "a lower rung was requested".to_owned();

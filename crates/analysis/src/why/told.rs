@@ -231,7 +231,8 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
     if !lost.rows.is_empty() {
         let told = |rows: &[&LinkRow]| {
             let packets = count(rows.len(), "packet");
-            format!("{packets} of acknowledgements and requests were lost on the path back")
+            let were = if rows.len() == 1 { "was" } else { "were" };
+            format!("{packets} of acknowledgements and requests {were} lost on the path back")
         };
         let clause = told(&lost.rows);
         let steps = lost.steps(records, told, "verdict=dropped");
