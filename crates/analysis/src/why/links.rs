@@ -192,6 +192,16 @@ impl<'w, 'v> Carried<'w, 'v> {
         first
     }
 
+    /// For how much of a stretch of time at least one of the packets waited or was in service, about: whole slices count.
+    pub fn queued_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let mut queued_ns: i64 = 0;
+        self.slices.spread(from_ns, to_ns, |index, _| {
+            let load = self.own.get(index);
+            queued_ns = queued_ns.saturating_add(load.map_or(0, |load| load.queued_ns));
+        });
+        queued_ns
+    }
+
     /// The share of a slice in which at least one of the packets waited or was in service.
     pub fn busy(&self, index: usize) -> f64 {
         let (from, to) = self.slices.span(index);

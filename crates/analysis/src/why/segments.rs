@@ -8,9 +8,9 @@ use suiro_units::BitRate;
 use super::account;
 use super::caches::Wrong;
 use super::evidence::Rows;
-use super::links::{Carried, Fall, Links};
+use super::links::{Carried, Links};
 use super::rules::Rules;
-use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
+use super::told::{LEAST_SHARE, Told, last_fall, others, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
 use super::{Change, Crossed, Evidence, Explained, Step};
@@ -238,7 +238,8 @@ impl<'a, 'v> Story<'a, 'v> {
     /// the player knew the rate when it chose.
     fn blame_rung(&self, awaited: &Awaited, shares: &mut Vec<(Cause, f64)>) {
         let request = awaited.request;
-        let known = self.fall(awaited.since_ns, awaited.end_ns).is_none_or(|(_, fall)| {
+        let during = (awaited.since_ns, awaited.end_ns);
+        let known = last_fall(&self.data, during).is_none_or(|fall| {
             let media = request.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
             fall.from_ns < request.t_ns.saturating_sub(media.saturating_mul(2))
         });
@@ -277,14 +278,6 @@ impl<'a, 'v> Story<'a, 'v> {
         rungs
     }
 
-    /// The fall of a link's rate that was in force, and that began last.
-    fn fall(&self, from: i64, to: i64) -> Option<(&Carried<'a, 'v>, Fall)> {
-        let falls =
-            self.data.iter().flat_map(|way| way.way.falls.iter().map(move |fall| (way, *fall)));
-        let meets = |(_, fall): &(&Carried, Fall)| fall.from_ns < to && fall.to_ns > from;
-        falls.filter(meets).max_by_key(|(_, fall)| fall.from_ns)
-    }
-
     /// The main cause as a clause, with its numbers and the rows of links that show them.
     fn told(&self, shares: &[(Cause, f64)], from: i64, to: i64) -> Told {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
@@ -293,10 +286,10 @@ impl<'a, 'v> Story<'a, 'v> {
             || told_waited(&self.data, during, self.records).map_or_else(Vec::new, |it| it.steps);
         let told = match cause {
             Cause::RateStep => {
-                self.fall(from, to).map(|(_, fall)| Told::new(told_fall(&fall), waited()))
+                last_fall(&self.data, during).map(|fall| Told::new(told_fall(&fall), waited()))
             }
             Cause::Competing => {
-                let share = self.others(from, to);
+                let share = others(&self.data, during);
                 let clause = format!("other flows had {:.0} % of the link", share * 100.0);
                 let told = Told::new(clause, waited());
                 Some(Told { is_shown: share >= LEAST_SHARE, ..told })
@@ -318,12 +311,6 @@ impl<'a, 'v> Story<'a, 'v> {
     fn told_cache(&self, during: (i64, i64)) -> Option<Told> {
         let wrong = Wrong::of(self.records, self.player.name, during)?;
         Some(Told::new(wrong.told(), wrong.steps(self.records)))
-    }
-
-    fn others(&self, from: i64, to: i64) -> f64 {
-        let slices = self.transfers.slices;
-        let range = slices.at(from)..slices.at(to) + 1;
-        self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max)
     }
 
     /// Which record is missing.

@@ -157,6 +157,35 @@ fn by_cause<'v>(rows: Rows<'v>) -> impl Iterator<Item = (String, Rows<'v>)> {
     })
 }
 
+/// The link on which packets were queued for most of a stretch of time.
+fn busiest<'d, 'a, 'v>(
+    ways: impl Iterator<Item = &'d Carried<'a, 'v>>,
+    (from, to): (i64, i64),
+) -> Option<&'d Carried<'a, 'v>>
+where
+    'v: 'a,
+    'a: 'd,
+{
+    ways.max_by_key(|way| way.queued_ns(from, to))
+}
+
+/// The share of bytes that others had of the link on which packets were queued for most of a stretch of time.
+pub(super) fn others(data: &[Carried], during: (i64, i64)) -> f64 {
+    busiest(data.iter(), during).map_or(0.0, |way| {
+        let range = way.slices.at(during.0)..way.slices.at(during.1) + 1;
+        way.others(range)
+    })
+}
+
+/// The last fall of the rate that was in force in a stretch of time; of several links that had one, of the one on which packets
+/// were queued for most of it.
+pub(super) fn last_fall(data: &[Carried], (from, to): (i64, i64)) -> Option<Fall> {
+    let meets = |fall: &&Fall| fall.from_ns < to && fall.to_ns > from;
+    let fallen = data.iter().filter(|way| way.way.falls.iter().any(|fall| meets(&fall)));
+    let falls = busiest(fallen, (from, to))?.way.falls.iter();
+    falls.filter(meets).max_by_key(|fall| fall.from_ns).copied()
+}
+
 /// A fall of a link's rate, as a clause.
 pub(super) fn told_fall(fall: &Fall) -> String {
     let (was, is) = (rate(fall.before_bps), rate(fall.after_bps));
@@ -351,14 +380,11 @@ impl Stream<'_, '_> {
 
     fn told_queue(&self, cause: Cause, data: &[Carried], during: (i64, i64)) -> Told {
         let mut told = Told::plain(cause);
-        let falls = data.iter().flat_map(|way| &way.way.falls);
-        let fall = falls.filter(|fall| fall.from_ns < during.1 && fall.to_ns > during.0);
-        if let (Cause::RateStep, Some(fall)) = (cause, fall.max_by_key(|fall| fall.from_ns)) {
-            told.clause = told_fall(fall);
+        if let (Cause::RateStep, Some(fall)) = (cause, last_fall(data, during)) {
+            told.clause = told_fall(&fall);
         }
         if matches!(cause, Cause::Competing | Cause::Bufferbloat) {
-            let range = self.slices.at(during.0)..self.slices.at(during.1) + 1;
-            let others = data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
+            let others = others(data, during);
             told.clause.push_str(&format!(", {:.0} % of its bytes", others * 100.0));
             told.is_shown = others >= LEAST_SHARE;
         }

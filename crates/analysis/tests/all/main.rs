@@ -12,3 +12,4 @@ mod trial;
 mod uncompressed;
 mod why;
 mod why_lies;
+mod why_review;
