@@ -26,6 +26,7 @@ mod path;
 mod realtime;
 mod rows;
 mod rules;
+mod rungs;
 mod segments;
 mod sending;
 mod sessions;
@@ -34,6 +35,7 @@ mod sockets;
 mod told;
 mod traces;
 mod transfers;
+mod upstream;
 mod usual;
 pub mod wording;
 

@@ -67,6 +67,11 @@ impl<'v> Sender<'v> {
         Some(Self { socket, name: &first.value.socket, lifetime, accounts })
     }
 
+    /// Whether its other end is this one.
+    pub fn ends_at(&self, peer: &str) -> bool {
+        self.name.split_once('>').is_some_and(|(_, remote)| remote == peer)
+    }
+
     /// The first and the last sample of a stretch of time.
     pub fn samples(&self, from_ns: i64, to_ns: i64) -> Option<(&'v TcpRow, &'v TcpRow)> {
         let samples = &self.socket.samples;

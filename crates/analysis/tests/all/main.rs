@@ -12,4 +12,5 @@ mod trial;
 mod uncompressed;
 mod why;
 mod why_lies;
+mod why_requests;
 mod why_review;
