@@ -24,7 +24,7 @@ const SILENT: f64 = 0.8;
 const NEAR: usize = 2000;
 /// A flow with this share of the bytes competes.
 const COMPETES: f64 = 0.2;
-/// What was carried before is told if less than this share of it came.
+/// The sentence gives the rate before if the path then carried less than this share of it.
 const FELL: f64 = 0.8;
 /// The delay is uneven if it changes from packet to packet by more than its most, divided by this.
 const UNEVEN: i64 = 4;

@@ -17,9 +17,9 @@ impl Span {
     }
 }
 
-/// From when on which rate, neighbours of one rate joined. If each span has a whole number of packets, neighbours are joined as long as one more packet or one
-/// less is all that one rate does not explain: a steady 300 kbit/s has 2 and 3 packets in tenths of a second, and 80 kbit/s
-/// has none in every third.
+/// From when on which rate, neighbours of one rate joined. If each span has a whole number of packets, neighbours count as one
+/// rate as long as one packet more or less is all that it does not explain. A steady 300 kbit/s has two and three packets in
+/// tenths of a second, and 80 kbit/s has none in every third.
 pub(super) fn without_rounding(spans: &[Span]) -> Vec<(i64, f64)> {
     let counts: Vec<f64> = spans.iter().map(Span::opportunities).collect();
     let is_whole = |count: &f64| (count - count.round()).abs() < 1e-3;
