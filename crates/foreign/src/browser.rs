@@ -3,8 +3,8 @@
 use suiro_record::words::Cause;
 
 use crate::model::{Effect, Evidence, Happened, Stream};
-use crate::statistics::{Object, Statistics};
-use suiro_analysis::why::wording::{rate, span};
+use crate::statistics::{Member, Object, Statistics};
+use suiro_analysis::why::wording::{count, rate, span};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Loss within this time before a freeze may be its cause: the time of some repairs.
@@ -87,7 +87,10 @@ impl Of<'_> {
         }
         if let Some(freezes) = self.last("freezeCount") {
             let length = self.last("totalFreezesDuration").unwrap_or(0.0);
-            parts.push(format!("{freezes:.0} freezes of {length:.1} s"));
+            parts.push(format!(
+                "{} of {length:.1} s in all",
+                count(freezes.max(0.0) as usize, "freeze")
+            ));
         }
         if let (Some(delay), Some(emitted)) =
             (self.last("jitterBufferDelay"), self.last("jitterBufferEmittedCount"))
@@ -234,7 +237,8 @@ impl Of<'_> {
         }
         let keys = grew("pliCount") + grew("firCount");
         if keys > 0.0 {
-            return (Cause::KeyFrame, format!("{keys:.0} key frames had to be requested"));
+            let requested = count(keys as usize, "key frame");
+            return (Cause::KeyFrame, format!("{requested} had to be requested"));
         }
         if let Some((usual, most)) = self.round_trip((from, to)) {
             let text =
@@ -258,14 +262,47 @@ impl Of<'_> {
         })
     }
 
+    /// Round trips of the pair of candidates that its connection used: the others carry checks only, over other paths.
+    fn round_trips(&self) -> Vec<(i64, f64)> {
+        let of = |kind: &'static str| {
+            let objects = self.statistics.objects.iter();
+            objects.filter(move |it| it.kind == kind && it.connection == self.object.connection)
+        };
+        let transport = self.object.text("transportId");
+        let is_own = |it: &&Object| transport.as_ref().is_none_or(|id| *id == it.id);
+        let selected: Vec<&(i64, Member)> = of("transport")
+            .filter(is_own)
+            .filter_map(|it| it.members.get("selectedCandidatePairId"))
+            .flatten()
+            .collect();
+        let round_trips = |pair: &Object| pair.numbers("currentRoundTripTime");
+        if !selected.is_empty() {
+            let is_selected = |pair: &Object, t_ns: i64| {
+                let last = selected.iter().rev().find(|it| it.0 <= t_ns).or(selected.first());
+                last.is_some_and(|(_, id)| *id == Member::Text(pair.id.clone()))
+            };
+            let times = of("candidate-pair").flat_map(|pair| {
+                round_trips(pair).into_iter().filter(move |it| is_selected(pair, it.0))
+            });
+            return times.collect();
+        }
+        // Without a transport, browsers mark the pair itself.
+        let is_used = |it: &&Object| {
+            ["nominated", "selected"]
+                .iter()
+                .any(|key| it.numbers(key).last().is_some_and(|it| it.1 > 0.0))
+        };
+        let used: Vec<&Object> = of("candidate-pair").filter(is_used).collect();
+        let all: Vec<&Object> = of("candidate-pair").collect();
+        match (&used[..], &all[..]) {
+            ([one], _) | ([], [one]) => round_trips(one),
+            _ => Vec::new(),
+        }
+    }
+
     /// The usual round trip of its connection and a much longer one, in seconds.
     fn round_trip(&self, (from, to): (i64, i64)) -> Option<(f64, f64)> {
-        let pairs =
-            self.statistics.objects.iter().filter(|it| {
-                it.kind == "candidate-pair" && it.connection == self.object.connection
-            });
-        let times = pairs.flat_map(|pair| pair.numbers("currentRoundTripTime"));
-        let times: Vec<(i64, f64)> = times.collect();
+        let times = self.round_trips();
         let mut all: Vec<f64> = times.iter().map(|it| it.1).collect();
         all.sort_by(f64::total_cmp);
         let usual = *all.get(all.len() / 2)?;
@@ -289,7 +326,7 @@ impl Of<'_> {
             let reason =
                 reasons.and_then(|it| it.iter().rev().find(|it| it.0 <= at)).map(|it| &it.1);
             let reason = match reason {
-                Some(crate::statistics::Member::Text(reason)) => reason.as_str(),
+                Some(Member::Text(reason)) => reason.as_str(),
                 _ => "",
             };
             (smaller.cause, smaller.because) = self.limited(reason, (from - BEFORE_NS, at));

@@ -3,7 +3,7 @@
 use suiro_record::words::Cause;
 
 use crate::hole::{self, Hole};
-use crate::media::{Media, Unit};
+use crate::media::{ANEW, Media, Unit};
 use crate::model::{Effect, Evidence, Happened};
 use crate::numbers::{bit_rate, quantile};
 use crate::packets::Packet;
@@ -167,6 +167,10 @@ impl<'c> Media<'c> {
         let overtaken = self.units.iter().filter(between).count() as i64;
         let missing = (b.sequence - a.sequence - 1 - overtaken).max(0);
         let media = b.media_ns - a.media_ns;
+        if missing >= ANEW as i64 {
+            let text = format!("sequence numbers jumped by {missing}: the sender began anew");
+            return (Cause::Unknown, text);
+        }
         if missing > 0 {
             let others = self.others_between(a.t_ns, b.t_ns);
             let lost = count(missing as usize, "packet");

@@ -3,6 +3,12 @@
 use crate::packets::Packet;
 
 const SECOND_NS: i64 = 1_000_000_000;
+/// An outage has at least so many packets.
+pub(crate) const OUTAGE_MIN: usize = 5;
+/// Random loss at the rate of the time around an outage would lose that many in a row less often than this.
+pub(crate) const BY_CHANCE: f64 = 1e-3;
+/// How much time before and after an outage counts as around it.
+pub(crate) const AROUND_NS: i64 = 3 * SECOND_NS;
 
 /// Packets that did not come, between two that did.
 #[derive(Debug, Clone, Copy)]

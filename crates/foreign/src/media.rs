@@ -11,6 +11,8 @@ use suiro_analysis::why::wording::{count, rate, span};
 
 /// Fewer packets are no stream: other datagrams may look like RTP.
 const PACKETS_MIN: usize = 10;
+/// So many sequence numbers that are missing are no loss: the sender began anew.
+pub(crate) const ANEW: usize = 1000;
 /// Three years: a timestamp further away is damaged.
 const MEDIA_NS_MAX: i128 = 100_000_000_000_000_000;
 /// Clock rates of RTP payload formats in use (RFC 3551 §6, RFC 7587).
@@ -227,8 +229,7 @@ impl Media<'_> {
         let pairs = sorted.windows(2).map(|pair| (pair[0], pair[1]));
         let hole = |(a, b): (&Unit, &Unit)| {
             let missing = usize::try_from(b.sequence - a.sequence - 1).ok().filter(|n| *n > 0)?;
-            // More is a sender that began anew.
-            (missing < 1000).then_some(Hole { t_ns: b.t_ns, number: b.number, sent_ns: 0, missing })
+            (missing < ANEW).then_some(Hole { t_ns: b.t_ns, number: b.number, sent_ns: 0, missing })
         };
         pairs.filter_map(hole).collect()
     }

@@ -2,7 +2,7 @@
 
 use suiro_record::words::Cause;
 
-use crate::hole::Hole;
+use crate::hole::{AROUND_NS, BY_CHANCE, Hole, OUTAGE_MIN};
 use crate::media::{Media, Unit};
 use crate::model::Evidence;
 use crate::numbers::{between, bit_rate, quantile};
@@ -16,13 +16,15 @@ const QUEUE_NS: i64 = 30_000_000;
 const LATE_NS: i64 = 150_000_000;
 /// Losses of which this share came behind a long queue are its overflow.
 const MOST: f64 = 0.8;
+/// A path that became longer may lose this share of the packets, at random.
+const FEW_LOST: f64 = 0.05;
 /// The path carried nothing if it carried nothing for this share of a gap.
 const SILENT: f64 = 0.8;
 /// So many packets before a lost one are looked at.
 const NEAR: usize = 2000;
 /// A flow with this share of the bytes competes.
 const COMPETES: f64 = 0.2;
-/// The rate fell if it is below this share of what was carried before.
+/// The sentence gives the rate before if the path then carried less than this share of it.
 const FELL: f64 = 0.8;
 /// The delay is uneven if it changes from packet to packet by more than its most, divided by this.
 const UNEVEN: i64 = 4;
@@ -32,13 +34,6 @@ const STEP: f64 = 0.6;
 const BEFORE_NS: i64 = 5_000_000_000;
 /// Rates are of periods of this length.
 const PERIOD_NS: i64 = 500_000_000;
-const SECOND_NS: i64 = 1_000_000_000;
-/// An outage has at least so many packets.
-const OUTAGE_MIN: usize = 5;
-/// Random loss at the rate of the time around an outage would lose that many in a row less often than this.
-const BY_CHANCE: f64 = 1e-3;
-/// How much time before and after an outage counts as around it.
-const AROUND_NS: i64 = 3 * SECOND_NS;
 
 /// One packet.
 #[derive(Debug, Clone, Copy)]
@@ -186,11 +181,13 @@ impl<'c> Direction<'c> {
         // What a longer path holds comes with the same spaces as it was sent; what an outage holds comes at once.
         let came = sent.iter().filter_map(|it| Some(it.received?.0));
         let spread = came.clone().max().unwrap_or(0) - came.min().unwrap_or(0);
-        if lost == 0 && spread as f64 >= SILENT * (to - from) as f64 {
-            let text = format!(
-                "each of {sent_count} sent in this time came later: the path became longer"
-            );
-            return (Cause::Delay, text);
+        let few = lost as f64 <= FEW_LOST * sent.len() as f64;
+        if few && spread as f64 >= SILENT * (to - from) as f64 {
+            let came = match lost {
+                0 => format!("each of {sent_count} sent in this time came later"),
+                _ => format!("of {sent_count} sent in this time, all but {lost} came later"),
+            };
+            return (Cause::Delay, format!("{came}: the path became longer"));
         }
         let others = self.during(from, to);
         // What was not sent could not be carried.
@@ -276,19 +273,13 @@ impl<'c> Direction<'c> {
             .map(|n| (from - peak - n * PERIOD_NS, from - peak - (n - 1) * PERIOD_NS))
             .map(|(a, b)| self.rate_bps(a, b))
             .fold(0.0, f64::max);
-        match came < FELL * before {
-            true => (
-                Cause::RateStep,
-                format!(
-                    "they waited in a queue that carried {}, and {} before",
-                    rate(came),
-                    rate(before)
-                ),
-            ),
-            false => {
-                (Cause::LinkRate, format!("they waited in a queue that carried {}", rate(came)))
-            }
-        }
+        // Whether the link's rate fell, or others that these captures do not show have it, is not known.
+        let than_before = match came < FELL * before {
+            true => format!(", and {} before", rate(before)),
+            false => String::new(),
+        };
+        let text = format!("they waited in a queue that carried {}{than_before}", rate(came));
+        (Cause::LinkRate, text)
     }
 
     /// What was carried in a stretch of time, of all flows.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use suiro_record::words::Cause;
 
 use crate::SourceError;
-use crate::hole::{Hole, seconds_with};
+use crate::hole::{AROUND_NS, BY_CHANCE, Hole, OUTAGE_MIN, seconds_with};
 use crate::model::{Effect, Evidence, Happened, Stream};
 use suiro_analysis::why::wording::{count, size, span};
 
@@ -156,7 +156,10 @@ impl Connection {
     /// What happened to it.
     pub fn effects(&self) -> Vec<Happened> {
         let mut effects = self.silences();
-        let silent: Vec<(i64, i64)> = effects.iter().map(|it| (it.from_ns, it.to_ns)).collect();
+        // What was lost in a silence is no effect of its own. Effects have times of the day.
+        let own = |t_ns: i64| t_ns.saturating_sub(self.zero_ns);
+        let silent: Vec<(i64, i64)> =
+            effects.iter().map(|it| (own(it.from_ns), own(it.to_ns))).collect();
         let of_silence = |t: i64| silent.iter().any(|it| (it.0..=it.1 + SILENCE_NS).contains(&t));
         let holes: Vec<Hole> = self
             .lost
@@ -181,7 +184,8 @@ impl Connection {
         let during = self.metrics.iter().filter(|it| (from..to).contains(&it.0)).map(|it| it.1);
         let longest = during.max_by_key(|it| it.round_trip_ns);
         let Some(it) = longest.filter(|it| it.least_round_trip_ns > 0) else {
-            return (Cause::Loss, "the log has no round trips".into());
+            let text = "the log has no round trips, which would show whether a queue was full";
+            return (Cause::Unknown, text.into());
         };
         let (least, most) = (it.least_round_trip_ns, it.round_trip_ns);
         match most > 2 * least && most - least > 30_000_000 {
@@ -232,7 +236,7 @@ impl Connection {
             let mut silence = self.happened(Effect::Gap, (from, to), what, "packet_received");
             let flight = size(in_flight as i64);
             (silence.cause, silence.because) = match sent.len() {
-                n if lost > 0 && lost * 2 >= n => (
+                n if lost * 2 >= n && self.is_outage(lost, (from, to)) => (
                     Cause::Outage,
                     format!(
                         "of {} sent in this time, {lost} were lost: the path carried nothing",
@@ -242,7 +246,8 @@ impl Connection {
                 n => (
                     Cause::Unknown,
                     format!(
-                        "{flight} were in flight and {} were sent; a log or capture of the peer would show whether they came",
+                        "{flight} were in flight and {} sent, of which {lost} lost; a log or capture of the peer would show whether \
+                         they came",
                         count(n, "packet")
                     ),
                 ),
@@ -250,6 +255,19 @@ impl Connection {
             silences.push(silence);
         }
         silences
+    }
+
+    /// Whether random loss, as before and after a silence, would lose so many packets in a row less often than [`BY_CHANCE`].
+    fn is_outage(&self, lost: usize, (from, to): (i64, i64)) -> bool {
+        let around =
+            |t: i64| (from - AROUND_NS..=from).contains(&t) || (to..to + AROUND_NS).contains(&t);
+        // What was sent in the silence may be declared lost after it.
+        let silent: Vec<Option<u64>> =
+            self.sent.iter().filter(|it| from < it.0 && it.0 < to).map(|it| it.1).collect();
+        let others = self.lost.iter().filter(|it| around(it.0) && !silent.contains(&it.1)).count();
+        let all = self.sent.iter().filter(|it| around(it.0)).count();
+        let share = others as f64 / all.max(1) as f64;
+        lost >= OUTAGE_MIN && share.min(1.0).powi(lost as i32) < BY_CHANCE
     }
 
     fn happened(

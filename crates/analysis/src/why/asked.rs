@@ -1,12 +1,12 @@
 //! Requests of players, and the connections that they came by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::flows;
 use suiro_record::tables::{AccessRow, RequestRow};
-use suiro_record::words::{FlowRole, RequestKind};
+use suiro_record::words::{CacheOutcome, FlowRole, RequestKind};
 
-use super::caches::Caches;
+use super::caches::{Caches, Peers};
 use super::sockets::Sender;
 use crate::player::Player;
 use crate::view::View;
@@ -43,11 +43,14 @@ impl<'v> Asked<'v> {
             let next = again.insert((&row.endpoint, &row.url), row.t_ns);
             ends.push(row.done_ns.or(next).unwrap_or(i64::MAX));
         }
+        let peers = Peers::of(view.records);
         let mut all: Vec<Request> = Vec::new();
         for (row, end_ns) in rows.into_iter().zip(ends.into_iter().rev()) {
             let answers = by_path.get_mut(&*row.url);
             let access = answers.and_then(|answers| {
-                let fits = |it: &&&AccessRow| it.t_ns >= row.t_ns && it.t_ns <= end_ns;
+                let fits = |it: &&&AccessRow| {
+                    (row.t_ns..=end_ns).contains(&it.t_ns) && peers.is_of(&row.endpoint, &it.peer)
+                };
                 let place = answers.iter().rposition(|it| fits(&it))?;
                 Some(answers.remove(place))
             });
@@ -68,6 +71,21 @@ impl<'v> Asked<'v> {
             }
             next.insert(key, request.row.t_ns);
         }
+    }
+
+    /// The player's end of the connection that a request came by; `None` if that is not known.
+    pub fn peer(&self, row: &RequestRow) -> Option<&'v str> {
+        let at = self.all.partition_point(|it| it.row.t_ns < row.t_ns);
+        let mut same = self.all[at..].iter().take_while(|it| it.row.t_ns == row.t_ns);
+        Some(&*same.find(|it| std::ptr::eq(it.row, row))?.access?.peer)
+    }
+
+    /// The caches that answered a player after they had asked their origins.
+    pub fn missed(&self, viewer: Option<&Player>) -> BTreeSet<&'v str> {
+        let own = |it: &&Request| viewer.is_some_and(|viewer| *it.row.endpoint == *viewer.name);
+        let access = self.all.iter().filter(own).filter_map(|it| it.access);
+        let missed = access.filter(|access| waits_for_origin(access));
+        missed.map(|access| &*access.endpoint).collect()
     }
 
     /// The player whose requests came by this connection.
@@ -117,6 +135,11 @@ impl<'v> Asked<'v> {
         };
         self.all.iter().filter(own).copied().collect()
     }
+}
+
+/// Whether a cache answers with what it asks its origin for.
+pub(super) const fn waits_for_origin(access: &AccessRow) -> bool {
+    matches!(access.cache, Some(CacheOutcome::Miss | CacheOutcome::Joined))
 }
 
 /// The request that was pending for most of a slice.

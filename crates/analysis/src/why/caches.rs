@@ -40,6 +40,32 @@ fn has(ends: &BTreeSet<&str>, end: &str) -> bool {
     ends.iter().any(|known| is_end(known, end))
 }
 
+/// The own ends of the connections of players.
+pub(super) struct Peers<'v>(BTreeMap<&'v str, BTreeSet<&'v str>>);
+
+impl<'v> Peers<'v> {
+    pub fn of(records: &'v Records) -> Self {
+        let mut ends: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for row in &records.requests {
+            ends.entry(&row.endpoint).or_default();
+        }
+        for flow in &records.flows {
+            if let Some(ends) = ends.get_mut(&*flow.endpoint) {
+                ends.insert(&flow.local);
+            }
+        }
+        Self(ends)
+    }
+
+    /// Whether an answer to `peer` was one to this player. One that reported no flow may have any end that no other has.
+    pub fn is_of(&self, player: &str, peer: &str) -> bool {
+        match self.0.get(player).filter(|ends| !ends.is_empty()) {
+            Some(ends) => has(ends, peer),
+            None => !self.0.values().any(|ends| has(ends, peer)),
+        }
+    }
+}
+
 /// When caches did wrong by a player: while it waited for an answer, and after a failure until it asked again.
 pub(super) fn acted(records: &Records, player: &Player) -> Vec<(i64, i64)> {
     let own = ends(&records.flows, |name| name == player.name);

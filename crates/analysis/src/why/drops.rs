@@ -60,7 +60,9 @@ impl Dropped {
 
     pub fn of(row: &LinkRow, rules: Rules) -> Option<Self> {
         match (row.verdict, row.cause) {
-            (Verdict::Dropped, Some(LinkCause::Queue | LinkCause::Aqm)) => {
+            // Active queue management drops by how long packets waited, so the queue had held some.
+            (Verdict::Dropped, Some(LinkCause::Aqm)) => Some(Self::Overflowed),
+            (Verdict::Dropped, Some(LinkCause::Queue)) => {
                 let holds = row.queue_packets > rules.policed_packets;
                 Some(if holds { Self::Overflowed } else { Self::Policed })
             }
@@ -69,5 +71,37 @@ impl Dropped {
             (Verdict::Delivered, Some(LinkCause::Corrupt)) => Some(Self::Corrupted),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn active_queue_management_is_no_policer() {
+        let row = |cause, queue_packets| LinkRow {
+            t_ns: 0,
+            link: "access".into(),
+            direction: suiro_record::words::Direction::Down,
+            packet: 0,
+            flow: "".into(),
+            size_bytes: 1500,
+            payload_bytes: None,
+            queue_bytes: 0,
+            queue_packets,
+            verdict: Verdict::Dropped,
+            cause: Some(cause),
+            ecn_marked: false,
+            dequeued_ns: None,
+            scheduled_ns: None,
+            departed_ns: None,
+            attempts: None,
+        };
+        let of = |cause, packets| Dropped::of(&row(cause, packets), Rules::default());
+        assert_eq!(of(LinkCause::Queue, 0), Some(Dropped::Policed));
+        assert_eq!(of(LinkCause::Queue, 9), Some(Dropped::Overflowed));
+        assert_eq!(of(LinkCause::Aqm, 0), Some(Dropped::Overflowed));
+        assert_eq!(of(LinkCause::Loss, 9), Some(Dropped::Lost));
     }
 }

@@ -130,33 +130,38 @@ impl Stream<'_, '_> {
         1e9 / self.usual.interval_ns.max(1) as f64
     }
 
-    /// Frames in succession that an encoder leaves out by the frame rate that it is set to; `None` if that is not recorded.
-    pub fn most_left_out(&self, from: i64, to: i64) -> Option<usize> {
-        let set = self.set_fps(from.saturating_sub(ROW_NS), to.saturating_add(ROW_NS))?;
+    /// Frames in succession that an encoder leaves out by the frame rate that it is set to, at the time of some frames; `None` if
+    /// that is not recorded.
+    pub fn most_left_out(&self, frames: &[Frame]) -> Option<usize> {
+        let (from, to) = (frames.first()?.captured_ns, frames.last()?.captured_ns);
+        let during = (from.saturating_sub(ROW_NS), to.saturating_add(ROW_NS));
+        let set = self.set_fps(frames, during)?;
         let camera = self.camera_fps();
         // Rates of cameras are not exact: 29.97 frames per second are 30.
         let of_one = (camera / set.max(1) as f64 - 0.01).ceil();
         Some((of_one as usize).saturating_sub(1))
     }
 
-    /// Frames per second that the encoder is set to at least, in a stretch of time; `None` if that is not recorded.
-    pub fn set_fps(&self, from: i64, to: i64) -> Option<i64> {
+    /// Frames per second that the encoders of some frames are set to at least, in a stretch of time; `None` if that is not
+    /// recorded.
+    pub fn set_fps(&self, frames: &[Frame], (from, to): (i64, i64)) -> Option<i64> {
         let during = |t_ns: i64| (from..to).contains(&t_ns);
+        let is_own = |row: &EncoderRow| {
+            frames.iter().any(|it| it.quality.is_none_or(|it| it == row.quality))
+        };
         let encoded = self.encoded.rows.iter().filter(|row| during(row.captured_ns.as_nanos_i64()));
+        let encoded = encoded.filter(|row| is_own(row));
         let encoded = encoded.filter_map(|row| i64::try_from(row.fps).ok());
-        let rows = self.records.webrtc.iter().filter(|row| self.is_sender(&row.endpoint));
-        let rows = rows.filter(|row| during(row.t_ns.as_nanos_i64()));
+        let rows = self.webrtc().filter(|row| during(row.t_ns.as_nanos_i64()));
         encoded.min().or_else(|| rows.filter_map(|row| row.fps).min())
     }
 
     /// What the encoder was set to, mean over a stretch of time.
     pub fn encoder_bps(&self, from: i64, to: i64) -> Option<f64> {
-        let own = |endpoint: &str| self.is_sender(endpoint);
-        let records = self.records;
-        let rates = records.rate.iter().filter(|row| own(&row.endpoint));
+        let rates = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
         let rates = rates.filter_map(|row| Some((row.t_ns, row.encoder_bps? as f64)));
-        let webrtc = records.webrtc.iter().filter(|row| own(&row.endpoint));
-        let webrtc = webrtc
+        let webrtc = self
+            .webrtc()
             .filter_map(|row| Some((row.t_ns.as_nanos_i64(), row.target_bps?.as_bps() as f64)));
         let (mut sum, mut count, mut before) = (0.0, 0, None);
         for (t_ns, bps) in rates.chain(webrtc) {
@@ -215,7 +220,7 @@ impl Stream<'_, '_> {
         let (from, to) = (first.captured_ns, last.captured_ns.saturating_add(1));
         // The camera's own rate is no reason.
         let camera = self.camera_fps();
-        let set = self.set_fps(from, to).filter(|fps| (*fps as f64) < camera - 0.5);
+        let set = self.set_fps(frames, (from, to)).filter(|fps| (*fps as f64) < camera - 0.5);
         let by_rate = self.encoded.targets(&for_rate);
         let by_rate = by_rate.map(|targets| format!("to keep its bit rate of {targets}"));
         let by_set = set.map(|fps| format!("because it was set to {fps} frames per second"));

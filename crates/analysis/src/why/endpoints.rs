@@ -1,9 +1,12 @@
-//! When endpoints did not run.
+//! Which endpoints are the ends of a connection, and when endpoints did not run.
 
+use suiro_record::flows::{self, is_end};
 use suiro_record::tables::LatenessRow;
 
 use super::evidence::Evidence;
+use super::sockets::{Samples, Sender};
 use crate::Records;
+use crate::player::Player;
 use crate::view::View;
 
 /// A time in which an endpoint did not run.
@@ -57,7 +60,40 @@ pub(super) fn absent<'a, 'v>(
 }
 
 /// The endpoints on a host, as the trial's outcome names them.
-pub(super) fn on_host<'v>(view: &'v View<'_>, host: &str) -> Vec<&'v str> {
+fn on_host<'v>(view: &'v View<'_>, host: &str) -> Vec<&'v str> {
     let on = view.trial.endpoints.iter().filter(|endpoint| endpoint.host == host);
     on.map(|endpoint| endpoint.name.as_str()).collect()
+}
+
+/// The endpoint that sends, by what it or its peer says of the flow; without that, those on the socket's host.
+pub(super) fn servers<'v>(view: &'v View<'_>, sender: &Sender<'v>) -> Vec<&'v str> {
+    let known = sender.name.split_once('>').and_then(|(local, remote)| {
+        let row = flows::find(&view.records.flows, sender.transport(), (local, remote))?;
+        let is_own = is_end(&row.local, local) && is_end(&row.remote, remote);
+        if is_own { Some(&*row.endpoint) } else { row.peer.as_deref() }
+    });
+    let of_samples = || match &sender.samples {
+        Samples::Tcp(socket) => on_host(view, socket.host),
+        Samples::Quic(samples) => {
+            samples.first().map(|sample| &*sample.value.endpoint).into_iter().collect()
+        }
+    };
+    known.map_or_else(of_samples, |name| vec![name])
+}
+
+/// The endpoint that receives: the viewer, or those on the host that has the other end.
+pub(super) fn clients<'v>(
+    view: &'v View<'_>,
+    viewer: Option<&'v Player<'v>>,
+    sender: &Sender<'v>,
+) -> Vec<&'v str> {
+    if let Some(viewer) = viewer {
+        return vec![viewer.name];
+    }
+    let turned = sender.name.split_once('>').map(|(local, remote)| format!("{remote}>{local}"));
+    let other = view.records.tcp.iter().find(|row| Some(&*row.socket) == turned.as_deref());
+    let host = other.map_or("", |row| &row.host);
+    let found = on_host(view, host);
+    // With no name, absences would be those of all.
+    if found.is_empty() { vec![""] } else { found }
 }

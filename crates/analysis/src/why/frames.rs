@@ -72,12 +72,12 @@ impl<'v> Frame<'v> {
 
     /// Sets when each was due: as long after the frame that was shown before it as it was captured after that; before the first,
     /// at its usual age.
-    pub fn set_due(frames: &mut [Self], usual_age_ns: i64) {
-        let mut age_ns = usual_age_ns;
+    pub fn set_due(frames: &mut [Self], usual_age_ns: impl Fn(&Self) -> i64) {
+        let mut age_ns = frames.first().map_or(0, &usual_age_ns);
         for frame in frames {
             frame.due_ns = frame.captured_ns.saturating_add(age_ns);
             if let Some(shown) = frame.row.displayed_ns {
-                age_ns = since(shown, frame.captured_ns).max(usual_age_ns);
+                age_ns = since(shown, frame.captured_ns).max(usual_age_ns(frame));
             }
         }
     }
@@ -89,7 +89,7 @@ impl<'v> Frame<'v> {
         frames: &mut [Self],
         data: &[Carried],
         fate: impl Fn(&Self) -> Option<Fate>,
-        set_to: impl Fn(i64, i64) -> Option<usize>,
+        set_to: impl Fn(&[Self]) -> Option<usize>,
     ) {
         let mut before: Option<&FrameRow> = None;
         let mut begun = 0;
@@ -97,8 +97,7 @@ impl<'v> Frame<'v> {
             let row = frames[at].row;
             let (Some(_), Some(sent)) = (row.received_ns, row.sent_ns) else { continue };
             if let Some(last) = before.filter(|_| at > begun) {
-                let during = (frames[begun].captured_ns, frames[at].captured_ns);
-                let is_set = || set_to(during.0, during.1).is_some_and(|most| at - begun <= most);
+                let is_set = || set_to(&frames[begun..=at]).is_some_and(|most| at - begun <= most);
                 let left_out = is_clean_between(last, sent, data)
                     && (is_set() || is_empty_between(last, sent, data));
                 frames[begun..at].iter_mut().for_each(|frame| frame.left_out = left_out);
@@ -155,7 +154,7 @@ impl Stream<'_, '_> {
     /// How much longer than usual a frame was held after it had come.
     fn held_ns(&self, frame: &Frame) -> i64 {
         let held = frame.row.displayed_ns.zip(frame.row.received_ns).map(|(a, b)| since(a, b));
-        held.map_or(0, |held| since(held, self.usual.held_ns))
+        held.map_or(0, |held| since(held, self.usual.at(frame.captured_ns).held_ns))
     }
 
     /// The cause of a frame that the one at a place waited for.
@@ -180,12 +179,13 @@ impl Stream<'_, '_> {
             let away = busy || absent(&self.senders, captured, until).is_some();
             return Some(if away { Cause::ServerProcessor } else { Cause::EncoderChoice });
         }
-        let sent = row.sent_ns.unwrap_or(captured.saturating_add(self.usual.sending_ns));
-        let waited = since(since(sent, captured), self.usual.sending_ns);
-        let transit = row.received_ns.map_or(0, |at| since(since(at, sent), self.usual.transit_ns));
+        let usual = self.usual.at(captured);
+        let sent = row.sent_ns.unwrap_or(captured.saturating_add(usual.sending_ns));
+        let waited = since(since(sent, captured), usual.sending_ns);
+        let transit = row.received_ns.map_or(0, |at| since(since(at, sent), usual.transit_ns));
         let held = self.held_ns(frame);
         let age = row.displayed_ns.map(|shown| since(shown, captured));
-        let late = age.map_or(0, |age| since(age, self.usual.age_ns));
+        let late = age.map_or(0, |age| since(age, usual.age_ns));
         if waited.max(transit).max(held) < late / 2 {
             return None;
         }
@@ -217,8 +217,8 @@ impl Stream<'_, '_> {
 
     fn not_received(&self, captured: i64, sent: i64) -> Option<Cause> {
         let from = since(sent, self.rules.least_ns);
-        let until =
-            sent.saturating_add(self.usual.transit_ns).saturating_add(self.usual.interval_ns);
+        let transit_ns = self.usual.at(captured).transit_ns;
+        let until = sent.saturating_add(transit_ns).saturating_add(self.usual.interval_ns);
         if absent(&self.receivers, sent, until).is_some() {
             return Some(Cause::ClientProcessor);
         }
@@ -235,14 +235,15 @@ impl Stream<'_, '_> {
     /// Until a decoder can have asked for a key frame and got it, the loss is to blame; later, the key frame, unless it
     /// was lost as well. A round trip takes as long as frames do at the time.
     fn not_decodable(&self, broken: Broken, (sent, received): (i64, i64)) -> Option<Cause> {
-        let transit = since(received, sent).max(broken.transit_ns).max(self.usual.transit_ns);
-        let round_trips = transit.saturating_add(self.usual.transit_ns).saturating_mul(2);
+        let usual = self.usual.at(broken.captured_ns);
+        let transit = since(received, sent).max(broken.transit_ns).max(usual.transit_ns);
+        let round_trips = transit.saturating_add(usual.transit_ns).saturating_mul(2);
         let asked = round_trips.saturating_add(self.rules.key_frame_ns);
         if since(received, broken.noticed_ns) > asked {
             let again = self.dropped(since(since(received, asked), transit), received);
             return Some(again.unwrap_or(Cause::KeyFrame));
         }
-        let from = since(since(broken.captured_ns, self.usual.transit_ns), self.rules.least_ns);
+        let from = since(since(broken.captured_ns, usual.transit_ns), self.rules.least_ns);
         self.dropped(from, received)
     }
 
@@ -259,8 +260,10 @@ impl Stream<'_, '_> {
         if seen.waited_ns() > self.rules.least_ns && seen.waited_ns() >= delay / 2 {
             return seen.waited.map(|waited| self.queue(waited));
         }
-        if seen.slow_ns() > self.rules.least_ns && seen.slow_ns() >= delay / 2 {
-            return seen.slow.map(|slow| slowness(&self.data, slow));
+        let explains = |ns: i64| ns > self.rules.least_ns && ns >= delay / 2;
+        let slow = seen.slow.filter(|(ns, _)| explains(*ns));
+        if let Some(cause) = slow.and_then(|slow| slowness(&self.data, slow)) {
+            return Some(cause);
         }
         if let Some(cause) = self.dropped(from, received) {
             return Some(cause);
@@ -274,7 +277,7 @@ impl Stream<'_, '_> {
         // What a sender has taken it sends as its pacing or QUIC's windows let it: the congestion's, and that of a receiver
         // that must read.
         if self.held_bytes(sent, received) > 0 {
-            if self.was_away(received) {
+            if self.was_away(received) && self.waiting_bytes(sent, received) > 0 {
                 return Some(Cause::ClientProcessor);
             }
             return self.held_back(sent, received);
@@ -313,8 +316,9 @@ impl Stream<'_, '_> {
         if let Some(waited) = seen.waited.filter(|_| queued).filter(by_queue) {
             return Some(self.queue(waited));
         }
-        if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
-            return Some(slowness(&self.data, slow));
+        let slow = seen.slow.filter(|(ns, _)| *ns > self.rules.slow_ns);
+        if let Some(cause) = slow.and_then(|slow| slowness(&self.data, slow)) {
+            return Some(cause);
         }
         self.back_is_to_blame(from, to).then_some(Cause::AckPath)
     }
@@ -329,16 +333,18 @@ impl Stream<'_, '_> {
             || seen.slow_ns() > self.rules.slow_ns
     }
 
-    /// What had held back the packets that a packet waited behind, if QUIC had held them back for want of acknowledgements: the
-    /// link was idle before them, while data waited for the congestion window.
-    fn held_before(&self, t_ns: i64) -> Option<Cause> {
+    /// Until when QUIC had held back the packets that a packet waited behind: the link was idle before them, while data waited
+    /// for the congestion window, or for that of the receiver. `None` if it had not.
+    fn held_until(&self, t_ns: i64) -> Option<i64> {
         let begun = self.data.iter().map(|way| way.busy_since(t_ns)).fold(t_ns, i64::min);
         let before = begun.saturating_sub(self.rules.away_ns);
         let is_held = self.data.iter().all(|way| way.is_idle(before, begun))
             && self.always_waits(before, begun);
-        if !is_held {
-            return None;
-        }
+        is_held.then_some(begun)
+    }
+
+    /// What had held them back for want of acknowledgements.
+    fn held_before(&self, begun: i64) -> Option<Cause> {
         self.met(begun.saturating_sub(self.rules.held_ns), begun, false)
     }
 
@@ -347,9 +353,11 @@ impl Stream<'_, '_> {
         let until = waited.1.t_ns.saturating_add(waited.0);
         match queue(&self.data, waited) {
             Cause::LinkRate if self.overshoots(waited.1.t_ns) => Cause::Encoder,
-            // What was held back for a receiver that did not run comes at once when it runs again.
-            Cause::LinkRate if self.was_away(until) => Cause::ClientProcessor,
-            Cause::LinkRate => self.held_before(waited.1.t_ns).unwrap_or(Cause::LinkRate),
+            Cause::LinkRate => match self.held_until(waited.1.t_ns) {
+                // What was held back for a receiver that did not run comes at once when it runs again.
+                Some(_) if self.was_away(until) => Cause::ClientProcessor,
+                held => held.and_then(|begun| self.held_before(begun)).unwrap_or(Cause::LinkRate),
+            },
             cause => cause,
         }
     }

@@ -19,14 +19,15 @@ impl Stream<'_, '_> {
     pub fn constantly_late(&self) -> Option<Explained> {
         let shown = self.player.screen.shown();
         let (first, last) = (shown.first()?, shown.last()?);
-        if self.usual.age_ns <= CONVERSATION_NS {
+        let usual = self.usual.least();
+        if usual.age_ns <= CONVERSATION_NS {
             return None;
         }
-        let link = self.data.iter().map(|way| way.usual_ns).fold(0, i64::saturating_add);
+        let link = self.data.iter().map(|way| way.usual.at(last.0)).fold(0, i64::saturating_add);
         let parts = [
             (Cause::Delay, link),
-            (Cause::JitterBuffer, self.usual.held_ns),
-            (Cause::Unknown, since(since(self.usual.age_ns, link), self.usual.held_ns)),
+            (Cause::JitterBuffer, usual.held_ns),
+            (Cause::Unknown, since(since(usual.age_ns, link), usual.held_ns)),
         ];
         let (cause, most) = parts.into_iter().max_by_key(|(_, ns)| *ns)?;
         let reason = match cause {
@@ -40,7 +41,7 @@ impl Stream<'_, '_> {
         };
         let sentence = format!(
             "frames late throughout, nine of ten by {} or more: {reason}",
-            milliseconds(self.usual.age_ns)
+            milliseconds(usual.age_ns)
         );
         let evidence = Evidence::of("frames", &self.records.frames, first.1, last.1);
         let own = format!("endpoint={}", self.player.name);
@@ -69,9 +70,7 @@ impl Stream<'_, '_> {
 
     /// Stretches in which the encoder was set to smaller frames than before.
     pub fn smaller(&self) -> Vec<Explained> {
-        let own = |row: &&WebrtcRow| self.is_sender(&row.endpoint);
-        let rows = self.records.webrtc.iter().filter(own);
-        let sized: Vec<&WebrtcRow> = rows.filter(|row| row.width.is_some()).collect();
+        let sized: Vec<&WebrtcRow> = self.webrtc().filter(|row| row.width.is_some()).collect();
         let mut found = Vec::new();
         let (mut full, mut begun): (Option<&WebrtcRow>, Option<&WebrtcRow>) = (None, None);
         for row in &sized {
@@ -106,7 +105,8 @@ impl Stream<'_, '_> {
             size(full)?
         );
         let evidence = Evidence::of("webrtc", &self.records.webrtc, full, to)?;
-        let evidence = evidence.only(format!("endpoint={}", from.endpoint));
+        let own = format!("endpoint={},session={}", from.endpoint, from.session);
+        let evidence = evidence.only(own);
         let what =
             format!("the encoder was set to smaller frames for {}", span(since(to_ns, from_ns)));
         Some(Explained {
@@ -124,7 +124,9 @@ impl Stream<'_, '_> {
 
     /// The smallest frames of a stretch, compared with those before it.
     fn smallest(&self, full: &WebrtcRow, from: &WebrtcRow, to: &WebrtcRow) -> Option<Change> {
-        let rows = self.records.webrtc.iter().filter(|row| row.endpoint == from.endpoint);
+        let is_own =
+            |row: &&WebrtcRow| (&row.endpoint, row.session) == (&from.endpoint, from.session);
+        let rows = self.records.webrtc.iter().filter(is_own);
         let during = rows.filter(|row| (from.t_ns..=to.t_ns).contains(&row.t_ns));
         let level = during.filter_map(|row| row.height).min()?;
         Some(Change {

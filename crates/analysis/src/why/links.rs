@@ -11,6 +11,8 @@ use super::drops::{Dropped, Drops};
 use super::rules::Rules;
 use super::since;
 use super::slices::Slices;
+use super::traces::{Span, without_rounding};
+use super::usual::Delays;
 use crate::link::Direction;
 use crate::view::View;
 
@@ -27,6 +29,8 @@ pub(super) struct Links<'v> {
 /// One direction of one link.
 pub(super) struct Way<'v> {
     pub flows: BTreeMap<&'v str, Vec<&'v LinkRow>>,
+    /// The segment whose medium it shares; `None` for other links.
+    segment: Option<&'v str>,
     /// Of all packets.
     pub all: Vec<Load>,
     /// Bytes that went into service on the medium that it shares with other stations, by slice; its own where it shares none.
@@ -73,39 +77,64 @@ impl<'v> Links<'v> {
             }
             let rates = rates(link);
             let falls = falls(&rates, slices.end_ns, view.rules.fallen);
-            let mut way =
-                Way { flows, all: Vec::new(), medium: Vec::new(), falls, rates, rules: view.rules };
+            let (segment, rules) = (link.segment, view.rules);
+            let (all, medium) = (Vec::new(), Vec::new());
+            let mut way = Way { flows, segment, all, medium, falls, rates, rules };
             way.all = way.load(&link.rows, slices);
             way.medium = way.all.iter().map(|load| load.bytes).collect();
             way
         });
         let mut ways: Vec<Way> = ways.collect();
-        share_media(&mut ways, view.links().iter().map(|link| link.segment));
+        let media = ways.iter().filter_map(|way| Some((way.segment?, way.medium.as_slice())));
+        let media = sums(media);
+        for way in &mut ways {
+            if let Some(medium) = way.segment.and_then(|segment| media.get(segment)) {
+                way.medium.clone_from(medium);
+            }
+        }
         Self { ways, slices, rules: view.rules }
     }
 
     /// The directions of links that carried these flows, and what their packets did there; empty if
     /// no link did.
     pub fn of(&self, flows: &[String]) -> Vec<Carried<'_, 'v>> {
+        let media = self.own_of_media(flows);
         let carried = self.ways.iter().filter_map(|way| {
-            let mut rows: Vec<&LinkRow> = flows
-                .iter()
-                .filter_map(|flow| way.flows.get(flow.as_str()))
-                .flatten()
-                .copied()
-                .collect();
+            let mut rows: Vec<&LinkRow> = way.rows_of(flows).collect();
             rows.sort_by_key(|row| row.t_ns);
             if rows.is_empty() {
                 return None;
             }
             let own = way.load(&rows, self.slices);
-            let mut usual: Vec<i64> =
-                rows.iter().filter_map(|row| way.propagation_ns(row)).collect();
-            usual.sort_unstable();
-            let usual_ns = usual.get(usual.len() / 10).copied().unwrap_or(0);
-            Some(Carried { way, rows, own, usual_ns, slices: self.slices, rules: self.rules })
+            let usual = rows.iter().filter_map(|row| Some((row.t_ns, way.propagation_ns(row)?)));
+            let usual = Delays::of(usual);
+            let of_medium = way.segment.and_then(|segment| media.get(segment)).cloned();
+            let of_medium =
+                of_medium.unwrap_or_else(|| own.iter().map(|load| load.bytes).collect());
+            let (slices, rules) = (self.slices, self.rules);
+            Some(Carried { way, rows, own, of_medium, usual, slices, rules })
         });
         carried.collect()
+    }
+
+    /// The bytes that some flows had of each segment's medium, by slice: in all its directions, with what goes back.
+    fn own_of_media(&self, flows: &[String]) -> BTreeMap<&'v str, Vec<i64>> {
+        let mut both: Vec<String> = flows.iter().filter_map(|flow| super::turned(flow)).collect();
+        both.extend_from_slice(flows);
+        both.sort_unstable();
+        both.dedup();
+        let bytes = self.ways.iter().filter(|way| way.segment.is_some()).map(|way| {
+            let mut bytes = vec![0; self.slices.count];
+            for row in way.rows_of(&both) {
+                let Some(dequeued) = row.dequeued_ns else { continue };
+                if let Some(sum) = bytes.get_mut(self.slices.at(dequeued)) {
+                    *sum = row.size_bytes.saturating_add(*sum);
+                }
+            }
+            (way.segment, bytes)
+        });
+        let bytes: Vec<(Option<&str>, Vec<i64>)> = bytes.collect();
+        sums(bytes.iter().filter_map(|(segment, bytes)| Some(((*segment)?, bytes.as_slice()))))
     }
 }
 
@@ -115,18 +144,21 @@ pub(super) struct Carried<'w, 'v> {
     pub rows: Vec<&'v LinkRow>,
     /// By slice.
     pub own: Vec<Load>,
+    /// Bytes of these flows on the medium, in whatever direction, by slice.
+    of_medium: Vec<i64>,
     pub slices: Slices,
     pub rules: Rules,
-    /// From the end of service to the other end of the link: the tenth percentile.
-    pub usual_ns: i64,
+    /// What is usual from the end of service to the other end of the link.
+    pub usual: Delays,
 }
 
 impl<'w, 'v> Carried<'w, 'v> {
     /// The same, of the packets that came to the link before a time.
     pub fn before(&self, t_ns: i64) -> Carried<'w, 'v> {
         let rows = self.within(i64::MIN, t_ns).to_vec();
-        let Self { way, slices, rules, usual_ns, .. } = *self;
-        Carried { way, rows, own: self.own.clone(), slices, rules, usual_ns }
+        let Self { way, slices, rules, .. } = *self;
+        let (own, usual) = (self.own.clone(), self.usual.clone());
+        Carried { way, rows, own, of_medium: self.of_medium.clone(), usual, slices, rules }
     }
 
     /// Whether a packet is one of this direction of this link.
@@ -134,10 +166,10 @@ impl<'w, 'v> Carried<'w, 'v> {
         self.rows.first().is_some_and(|own| own.link == row.link && own.direction == row.direction)
     }
 
-    /// How much longer than usual a packet took after its service; `None` of one that was not delivered, or whose link
-    /// carried nothing meanwhile, or shares its medium.
+    /// How much longer than was usual by then a packet took after its service; `None` of one that was not delivered, or whose
+    /// link carried nothing meanwhile, or shares its medium.
     pub fn slow_ns(&self, row: &LinkRow) -> Option<i64> {
-        Some(since(self.way.propagation_ns(row)?, self.usual_ns))
+        Some(since(self.way.propagation_ns(row)?, self.usual.at(row.t_ns)))
     }
 
     /// From the arrival of a packet at the link to the end of its service: what the link's rate and its queue took.
@@ -158,6 +190,16 @@ impl<'w, 'v> Carried<'w, 'v> {
             first = Some(row.t_ns);
         }
         first
+    }
+
+    /// For how much of a stretch of time at least one of the packets waited or was in service, about: whole slices count.
+    pub fn queued_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let mut queued_ns: i64 = 0;
+        self.slices.spread(from_ns, to_ns, |index, _| {
+            let load = self.own.get(index);
+            queued_ns = queued_ns.saturating_add(load.map_or(0, |load| load.queued_ns));
+        });
+        queued_ns
     }
 
     /// The share of a slice in which at least one of the packets waited or was in service.
@@ -193,7 +235,7 @@ impl<'w, 'v> Carried<'w, 'v> {
         let busy = |index: &usize| {
             let (from, to) = self.slices.span(*index);
             let load = &self.way.all[*index];
-            load.queued_ns.max(load.out_ns) > since(to, from) / 10 * 9
+            load.queued_ns.max(load.out_ns) as f64 > self.rules.busy * since(to, from) as f64
         };
         let first = (0..last).rev().take(BUSY_MAX).take_while(busy).last().unwrap_or(last);
         self.slices.span(first).0
@@ -207,43 +249,44 @@ impl<'w, 'v> Carried<'w, 'v> {
 
     /// The share of bytes that others had in these slices, of all that went into service out of the link's queue.
     pub fn others_in_queue(&self, slices: Range<usize>) -> f64 {
-        self.others_of(&self.way.all, slices, |load| load.bytes)
+        let bytes = |loads: &[Load]| {
+            let loads = loads.get(slices.clone()).unwrap_or_default();
+            super::total(loads.iter().map(|load| load.bytes))
+        };
+        share_of_others(bytes(&self.own), bytes(&self.way.all))
     }
 
     /// The same of all that went into service on the medium, by whatever station; without a segment the same as
     /// [`others_in_queue`](Self::others_in_queue).
     pub fn others(&self, slices: Range<usize>) -> f64 {
-        self.others_of(&self.way.medium, slices, |bytes| *bytes)
-    }
-
-    fn others_of<T>(&self, all: &[T], slices: Range<usize>, bytes: impl Fn(&T) -> i64) -> f64 {
-        let own = self.own.get(slices.clone()).unwrap_or_default();
-        let own = super::total(own.iter().map(|load| load.bytes));
-        let all = super::total(all.get(slices).unwrap_or_default().iter().map(bytes));
-        if all > 0 { (1.0 - own as f64 / all as f64).max(0.0) } else { 0.0 }
+        let bytes =
+            |all: &[i64]| super::total(all.get(slices.clone()).unwrap_or_default().iter().copied());
+        share_of_others(bytes(&self.of_medium), bytes(&self.way.medium))
     }
 }
 
-/// Lets all directions of a segment count the bytes of its whole medium.
-fn share_media<'s>(ways: &mut [Way], segments: impl Iterator<Item = Option<&'s str>>) {
-    let mut media: BTreeMap<&str, (Vec<i64>, Vec<usize>)> = BTreeMap::new();
-    for (place, segment) in segments.enumerate() {
-        let Some(segment) = segment else { continue };
-        let own = &ways[place].medium;
-        let (sums, places) = media.entry(segment).or_insert((vec![0; own.len()], Vec::new()));
-        for (sum, bytes) in sums.iter_mut().zip(own) {
+fn share_of_others(own: i64, all: i64) -> f64 {
+    if all > 0 { (1.0 - own as f64 / all as f64).max(0.0) } else { 0.0 }
+}
+
+/// Bytes by slice of all directions of each segment together.
+fn sums<'s, 'b>(ways: impl Iterator<Item = (&'s str, &'b [i64])>) -> BTreeMap<&'s str, Vec<i64>> {
+    let mut sums: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for (segment, bytes) in ways {
+        let sums = sums.entry(segment).or_insert_with(|| vec![0; bytes.len()]);
+        for (sum, bytes) in sums.iter_mut().zip(bytes) {
             *sum = sum.saturating_add(*bytes);
         }
-        places.push(place);
     }
-    for (sums, places) in media.into_values() {
-        for place in places {
-            ways[place].medium.clone_from(&sums);
-        }
-    }
+    sums
 }
 
-impl Way<'_> {
+impl<'v> Way<'v> {
+    /// The packets of some flows, flow by flow.
+    fn rows_of(&self, flows: &[String]) -> impl Iterator<Item = &'v LinkRow> {
+        flows.iter().filter_map(|flow| self.flows.get(flow.as_str())).flatten().copied()
+    }
+
     fn load(&self, rows: &[&LinkRow], slices: Slices) -> Vec<Load> {
         let mut loads = vec![Load::default(); slices.count];
         for (from, to) in self.outages(slices.end_ns) {
@@ -318,6 +361,12 @@ impl Way<'_> {
         self.in_force(from_ns, to_ns).any(|(_, rate)| *rate <= 0.0)
     }
 
+    /// For how much of a stretch it carried nothing.
+    pub fn out_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let overlap = |(from, to): (i64, i64)| since(to.min(to_ns), from.max(from_ns)).max(0);
+        super::total(self.outages(to_ns).map(overlap))
+    }
+
     /// The rate that it was to have at a time.
     pub fn rate_bps(&self, t_ns: i64) -> Option<f64> {
         let after = self.rates.partition_point(|(from, _)| *from <= t_ns);
@@ -330,12 +379,11 @@ impl Way<'_> {
     }
 }
 
-/// From when on which rate, neighbours of one rate joined.
+/// From when on which rate.
 fn rates(link: &Direction) -> Vec<(i64, f64)> {
-    let mut rates: Vec<(i64, f64)> =
-        link.asked_stretches().into_iter().flatten().map(|s| (s.from_ns, s.value)).collect();
-    rates.dedup_by(|next, before| next.1 == before.1);
-    rates
+    let asked = link.asked_stretches().into_iter().flatten();
+    let asked = asked.map(|it| Span { from_ns: it.from_ns, to_ns: it.to_ns, bps: it.value });
+    without_rounding(&asked.collect::<Vec<_>>())
 }
 
 /// Steps down that follow each other within this time are one fall.

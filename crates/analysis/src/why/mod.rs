@@ -27,12 +27,17 @@ mod path;
 mod realtime;
 mod rows;
 mod rules;
+mod rungs;
 mod segments;
 mod sending;
+mod sessions;
 mod slices;
 mod sockets;
 mod told;
+mod traces;
 mod transfers;
+mod upstream;
+mod usual;
 pub mod wording;
 
 use crate::view::View;

@@ -74,21 +74,24 @@ impl<'v> Seen<'v> {
 pub(super) fn queue(data: &[Carried], (waited_ns, row): (i64, &LinkRow)) -> Cause {
     let Some(way) = data.iter().find(|way| way.carries(row)) else { return Cause::Unknown };
     let until = row.t_ns.saturating_add(waited_ns);
-    if way.way.is_out(row.t_ns, until.max(row.t_ns.saturating_add(1))) {
+    // A shorter outage made it wait longer, but something else made it wait.
+    let explains = way.rules.explains * waited_ns.max(1) as f64;
+    let out = |from_ns: i64| way.way.out_ns(from_ns, until) as f64 >= explains;
+    if out(row.t_ns) {
         return Cause::Outage;
     }
     let slices = way.slices;
     let range = slices.at(row.t_ns)..slices.at(until) + 1;
-    if way.others_in_queue(range.clone()) >= 0.5 {
+    if way.others_in_queue(range.clone()) >= way.rules.queue_shared {
         return if waited_ns > way.rules.bloat_ns { Cause::Bufferbloat } else { Cause::Competing };
     }
     // Its own packets waited, and other stations had the medium.
-    if way.others(range) >= 0.5 {
+    if way.others(range) >= way.rules.queue_shared {
         return Cause::Competing;
     }
     // What waits was sent since the link was idle last, whatever it carries by now.
     let busy_ns = way.busy_since(row.t_ns);
-    if way.way.is_out(busy_ns, row.t_ns) {
+    if out(busy_ns) {
         return Cause::Outage;
     }
     let falls = way.way.falls.iter();
@@ -96,27 +99,42 @@ pub(super) fn queue(data: &[Carried], (waited_ns, row): (i64, &LinkRow)) -> Caus
     if fallen { Cause::RateStep } else { Cause::LinkRate }
 }
 
-/// Whether what delayed a packet on its way, other than a queue, delayed all, some, or only a few.
-pub(super) fn slowness(data: &[Carried], (slow_ns, row): (i64, &LinkRow)) -> Cause {
-    let Some(way) = data.iter().find(|way| way.carries(row)) else { return Cause::Unknown };
-    let (from, to) = (
-        row.t_ns.saturating_sub(way.rules.around_ns),
-        row.t_ns.saturating_add(way.rules.around_ns),
-    );
+/// Packets before or after a slow one that show whether others were slow.
+const AROUND_MIN: usize = 4;
+
+/// Whether what delayed a packet on its way, other than a queue, delayed all, some, or only a few; `None` if too few packets came
+/// around it to know.
+pub(super) fn slowness(data: &[Carried], (slow_ns, row): (i64, &LinkRow)) -> Option<Cause> {
+    let way = data.iter().find(|way| way.carries(row))?;
+    let rules = way.rules;
+    let (from, to) =
+        (row.t_ns.saturating_sub(rules.around_ns), row.t_ns.saturating_add(rules.around_ns));
     let quartile = |rows: &[&LinkRow], of: usize| {
         let mut slow: Vec<i64> = rows.iter().filter_map(|row| way.slow_ns(row)).collect();
         slow.sort_unstable();
         slow.get(slow.len() * of / 4).copied().unwrap_or(0)
     };
-    // Where the delay rises or falls, only those on one side are slow. It is to blame for what it explains half of: single
-    // packets may be slower.
+    let all_slow = |rows: &[&LinkRow]| quartile(rows, 0) as f64 >= rules.explains * slow_ns as f64;
+    let few_slow = |rows: &[&LinkRow]| (quartile(rows, 3) as f64) < rules.few * slow_ns as f64;
+    // Where the delay rises or falls, only those on one side are slow.
     let sides = [way.within(from, row.t_ns.saturating_add(1)), way.within(row.t_ns, to)];
-    if sides.iter().any(|side| side.len() >= 4 && quartile(side, 0) >= slow_ns / 2) {
-        return Cause::Delay;
+    let enough = |side: &&&[&LinkRow]| side.len() >= AROUND_MIN;
+    if sides.iter().filter(enough).any(|side| all_slow(side)) {
+        return Some(Cause::Delay);
     }
     let around = way.within(from, to);
-    let few = sides.iter().any(|side| side.len() >= 4 && quartile(side, 3) < slow_ns / 5);
     let left = |row: &LinkRow| row.departed_ns.unwrap_or(i64::MAX);
     let overtaken = around.iter().any(|other| other.t_ns > row.t_ns && left(other) < left(row));
-    if few && overtaken { Cause::Reordering } else { Cause::Jitter }
+    if overtaken && sides.iter().filter(enough).any(|side| few_slow(side)) {
+        return Some(Cause::Reordering);
+    }
+    match sides.iter().all(|side| enough(&side)) {
+        true => Some(Cause::Jitter),
+        false => {
+            let is_slow = |row: &&LinkRow| {
+                way.slow_ns(row).is_some_and(|ns| ns as f64 >= rules.explains * slow_ns as f64)
+            };
+            around.iter().all(is_slow).then_some(Cause::Delay)
+        }
+    }
 }

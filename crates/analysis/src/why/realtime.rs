@@ -1,7 +1,7 @@
 //! Freezes, late and missing frames of real-time video, and what limited its flows.
 
 use suiro_record::flows;
-use suiro_record::tables::LinkRow;
+use suiro_record::tables::{LinkRow, QuicRow, WebrtcRow};
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
 use super::account;
@@ -10,9 +10,11 @@ use super::endpoints::{Absence, absences, absent};
 use super::frames::{Broken, Frame};
 use super::links::{Carried, Links};
 use super::rules::Rules;
+use super::sessions::Sessions;
 use super::slices::Slices;
 use super::told::Told;
-use super::wording::{also, milliseconds, opening};
+use super::usual::Usual;
+use super::wording::{also, milliseconds, opening, whole};
 use super::{Crossed, Evidence, Explained, Step, since};
 use crate::Records;
 use crate::player::Player;
@@ -30,8 +32,6 @@ const JOINED_LEFT_OUT_NS: i64 = 2_500_000_000;
 const LEAST_FRAMES: usize = 3;
 /// A sender writes a row of its queue as often as this, or more often.
 pub(super) const ROW_NS: i64 = 110_000_000;
-/// Frames of a part of a stream: five seconds of 30 per second.
-const PART: usize = 150;
 /// Links on the way of a stream, from relay to relay.
 const HOPS_MAX: usize = 8;
 
@@ -55,58 +55,10 @@ pub(super) struct Stream<'a, 'v> {
     sender: Option<&'v str>,
     /// The endpoints that send it, relays included.
     pub sources: Vec<&'v str>,
+    /// Their sessions that carry it.
+    sessions: Sessions<'v>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
-}
-
-/// What is usual for a stream: the tenth percentile of the part of it in which this is least.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Usual {
-    /// From capture to sending.
-    pub sending_ns: i64,
-    /// From sending to the last byte received.
-    pub transit_ns: i64,
-    /// From the last byte received to display.
-    pub held_ns: i64,
-    /// From capture to display.
-    pub age_ns: i64,
-    /// Between captures; the median.
-    pub interval_ns: i64,
-    /// Encoded; the median.
-    pub bytes: i64,
-}
-
-impl Usual {
-    fn of(frames: &[Frame]) -> Self {
-        // Of the best part of the stream: one that falls behind has no usual delay as a whole.
-        let tenth = |of: Vec<i64>| {
-            let tenths = of.chunks(PART).filter(|part| part.len() == PART || of.len() < PART);
-            let tenths = tenths.map(|part| {
-                let mut part = part.to_vec();
-                part.sort_unstable();
-                part.get(part.len() / 10).copied().unwrap_or(0)
-            });
-            tenths.min().unwrap_or(0)
-        };
-        let known = || frames.iter().map(|frame| frame.row);
-        let sending = known().filter_map(|row| Some(since(row.sent_ns?, row.captured_ns?)));
-        let transit = known().filter_map(|row| Some(since(row.received_ns?, row.sent_ns?)));
-        let held = known().filter_map(|row| Some(since(row.displayed_ns?, row.received_ns?)));
-        let age = known().filter_map(|row| Some(since(row.displayed_ns?, row.captured_ns?)));
-        let mut apart: Vec<i64> =
-            frames.windows(2).map(|pair| since(pair[1].captured_ns, pair[0].captured_ns)).collect();
-        apart.sort_unstable();
-        let mut bytes: Vec<i64> = known().filter_map(|row| row.encoded_bytes).collect();
-        bytes.sort_unstable();
-        Self {
-            sending_ns: tenth(sending.collect()),
-            transit_ns: tenth(transit.collect()),
-            held_ns: tenth(held.collect()),
-            age_ns: tenth(age.collect()),
-            interval_ns: apart.get(apart.len() / 2).copied().unwrap_or(0),
-            bytes: bytes.get(bytes.len() / 2).copied().unwrap_or(0),
-        }
-    }
 }
 
 /// The streams of all viewers of real-time video.
@@ -144,7 +96,6 @@ impl<'a, 'v> Stream<'a, 'v> {
         let sessions = view.records.moq_sessions.iter();
         let mut own = sessions.filter(|row| *row.endpoint == *player.name);
         let chooses = own.any(|row| row.switches.is_some());
-        let usual = Usual::of(&frames);
         let mut stream = Self {
             records: view.records,
             rules: view.rules,
@@ -154,19 +105,20 @@ impl<'a, 'v> Stream<'a, 'v> {
             back: links.of(&turned),
             senders: absences(view, &senders),
             receivers: absences(view, &[player.name]),
-            usual,
+            usual: Usual::of(frames.iter().map(|it| (it.captured_ns, it.row))),
             slices,
             encoded: Encoded::of(view.records, |it| sender.is_none_or(|sender| sender == it)),
             sender,
             sources,
+            sessions: Sessions::of(view.records, &names, alone),
             chooses,
         };
         let mut frames = frames;
         stream.encoded.set_qualities(&mut frames);
-        let set_to = |from, to| stream.most_left_out(from, to);
+        let set_to = |frames: &[Frame]| stream.most_left_out(frames);
         let fate = |frame: &Frame| stream.fate(frame);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
-        Frame::set_due(&mut frames, usual.age_ns);
+        Frame::set_due(&mut frames, |frame| stream.usual.at(frame.captured_ns).age_ns);
         stream.frames = frames;
         Some(stream)
     }
@@ -186,6 +138,18 @@ impl<'a, 'v> Stream<'a, 'v> {
         self.sender.is_none_or(|sender| sender == endpoint)
     }
 
+    /// Rows of its sender about the session that carries it: other viewers have sessions of their own.
+    pub fn webrtc(&self) -> impl Iterator<Item = &'v WebrtcRow> {
+        let rows = self.records.webrtc.iter().filter(|row| self.is_sender(&row.endpoint));
+        rows.filter(|row| self.sessions.has_webrtc(row))
+    }
+
+    /// Whether a row is about a connection of its sender or of a relay that carries it.
+    pub fn has_quic(&self, row: &QuicRow) -> bool {
+        let sends = self.sources.is_empty() || self.sources.contains(&&*row.endpoint);
+        sends && self.sessions.has_quic(row)
+    }
+
     /// The links on its way.
     pub fn crossed(&self) -> Crossed {
         Crossed::new(self.player.name, &self.data, &self.back)
@@ -201,7 +165,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let begun = self.begun();
         let late = self.runs(JOINED_NS, |frame| {
             let shown = frame.row.displayed_ns?;
-            let was_due = frame.captured_ns.saturating_add(self.usual.age_ns);
+            let was_due = frame.captured_ns.saturating_add(self.usual.at(frame.captured_ns).age_ns);
             let is_late = self.lateness(frame)? > LATE_NS && was_due >= begun;
             is_late.then(|| (shown, shown.saturating_add(self.usual.interval_ns)))
         });
@@ -246,7 +210,7 @@ impl<'a, 'v> Stream<'a, 'v> {
     /// How much older than usual a frame was when it was shown; `None` of one that was not.
     pub fn lateness(&self, frame: &Frame) -> Option<i64> {
         let age = since(frame.row.displayed_ns?, frame.captured_ns);
-        Some(since(age, self.usual.age_ns))
+        Some(since(age, self.usual.at(frame.captured_ns).age_ns))
     }
 
     /// The frames that should have been seen in a stretch of time, by cause.
@@ -262,8 +226,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         let told = self.told(main, concerned, &data, during);
         let by = self.latest(effect, concerned);
         let mut sentence = format!("{}{by}: {}", opening(effect, from, to), told.text());
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
-        if matches!(effect, Effect::Freeze | Effect::Late) {
+        sentence.extend(also(&shares, whole(effect)).map(|other| format!("; also {other}")));
+        if matches!(effect, Effect::Freeze | Effect::Late) && is_of_a_queue(main) {
             sentence.extend(self.counterfactual(concerned));
         }
         let because = told.because();
@@ -339,7 +303,8 @@ impl<'a, 'v> Stream<'a, 'v> {
     fn between_shown(&self, from: i64, to: i64) -> Option<std::ops::Range<usize>> {
         let at = |t_ns: i64| self.frames.iter().position(|it| it.row.displayed_ns == Some(t_ns));
         let (before, end) = (at(from)?, at(to)?);
-        let due = |frame: &Frame| frame.captured_ns.saturating_add(self.usual.age_ns) < to;
+        let age_ns = |frame: &Frame| self.usual.at(frame.captured_ns).age_ns;
+        let due = |frame: &Frame| frame.captured_ns.saturating_add(age_ns(frame)) < to;
         let never_made = self.frames[end + 1..].iter().take_while(|it| it.left_out && due(it));
         let more = if self.was_cut(end) { never_made.count() } else { 0 };
         (before < end).then(|| before + 1..end + 1 + more)
@@ -356,7 +321,7 @@ impl<'a, 'v> Stream<'a, 'v> {
         let concerns = matches!(effect, Effect::Freeze | Effect::Late);
         let Some(first) = frames.first().filter(|_| concerns) else {
             let all = self.data.iter().map(|way| way.before(to)).collect();
-            let usual = from.saturating_sub(self.usual.age_ns);
+            let usual = from.saturating_sub(self.usual.at(from).age_ns);
             // After a late frame, others are due later than usual.
             let captured = frames.first().map_or(usual, |first| first.captured_ns);
             return (all, (captured.min(usual), to));
@@ -407,8 +372,8 @@ impl<'a, 'v> Stream<'a, 'v> {
 
     /// No frame was captured that should have been seen.
     fn absence_of_frames(&self, from: i64, to: i64) -> Cause {
-        let captured =
-            (from.saturating_sub(self.usual.age_ns), to.saturating_sub(self.usual.age_ns));
+        let age_ns = self.usual.at(from).age_ns;
+        let captured = (from.saturating_sub(age_ns), to.saturating_sub(age_ns));
         match (absent(&self.senders, captured.0, captured.1), absent(&self.receivers, from, to)) {
             (Some(_), _) => Cause::ServerProcessor,
             (None, Some(_)) => Cause::ClientProcessor,
@@ -474,6 +439,14 @@ impl<'a, 'v> Stream<'a, 'v> {
         steps.extend(told.steps);
         steps
     }
+}
+
+/// Whether a frame would have been there without the queue: what waits for an outage to end waits without one as well.
+const fn is_of_a_queue(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::LinkRate | Cause::RateStep | Cause::Competing | Cause::Bufferbloat | Cause::Encoder
+    )
 }
 
 /// What is left of stretches of time outside of others, which are in order; no stretch that is shorter than [`LEAST_NS`].

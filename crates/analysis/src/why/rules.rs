@@ -82,6 +82,17 @@ rules! {
     served: share(f64) = 0.7;
     /// The link is shared if others have this share of its bytes.
     shared: share(f64) = 0.2;
+    /// What one packet waited for was sent by others if they had this share of the bytes meanwhile: most of them.
+    queue_shared: share(f64) = 0.5;
+    /// What explains this share of a delay is to blame for it: half, as single packets may have been slower.
+    explains: share(f64) = 0.5;
+    /// Slow packets were few if three of four had less than this share of the delay of the slowest.
+    few: share(f64) = 0.2;
+    /// A link that was busy for this share of a slice was not idle in it.
+    busy: share(f64) = 0.9;
+    /// A sender of which so much was acknowledged, as a share of its pacing rate, is limited by it: some slices are shorter than
+    /// the time between two acknowledgements.
+    paced: share(f64) = 0.7;
     /// Slices before and after, over which the share of others counts.
     shared_slices: count(usize) = 5;
     /// Slices before an event that it may come from: the shortest retransmission timeout of Linux, 200 ms.

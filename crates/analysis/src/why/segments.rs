@@ -8,10 +8,10 @@ use suiro_units::BitRate;
 use super::account;
 use super::caches::Wrong;
 use super::evidence::Rows;
-use super::links::{Carried, Fall, Links};
+use super::links::{Carried, Links};
 use super::rules::Rules;
 use super::sockets::Sender;
-use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
+use super::told::{LEAST_SHARE, Told, last_fall, others, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
 use super::{Change, Crossed, Evidence, Explained, Step};
@@ -42,13 +42,13 @@ pub(super) fn stories<'a, 'v>(
 
 /// Everything that is known about one player.
 pub(super) struct Story<'a, 'v> {
-    records: &'v Records,
+    pub records: &'v Records,
     rules: Rules,
     duration_ns: i64,
-    player: &'v Player<'v>,
+    pub player: &'v Player<'v>,
     transfer: Option<&'a Transfer<'v>>,
-    transfers: &'a Transfers<'v>,
-    data: Vec<Carried<'a, 'v>>,
+    pub transfers: &'a Transfers<'v>,
+    pub data: Vec<Carried<'a, 'v>>,
     /// What goes back to the senders.
     back: Vec<Carried<'a, 'v>>,
     /// Slices in which a cache did wrong by it.
@@ -56,11 +56,11 @@ pub(super) struct Story<'a, 'v> {
 }
 
 /// What a stall waited for.
-struct Awaited<'v> {
-    request: &'v RequestRow,
-    end_ns: i64,
+pub(super) struct Awaited<'v> {
+    pub request: &'v RequestRow,
+    pub end_ns: i64,
     /// When the buffer began to drain: the time that is to be explained begins here.
-    since_ns: i64,
+    pub since_ns: i64,
 }
 
 impl<'a, 'v> Story<'a, 'v> {
@@ -112,7 +112,12 @@ impl<'a, 'v> Story<'a, 'v> {
         let ended = awaited.as_ref().map(|awaited| awaited.end_ns.clamp(from, to));
         let until =
             ended.filter(|end| to.saturating_sub(*end) <= self.rules.shown_ns).unwrap_or(to);
-        let mut shares = self.shares(since, until.max(since.saturating_add(1)));
+        let limited = self.limited(
+            awaited
+                .as_ref()
+                .map_or_else(Vec::new, |awaited| self.on_the_way(awaited.request, (since, until))),
+        );
+        let mut shares = self.shares(&limited, since, until.max(since.saturating_add(1)));
         if let Some(awaited) = &awaited {
             self.blame_rung(awaited, &mut shares);
         }
@@ -132,7 +137,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let named = shares.first().is_some_and(|(cause, _)| *cause == Cause::Cache);
         let wrong = Wrong::of(self.records, self.player.name, (since, to));
         sentence.extend(wrong.filter(|_| !named).map(|wrong| format!("; {}", wrong.told())));
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let subject = self.player.name.to_owned();
         Explained {
             subject,
@@ -155,10 +160,10 @@ impl<'a, 'v> Story<'a, 'v> {
         if to.saturating_sub(from) <= START_NS {
             return None;
         }
-        let shares = self.shares(from, to);
+        let shares = self.shares(&self.limited(Vec::new()), from, to);
         let told = self.told(&shares, from, to);
         let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.text());
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let because = told.because();
         Some(Explained {
             subject: self.player.name.to_owned(),
@@ -220,70 +225,35 @@ impl<'a, 'v> Story<'a, 'v> {
         since
     }
 
+    /// The requests for the same track as one, in a stretch of time, and that one.
+    fn on_the_way(&self, request: &'v RequestRow, (from, to): (i64, i64)) -> Vec<&'v RequestRow> {
+        let during = |row: &&RequestRow| {
+            is_segment(row) && row.track == request.track && (from..to).contains(&row.t_ns)
+        };
+        let others = self.player.requests.iter().copied().filter(during);
+        others.filter(|row| !std::ptr::eq(*row, request)).chain([request]).collect()
+    }
+
+    /// What limited the connections of some requests, by slice; all of the player's, if not each of them is known, or there are
+    /// none.
+    fn limited(&self, requests: Vec<&'v RequestRow>) -> Vec<Option<Cause>> {
+        let peers: Option<Vec<&str>> =
+            requests.into_iter().map(|row| self.transfers.asked.peer(row)).collect();
+        match self.transfer {
+            Some(transfer) => transfer.limited(&peers.unwrap_or_default()),
+            // The connection is not known, but the fault of the cache is.
+            None => self.faulty.iter().map(|faulty| faulty.then_some(Cause::Cache)).collect(),
+        }
+    }
+
     /// What limited the player's flows in a stretch of time, as shares of it.
-    fn shares(&self, from: i64, to: i64) -> Vec<(Cause, f64)> {
+    fn shares(&self, limited: &[Option<Cause>], from: i64, to: i64) -> Vec<(Cause, f64)> {
         let mut weights = Vec::new();
         self.transfers.slices.spread(from, to, |index, ns| {
-            let cause = match self.transfer {
-                Some(transfer) => transfer.together[index],
-                // The connection is not known, but the fault of the cache is.
-                None => self.faulty[index].then_some(Cause::Cache),
-            };
-            weights.push((cause.unwrap_or(Cause::Unknown), ns as f64));
+            weights.push((limited[index].unwrap_or(Cause::Unknown), ns as f64));
         });
         let shares = account::shares(weights.into_iter());
         if shares.is_empty() { vec![(Cause::Unknown, 1.0)] } else { shares }
-    }
-
-    /// The link's rate is to blame only for what no lower rung would have avoided: of a link that had not just fallen,
-    /// the player knew the rate when it chose.
-    fn blame_rung(&self, awaited: &Awaited, shares: &mut Vec<(Cause, f64)>) {
-        let request = awaited.request;
-        let known = self.fall(awaited.since_ns, awaited.end_ns).is_none_or(|(_, fall)| {
-            let media = request.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
-            fall.from_ns < request.t_ns.saturating_sub(media.saturating_mul(2))
-        });
-        let came = goodput(request, awaited.end_ns);
-        let lower = self
-            .lower_rungs(request)
-            .into_iter()
-            .any(|bps| came.is_some_and(|came| bps as f64 <= came));
-        if !known || !lower {
-            return;
-        }
-        let weights = shares.drain(..).map(|(cause, share)| match cause {
-            Cause::LinkRate | Cause::RateStep => (Cause::OversizedRung, share),
-            cause => (cause, share),
-        });
-        *shares = account::shares(weights.collect::<Vec<_>>().into_iter());
-    }
-
-    /// Rungs below that of a request, as the origin offers them or requests name them; the highest first.
-    fn lower_rungs(&self, request: &RequestRow) -> Vec<i64> {
-        let Some(own) = request.rung_bps else { return Vec::new() };
-        let asked = self.player.requests.iter().filter(|row| row.track == request.track);
-        let asked = asked.filter_map(|row| row.rung_bps);
-        let offered = self.records.rungs.iter().filter(|row| row.track == Track::Video);
-        let offered = offered.filter(|_| request.track != Some(Track::Audio));
-        let bps = |rate: suiro_units::BitRate| i64::try_from(rate.as_bps()).ok();
-        let named: Vec<(Option<i64>, Option<i64>)> =
-            offered.map(|row| (row.dash_bps.and_then(bps), row.hls_bps.and_then(bps))).collect();
-        // A player sees the rungs of one manifest: the one that names its own rung.
-        let dash = named.iter().any(|(dash, _)| *dash == Some(own));
-        let offered =
-            named.into_iter().filter_map(|(in_dash, hls)| if dash { in_dash } else { hls });
-        let mut rungs: Vec<i64> = asked.chain(offered).filter(|bps| *bps < own).collect();
-        rungs.sort_unstable_by_key(|bps| std::cmp::Reverse(*bps));
-        rungs.dedup();
-        rungs
-    }
-
-    /// The fall of a link's rate that was in force, and that began last.
-    fn fall(&self, from: i64, to: i64) -> Option<(&Carried<'a, 'v>, Fall)> {
-        let falls =
-            self.data.iter().flat_map(|way| way.way.falls.iter().map(move |fall| (way, *fall)));
-        let meets = |(_, fall): &(&Carried, Fall)| fall.from_ns < to && fall.to_ns > from;
-        falls.filter(meets).max_by_key(|(_, fall)| fall.from_ns)
     }
 
     /// The main cause as a clause, with its numbers and the rows of links that show them.
@@ -294,10 +264,10 @@ impl<'a, 'v> Story<'a, 'v> {
             || told_waited(&self.data, during, self.records).map_or_else(Vec::new, |it| it.steps);
         let told = match cause {
             Cause::RateStep => {
-                self.fall(from, to).map(|(_, fall)| Told::new(told_fall(&fall), waited()))
+                last_fall(&self.data, during).map(|fall| Told::new(told_fall(&fall), waited()))
             }
             Cause::Competing => {
-                let share = self.others(from, to);
+                let share = others(&self.data, during);
                 let clause = format!("other flows had {:.0} % of the link", share * 100.0);
                 let told = Told::new(clause, waited());
                 Some(Told { is_shown: share >= LEAST_SHARE, ..told })
@@ -319,12 +289,6 @@ impl<'a, 'v> Story<'a, 'v> {
     fn told_cache(&self, during: (i64, i64)) -> Option<Told> {
         let wrong = Wrong::of(self.records, self.player.name, during)?;
         Some(Told::new(wrong.told(), wrong.steps(self.records)))
-    }
-
-    fn others(&self, from: i64, to: i64) -> f64 {
-        let slices = self.transfers.slices;
-        let range = slices.at(from)..slices.at(to) + 1;
-        self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max)
     }
 
     /// Which record is missing.
@@ -368,33 +332,6 @@ impl<'a, 'v> Story<'a, 'v> {
         };
         let requests = self.player.requests.iter().filter(|_| request.media_ms.is_some());
         requests.filter(same).max_by_key(|row| row.t_ns).copied()
-    }
-
-    /// Exact only where so much had arrived before the stall that a lower rung's segment, at its largest, is covered.
-    fn counterfactual(&self, request: &RequestRow, from: i64) -> Option<String> {
-        let lower = self.lower_rungs(request);
-        let duration = request.duration_ms.filter(|ms| *ms > 0)?;
-        let arrived = self.arrived(request.t_ns, from);
-        let largest = |bps: i64| bps.saturating_mul(duration) / 8000;
-        let bps = lower.into_iter().find(|bps| largest(*bps) <= arrived)?;
-        (request.t_ns < from).then(|| {
-            format!(
-                "; the {} rung, {} at most, would have arrived in time: {} had come when it stalled",
-                rate(bps as f64),
-                size(largest(bps)),
-                size(arrived)
-            )
-        })
-    }
-
-    /// Payload that the last link on the way delivered.
-    fn arrived(&self, from: i64, to: i64) -> i64 {
-        let sum = |way: &Carried| -> i64 {
-            let rows = way.rows.iter();
-            let came = rows.filter(|row| row.departed_ns.is_some_and(|t| (from..to).contains(&t)));
-            super::total(came.map(|row| row.payload_bytes.unwrap_or(0)))
-        };
-        self.data.iter().map(sum).min().unwrap_or(0)
     }
 
     fn screen(&self, from: i64, to: i64) -> Vec<Step> {
@@ -472,13 +409,17 @@ impl<'a, 'v> Story<'a, 'v> {
 
     fn fell(
         &self,
-        before: &RequestRow,
-        after: &RequestRow,
+        before: &'v RequestRow,
+        after: &'v RequestRow,
         (was, is): (i64, i64),
         until: i64,
     ) -> Explained {
         let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
-        let shares = self.shares(before.t_ns, ended);
+        let was_fast = self.was_fast(before, ended);
+        let shares = match was_fast {
+            true => vec![(Cause::Unknown, 1.0)],
+            false => self.shares(&self.limited(vec![before]), before.t_ns, ended),
+        };
         let came = match &before.abandoned {
             Some(_) => {
                 format!("a segment was abandoned, of which {} had come", size(before.body_bytes))
@@ -488,7 +429,10 @@ impl<'a, 'v> Story<'a, 'v> {
                 format!("the segment before came{}", at.unwrap_or_default())
             }
         };
-        let told = self.told(&shares, before.t_ns, ended);
+        let mut told = self.told(&shares, before.t_ns, ended);
+        if was_fast {
+            told.clause = format!("not known: its rung needs {}", rate(was as f64));
+        }
         let change = Change { seen_ns: self.seen(after), ..change(&self.records.rungs, was, is) };
         let (Change { from, to, .. }, requested) = (&change, seconds(after.t_ns));
         let opening = match change.seen_ns {
@@ -501,7 +445,7 @@ impl<'a, 'v> Story<'a, 'v> {
             None => format!("{to} was requested instead of {from} at {requested}"),
         };
         let mut sentence = format!("{opening}: {came}; {}", told.text());
-        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let requests = &self.records.requests;
         let evidence = Evidence::of("requests", requests, before, after);
         let what = "a lower rung was requested".to_owned();
@@ -549,7 +493,7 @@ fn end(row: &RequestRow, otherwise: i64) -> i64 {
 }
 
 /// Bytes of a body over the time from asking to its end.
-fn goodput(row: &RequestRow, end_ns: i64) -> Option<f64> {
+pub(super) fn goodput(row: &RequestRow, end_ns: i64) -> Option<f64> {
     let ns = end_ns.saturating_sub(row.t_ns);
     (ns > 0 && row.body_bytes > 0).then(|| row.body_bytes as f64 * 8e9 / ns as f64)
 }

@@ -143,9 +143,8 @@ impl Stream<'_, '_> {
 
     /// Bytes that waited in the sender, by its own rows.
     fn queued_rows(&self) -> impl Iterator<Item = (i64, i64)> {
-        let (rate, webrtc) = (self.records.rate.iter(), self.records.webrtc.iter());
-        let rate = rate.filter(|row| self.is_sender(&row.endpoint));
-        let webrtc = webrtc.filter(|row| self.is_sender(&row.endpoint));
+        let rate = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
+        let webrtc = self.webrtc();
         let webrtc = webrtc.filter_map(move |row| Some((row.t_ns, signed(row.queue_bytes?))));
         let webrtc = webrtc.map(|(t_ns, bytes)| (t_ns.as_nanos_i64(), bytes));
         rate.map(|row| (row.t_ns, row.queue_bytes)).chain(webrtc)
@@ -153,8 +152,7 @@ impl Stream<'_, '_> {
 
     /// Bytes that waited for QUIC's congestion window, in the sender and in relays, each with its endpoint.
     fn waiting_rows(&self) -> impl Iterator<Item = (i64, &str, i64)> {
-        let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
-        let rows = self.records.quic.iter().filter(move |row| sends(&row.endpoint));
+        let rows = self.records.quic.iter().filter(|row| self.has_quic(row));
         rows.filter_map(move |row| {
             Some((row.t_ns.as_nanos_i64(), &*row.endpoint, signed(row.waiting_bytes?)))
         })

@@ -4,14 +4,12 @@ use suiro_record::tables::QuicRow;
 use suiro_record::words::{TcpState, Transport};
 
 use super::connections::arrived;
-use super::endpoints::on_host;
 use super::evidence::Evidence;
 use super::rules::Rules;
 use super::slices::Slices;
 use crate::Records;
 use crate::held::Stretch;
 use crate::tcp::Socket;
-use crate::view::View;
 
 /// What a sender's samples say about a slice. Times are shares of the slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -82,6 +80,11 @@ impl<'v> Sender<'v> {
         Some(Self { name, samples: Samples::Tcp(socket), acked_bytes, lifetime, accounts })
     }
 
+    /// Whether its other end is this one.
+    pub fn ends_at(&self, peer: &str) -> bool {
+        self.name.split_once('>').is_some_and(|(_, remote)| remote == peer)
+    }
+
     /// What carries it.
     pub const fn transport(&self) -> Transport {
         match self.samples {
@@ -93,16 +96,6 @@ impl<'v> Sender<'v> {
     /// As links name it.
     pub fn flow(&self) -> String {
         format!("{} {}", self.transport(), self.name)
-    }
-
-    /// The endpoints that send: those on a socket's host.
-    pub fn endpoints(&self, view: &'v View<'_>) -> Vec<&'v str> {
-        match &self.samples {
-            Samples::Tcp(socket) => on_host(view, socket.host),
-            Samples::Quic(samples) => {
-                samples.first().map(|sample| &*sample.value.endpoint).into_iter().collect()
-            }
-        }
     }
 
     /// The least of the smoothed round-trip times; 0 if none is known.

@@ -157,6 +157,35 @@ fn by_cause<'v>(rows: Rows<'v>) -> impl Iterator<Item = (String, Rows<'v>)> {
     })
 }
 
+/// The link on which packets were queued for most of a stretch of time.
+fn busiest<'d, 'a, 'v>(
+    ways: impl Iterator<Item = &'d Carried<'a, 'v>>,
+    (from, to): (i64, i64),
+) -> Option<&'d Carried<'a, 'v>>
+where
+    'v: 'a,
+    'a: 'd,
+{
+    ways.max_by_key(|way| way.queued_ns(from, to))
+}
+
+/// The share of bytes that others had of the link on which packets were queued for most of a stretch of time.
+pub(super) fn others(data: &[Carried], during: (i64, i64)) -> f64 {
+    busiest(data.iter(), during).map_or(0.0, |way| {
+        let range = way.slices.at(during.0)..way.slices.at(during.1) + 1;
+        way.others(range)
+    })
+}
+
+/// The last fall of the rate that was in force in a stretch of time; of several links that had one, of the one on which packets
+/// were queued for most of it.
+pub(super) fn last_fall(data: &[Carried], (from, to): (i64, i64)) -> Option<Fall> {
+    let meets = |fall: &&Fall| fall.from_ns < to && fall.to_ns > from;
+    let fallen = data.iter().filter(|way| way.way.falls.iter().any(|fall| meets(&fall)));
+    let falls = busiest(fallen, (from, to))?.way.falls.iter();
+    falls.filter(meets).max_by_key(|fall| fall.from_ns).copied()
+}
+
 /// A fall of a link's rate, as a clause.
 pub(super) fn told_fall(fall: &Fall) -> String {
     let (was, is) = (rate(fall.before_bps), rate(fall.after_bps));
@@ -190,13 +219,13 @@ fn told_slow(
     let took = |row: &LinkRow| Some(since(row.scheduled_ns?, row.dequeued_ns?));
     let usual = data
         .iter()
-        .map(|way| way.usual_ns)
+        .map(|way| way.usual.at(during.0))
         .max()?
         .saturating_add(data.first().map_or(0, |way| way.rules.least_ns));
     let rows = chosen(data, during, |row| took(row).is_some_and(|ns| ns > usual));
     let told = |rows: &[&LinkRow]| {
         let longest = rows.iter().copied().max_by_key(|row| took(row))?;
-        let own = data.iter().find(|way| way.carries(longest))?.usual_ns;
+        let own = data.iter().find(|way| way.carries(longest))?.usual.at(during.0);
         Some(format!(
             "{what}: packets took up to {} on it; {} is usual",
             milliseconds(took(longest)?),
@@ -231,7 +260,8 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
     if !lost.rows.is_empty() {
         let told = |rows: &[&LinkRow]| {
             let packets = count(rows.len(), "packet");
-            format!("{packets} of acknowledgements and requests were lost on the path back")
+            let were = if rows.len() == 1 { "was" } else { "were" };
+            format!("{packets} of acknowledgements and requests {were} lost on the path back")
         };
         let clause = told(&lost.rows);
         let steps = lost.steps(records, told, "verdict=dropped");
@@ -350,14 +380,11 @@ impl Stream<'_, '_> {
 
     fn told_queue(&self, cause: Cause, data: &[Carried], during: (i64, i64)) -> Told {
         let mut told = Told::plain(cause);
-        let falls = data.iter().flat_map(|way| &way.way.falls);
-        let fall = falls.filter(|fall| fall.from_ns < during.1 && fall.to_ns > during.0);
-        if let (Cause::RateStep, Some(fall)) = (cause, fall.max_by_key(|fall| fall.from_ns)) {
-            told.clause = told_fall(fall);
+        if let (Cause::RateStep, Some(fall)) = (cause, last_fall(data, during)) {
+            told.clause = told_fall(&fall);
         }
         if matches!(cause, Cause::Competing | Cause::Bufferbloat) {
-            let range = self.slices.at(during.0)..self.slices.at(during.1) + 1;
-            let others = data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
+            let others = others(data, during);
             told.clause.push_str(&format!(", {:.0} % of its bytes", others * 100.0));
             told.is_shown = others >= LEAST_SHARE;
         }
@@ -365,17 +392,20 @@ impl Stream<'_, '_> {
             told.more.push_str(&format!("; {}", waited.clause));
             told.steps.extend(waited.steps);
         }
-        let full =
-            |row: &LinkRow| row.verdict == Verdict::Dropped && row.cause == Some(LinkCause::Queue);
+        let full = |row: &LinkRow| {
+            let by_queue = matches!(row.cause, Some(LinkCause::Queue | LinkCause::Aqm));
+            row.verdict == Verdict::Dropped && by_queue
+        };
         let within = data.iter().flat_map(|way| way.within(during.0, during.1));
         let rows: Vec<&LinkRow> = within.copied().filter(|row| full(row)).collect();
         if !rows.is_empty() {
             let dropped =
                 |rows: &[&LinkRow]| format!("the queue dropped {}", count(rows.len(), "packet"));
-            let clause = dropped(&rows);
+            told.more.push_str(&format!("; {}", dropped(&rows)));
             let rows = Rows { rows, from: during.0, to: during.1 };
-            told.steps.extend(rows.steps(self.records, dropped, "verdict=dropped,cause=queue"));
-            told.more.push_str(&format!("; {clause}"));
+            for (filter, rows) in by_cause(rows) {
+                told.steps.extend(rows.steps(self.records, dropped, &filter));
+            }
         }
         told
     }

@@ -6,17 +6,18 @@ use std::ops::Range;
 use suiro_record::tables::AccessRow;
 use suiro_record::words::{Cause, RequestKind};
 
-use super::asked::{Asked, Request, pending};
+use super::asked::{Asked, Request, pending, waits_for_origin};
 use super::caches;
 use super::connections;
 use super::drops::Drops;
-use super::endpoints::{Absence, absences, absent, on_host};
+use super::endpoints::{Absence, absences, absent, clients, servers};
 use super::evidence::Evidence;
 use super::links::{Carried, Links, Load};
 use super::path::{Seen, slowness};
 use super::rules::Rules;
 use super::slices::Slices;
 use super::sockets::{Account, Sender};
+use super::upstream::{Upstream, upstream};
 use super::{FLOWS_MAX, Limit, SLICE_NS, Subject};
 use crate::player::Player;
 use crate::view::View;
@@ -25,13 +26,26 @@ use crate::view::View;
 pub(super) struct Transfer<'v> {
     pub viewer: Option<&'v Player<'v>>,
     pub senders: Vec<Sender<'v>>,
+    /// What limited each of them, by slice; `None` where it did not exist.
+    causes: Vec<Vec<Option<Cause>>>,
     /// What limited all of them together, by slice; `None` where none existed.
     pub together: Vec<Option<Cause>>,
+}
+
+impl Transfer<'_> {
+    /// What limited those of its connections that end at these peers, by slice; all of them where none of these existed.
+    pub fn limited(&self, peers: &[&str]) -> Vec<Option<Cause>> {
+        let each = self.senders.iter().zip(&self.causes);
+        let own = each.filter(|(sender, _)| peers.iter().any(|peer| sender.ends_at(peer)));
+        let own = together(&own.collect::<Vec<_>>(), self.together.len());
+        own.into_iter().zip(&self.together).map(|(own, all)| own.or(*all)).collect()
+    }
 }
 
 /// All of a trial.
 pub(super) struct Transfers<'v> {
     pub all: Vec<Transfer<'v>>,
+    pub asked: Asked<'v>,
     pub slices: Slices,
     /// Flows beyond [`FLOWS_MAX`].
     pub left_out: usize,
@@ -64,7 +78,7 @@ pub(super) fn subjects<'v>(
         subjects.push(Subject { name, is_viewer: viewer.is_some(), limits });
         all.push(transfer);
     }
-    (subjects, Transfers { all, slices, left_out })
+    (subjects, Transfers { all, asked, slices, left_out })
 }
 
 fn decide<'v>(
@@ -79,6 +93,7 @@ fn decide<'v>(
     let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
     let (data, acks) = (links.of(&names), links.of(&turned));
     let faulty = faulty(view, viewer, slices);
+    let upstream = upstream(view, links, asked, viewer);
     let judge = |(sender, name): (_, &String)| Judge {
         slices,
         rules: view.rules,
@@ -92,14 +107,16 @@ fn decide<'v>(
         own: links.of(std::slice::from_ref(name)),
         data: &data,
         acks: &acks,
-        server: absences(view, &sender.endpoints(view)),
+        upstream: &upstream,
+        server: absences(view, &servers(view, sender)),
         client: absences(view, &clients(view, viewer, sender)),
     };
     let judges: Vec<Judge> = senders.iter().zip(&names).map(judge).collect();
     let causes: Vec<_> = judges.iter().map(Judge::causes).collect();
     // It is of the viewer, whichever connection is judged.
     let opening = judges.last().map(Judge::opening).unwrap_or_default();
-    let mut together = together(&senders, &causes, slices);
+    let each: Vec<_> = senders.iter().zip(&causes).collect();
+    let mut together = together(&each, slices.count);
     // Where no connection existed, the player may have been opening one.
     let alone = together.iter_mut().zip(opening).filter(|(cause, _)| cause.is_none());
     alone.for_each(|(cause, opening)| *cause = opening);
@@ -107,29 +124,12 @@ fn decide<'v>(
     let cut =
         together.iter_mut().zip(&faulty).filter(|(cause, faulty)| cause.is_none() && **faulty);
     cut.for_each(|(cause, _)| *cause = Some(Cause::Cache));
-    Transfer { viewer, senders, together }
+    Transfer { viewer, senders, causes, together }
 }
 
 /// Longer than this, what is on its way met something: three of the shortest round trips, and a slice.
 fn round_trips_ns(sender: &Sender) -> i64 {
     sender.least_rtt_ns().saturating_mul(3).saturating_add(super::SLICE_NS)
-}
-
-/// The endpoint that receives: the viewer, or those on the host that has the other end.
-fn clients<'v>(
-    view: &'v View<'_>,
-    viewer: Option<&'v Player<'v>>,
-    sender: &Sender<'v>,
-) -> Vec<&'v str> {
-    if let Some(viewer) = viewer {
-        return vec![viewer.name];
-    }
-    let turned = sender.name.split_once('>').map(|(local, remote)| format!("{remote}>{local}"));
-    let other = view.records.tcp.iter().find(|row| Some(&*row.socket) == turned.as_deref());
-    let host = other.map_or("", |row| &row.host);
-    let found = on_host(view, host);
-    // With no name, absences would be those of all.
-    if found.is_empty() { vec![""] } else { found }
 }
 
 /// The slices in which a cache did wrong by a viewer.
@@ -179,6 +179,8 @@ struct Judge<'a, 'v> {
     /// All packets of the viewer's flows, and their ACKs.
     data: &'a [Carried<'a, 'v>],
     acks: &'a [Carried<'a, 'v>],
+    /// What came to the caches that answered the viewer.
+    upstream: &'a [Upstream<'a, 'v>],
     server: Vec<Absence<'v>>,
     client: Vec<Absence<'v>>,
 }
@@ -193,7 +195,28 @@ struct Reduced {
     at: usize,
 }
 
-impl Judge<'_, '_> {
+/// Where something may have happened to some packets.
+#[derive(Clone, Copy)]
+struct Path<'p, 'a, 'v> {
+    /// Links with these packets.
+    ways: &'p [Carried<'a, 'v>],
+    /// The same links with all packets of the viewer, which do not compete with one another.
+    all: &'p [Carried<'a, 'v>],
+    /// The acknowledgements.
+    acks: &'p [Carried<'a, 'v>],
+    /// Whether some came in the slice that is judged.
+    progress: bool,
+}
+
+impl<'a, 'v> Judge<'a, 'v> {
+    const fn own_path(&self) -> Path<'_, 'a, 'v> {
+        Path { ways: self.own.as_slice(), all: self.data, acks: self.acks, progress: false }
+    }
+
+    const fn whole_path(&self) -> Path<'_, 'a, 'v> {
+        Path { ways: self.data, all: self.data, acks: self.acks, progress: false }
+    }
+
     fn causes(&self) -> Vec<Option<Cause>> {
         let mut causes = vec![None; self.slices.count];
         let mut reduced = None;
@@ -209,7 +232,7 @@ impl Judge<'_, '_> {
     /// A window is small because of a loss until it is what it was, and no longer than [`Rules::regained_slices`].
     fn reduced(&self, before: Option<Reduced>, index: usize) -> Option<Reduced> {
         let cwnd = self.sender.accounts[index].cwnd;
-        if let Some(cause) = self.dropped(&self.own, index..index + 1) {
+        if let Some(cause) = self.dropped(self.own_path(), index..index + 1) {
             let last = self.sender.accounts[index.saturating_sub(1)].cwnd;
             let was = before.map_or(last, |before| before.cwnd.max(last));
             return Some(Reduced { cause, cwnd: was, at: index });
@@ -219,7 +242,7 @@ impl Judge<'_, '_> {
     }
 
     /// What kept packets of some slices from their receiver; `None` if nothing did.
-    fn dropped(&self, ways: &[Carried], slices: Range<usize>) -> Option<Cause> {
+    fn dropped(&self, Path { ways, all, .. }: Path, slices: Range<usize>) -> Option<Cause> {
         let of = |slices: Range<usize>| {
             let loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
             let mut drops = Drops::default();
@@ -229,7 +252,7 @@ impl Judge<'_, '_> {
         let how = of(slices.clone()).most()?;
         // A full queue is judged by the link as it was then.
         let last = || slices.clone().rev().find(|at| of(*at..at + 1).most() == Some(how));
-        how.cause().or_else(|| Some(self.link(last()?)))
+        how.cause().or_else(|| Some(self.link(all, last()?)))
     }
 
     /// Whether a timeout has lasted for longer than what packets met in a queue explains: it has been backed off.
@@ -240,7 +263,8 @@ impl Judge<'_, '_> {
     }
 
     /// What packets and their acknowledgements met on the links from one slice to another, the worst first.
-    fn met(&self, ways: &[Carried], first: usize, last: usize) -> Option<Cause> {
+    fn met(&self, path: Path, first: usize, last: usize) -> Option<Cause> {
+        let Path { ways, acks, .. } = path;
         let slices = first.max(last.saturating_sub(self.rules.back_slices))..last + 1;
         let out = |ways: &[Carried]| {
             let mut loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
@@ -249,22 +273,26 @@ impl Judge<'_, '_> {
         if out(ways) {
             return Some(Cause::Outage);
         }
-        if let Some(cause) = self.dropped(ways, slices.clone()) {
+        if let Some(cause) = self.dropped(path, slices.clone()) {
             return Some(cause);
         }
         let (from, to) = (self.slices.span(slices.start).0, self.slices.span(last).1);
         let there = Seen::of(ways, from, to);
-        if let Some(slow) = there.slow.filter(|(ns, _)| *ns > self.rules.slow_ns) {
-            return Some(slowness(ways, slow));
+        let slow = there.slow.filter(|(ns, _)| *ns > self.rules.slow_ns);
+        if let Some(cause) = slow.and_then(|slow| slowness(ways, slow)) {
+            return Some(cause);
         }
-        let back = Seen::of(self.acks, from, to);
+        let back = Seen::of(acks, from, to);
         // At a low rate, the service of a few packets takes as long as a queue.
         if there.passed_ns > self.rules.queued_ns && !back.outweighs(&there, self.rules) {
-            return Some(self.link(there.waited.map_or(last, |(_, row)| self.slices.at(row.t_ns))));
+            let waited = there.waited.map_or(last, |(_, row)| self.slices.at(row.t_ns));
+            return Some(self.link(path.all, waited));
         }
         let delayed =
             back.waited_ns() > self.rules.queued_ns || back.slow_ns() > self.rules.slow_ns;
-        (out(self.acks) || back.drops.most().is_some() || delayed).then_some(Cause::AckPath)
+        // One that is lost matters only if no other comes.
+        let lost = !path.progress && (out(acks) || back.drops.most().is_some());
+        (lost || delayed).then_some(Cause::AckPath)
     }
 
     /// The slice in which something began that holds for this one.
@@ -282,7 +310,9 @@ impl Judge<'_, '_> {
         let in_flight = self.sender.accounts[index].in_flight;
         let sent = self.own.iter().filter_map(|way| way.sent_last(until, in_flight));
         let sent = sent.min().map_or(first, |t_ns| self.slices.at(t_ns));
-        self.met(&self.own, first.saturating_sub(self.rules.before_slices).min(sent), index)
+        let begun = first.saturating_sub(self.rules.before_slices).min(sent);
+        let progress = self.sender.accounts[index].acked > 0;
+        self.met(Path { progress, ..self.own_path() }, begun, index)
     }
 
     /// The rules, the most certain first.
@@ -301,7 +331,7 @@ impl Judge<'_, '_> {
         let served = self.own.iter().map(|way| way.busy(index)).fold(0.0, f64::max);
         if waits && served >= self.rules.served {
             // A timeout meanwhile is premature: the link still has what the sender waits for.
-            return self.link(index);
+            return self.link(self.data, index);
         }
         if account.timeout >= self.rules.most {
             let since = self.since(index, |account| account.timeout >= self.rules.most);
@@ -340,7 +370,7 @@ impl Judge<'_, '_> {
     ) -> Cause {
         let (from, to) = self.slices.span(index);
         if served >= self.rules.most {
-            return self.link(index);
+            return self.link(self.data, index);
         }
         if absent(&self.client, from, to).is_some() {
             return Cause::ClientProcessor;
@@ -358,7 +388,7 @@ impl Judge<'_, '_> {
         }
         let paced = account.pacing_bps.map(|bps| bps as f64 * (to - from) as f64 / 8e9);
         let unsent = account.unsent >= Some(self.rules.most);
-        if unsent && paced.is_some_and(|bytes| account.acked as f64 >= 0.7 * bytes) {
+        if unsent && paced.is_some_and(|bytes| account.acked as f64 >= self.rules.paced * bytes) {
             return Cause::Pacing;
         }
         Cause::Unknown
@@ -386,7 +416,9 @@ impl Judge<'_, '_> {
             Some(access) if stopped && self.arrived(access, index) => {
                 return Cause::ClientProcessor;
             }
-            Some(access) if access.t_ns <= from && !is_manifest => return Cause::Application,
+            Some(access) if access.t_ns <= from && !is_manifest => {
+                return self.supplier(access, index);
+            }
             _ => {}
         }
         let asked = self.slices.at(request.row.t_ns);
@@ -395,7 +427,21 @@ impl Judge<'_, '_> {
             () if self.opens(from, to) => Cause::Handshake,
             () => self.round_trip(request.row.t_ns, from),
         };
-        self.met(self.data, asked, index).unwrap_or(on_the_way)
+        self.met(self.whole_path(), asked, index).unwrap_or(on_the_way)
+    }
+
+    /// A server that has an unanswered request and sends nothing has nothing to send. A cache that asked its origin waits for
+    /// what its own connections met.
+    fn supplier(&self, access: &AccessRow, index: usize) -> Cause {
+        if !waits_for_origin(access) {
+            return Cause::Application;
+        }
+        let upstream = self.upstream.iter().find(|it| it.cache == &*access.endpoint);
+        let met = upstream.and_then(|Upstream { data, acks, .. }| {
+            let path = Path { ways: data, all: data, acks, progress: false };
+            self.met(path, self.slices.at(access.t_ns), index)
+        });
+        met.unwrap_or(Cause::Unknown)
     }
 
     /// Nothing was asked for on this connection.
@@ -407,7 +453,7 @@ impl Judge<'_, '_> {
         if self.opens(from, to) {
             let opened = self.handshakes.iter().filter(|(begun, _)| *begun < to);
             let opened = opened.map(|(begun, _)| *begun).max().unwrap_or(from);
-            let met = self.met(self.data, self.slices.at(opened), index);
+            let met = self.met(self.whole_path(), self.slices.at(opened), index);
             return met.unwrap_or(Cause::Handshake);
         }
         match pending(&self.manifests, from, to) {
@@ -476,10 +522,10 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// The link was busy with the flow: by itself, with others, or since its rate fell.
-    fn link(&self, index: usize) -> Cause {
+    /// A link was busy with these flows: by themselves, with others, or since its rate fell.
+    fn link(&self, ways: &[Carried], index: usize) -> Cause {
         let queued = |way: &&Carried| way.own.get(index).map_or(0, |load| load.queued_ns);
-        let Some(way) = self.data.iter().max_by_key(queued) else { return Cause::LinkRate };
+        let Some(way) = ways.iter().max_by_key(queued) else { return Cause::LinkRate };
         let near = self.rules.shared_slices;
         let around = index.saturating_sub(near)..(index + near + 1).min(self.slices.count);
         way.limit(around, self.slices.span(index).0)
@@ -499,24 +545,19 @@ const fn by_cache(cause: Cause) -> Cause {
     }
 }
 
-/// Of several senders, the one that moves the most bytes counts; one that waits counts only if all do.
-fn together(
-    senders: &[Sender],
-    causes: &[Vec<Option<Cause>>],
-    slices: Slices,
-) -> Vec<Option<Cause>> {
+/// Of several senders, each with its causes, the one that moves the most bytes counts; one that waits counts only if all do.
+fn together(each: &[(&Sender, &Vec<Option<Cause>>)], count: usize) -> Vec<Option<Cause>> {
     let rank = |cause: Cause| match cause {
         Cause::NoRequest => 0,
         Cause::RoundTrip | Cause::Application | Cause::Manifest | Cause::Handshake => 1,
         _ => 2,
     };
     let at = |index: usize| {
-        let each = senders.iter().zip(causes);
-        let alive = each.filter_map(|(sender, causes)| Some((sender, causes[index]?)));
+        let alive = each.iter().filter_map(|(sender, causes)| Some((sender, causes[index]?)));
         let best = alive.max_by_key(|(sender, cause)| (rank(*cause), sender.accounts[index].acked));
         best.map(|(_, cause)| cause)
     };
-    (0..slices.count).map(at).collect()
+    (0..count).map(at).collect()
 }
 
 /// Neighbouring slices of one cause as one stretch.

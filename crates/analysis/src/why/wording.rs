@@ -149,10 +149,19 @@ pub fn opening(effect: Effect, from_ns: i64, to_ns: i64) -> String {
     format!("{} {} at {}", verb(effect), span(to_ns.saturating_sub(from_ns)), seconds(from_ns))
 }
 
-/// The second cause, if it explains a fifth or more.
-pub fn also(shares: &[(Cause, f64)]) -> Option<String> {
+/// What the shares of an effect's causes are parts of.
+pub const fn whole(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Late => "delay",
+        Effect::Freeze | Effect::Missing | Effect::FrameRate => "frames",
+        _ => "time",
+    }
+}
+
+/// The second cause, if it explains a fifth or more of the `whole`.
+pub fn also(shares: &[(Cause, f64)], whole: &str) -> Option<String> {
     let (cause, share) = shares.get(1).filter(|(_, share)| *share >= 0.2)?;
-    Some(format!("{} ({:.0} % of the time)", clause(*cause), share * 100.0))
+    Some(format!("{} ({:.0} % of the {whole})", clause(*cause), share * 100.0))
 }
 
 #[cfg(test)]
@@ -173,6 +182,14 @@ mod tests {
             opening(Effect::Stall, 14_000_000_000, 15_200_000_000),
             "stalled 1.2 s at 14.0 s"
         );
+        let shares = [(Cause::Loss, 0.7), (Cause::Outage, 0.3)];
+        for (effect, text) in [
+            (Effect::Late, "the link carried nothing (30 % of the delay)"),
+            (Effect::Freeze, "the link carried nothing (30 % of the frames)"),
+            (Effect::Stall, "the link carried nothing (30 % of the time)"),
+        ] {
+            assert_eq!(also(&shares, whole(effect)).as_deref(), Some(text));
+        }
         assert_eq!(span(250_000_000), "250 ms");
         assert_eq!(milliseconds(59_600_000), "60 ms");
     }

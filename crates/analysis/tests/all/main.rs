@@ -13,3 +13,5 @@ mod uncompressed;
 mod why;
 mod why_http3;
 mod why_lies;
+mod why_requests;
+mod why_review;

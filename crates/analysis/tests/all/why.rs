@@ -522,15 +522,10 @@ pub fn receives() -> FlowRow {
     }
 }
 
-/// A viewer of 900 kbit/s on 500 kbit/s.
-fn plays_too_much(switches: Option<u64>) -> Why {
-    let toml = "rate = '500 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
-    let passed = carried(toml, video(|_| 900_000));
-    let mut frames = frames_of(&passed, |_| true);
-    frames.iter_mut().for_each(|frame| frame.rung_bps = Some(850_000));
-    let session = MoqSessionRow {
+pub fn moq_session() -> MoqSessionRow {
+    MoqSessionRow {
         t_ns: Time::ZERO,
-        endpoint: "viewer".into(),
+        endpoint: "relay".into(),
         session: 1,
         role: FlowRole::Client,
         addresses: "*>10.0.0.1:5004".into(),
@@ -542,8 +537,17 @@ fn plays_too_much(switches: Option<u64>) -> Why {
         ended: None,
         streams: 0,
         datagrams: None,
-        switches,
-    };
+        switches: None,
+    }
+}
+
+/// A viewer of 900 kbit/s on 500 kbit/s.
+fn plays_too_much(switches: Option<u64>) -> Why {
+    let toml = "rate = '500 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
+    let passed = carried(toml, video(|_| 900_000));
+    let mut frames = frames_of(&passed, |_| true);
+    frames.iter_mut().for_each(|frame| frame.rung_bps = Some(850_000));
+    let session = MoqSessionRow { endpoint: "viewer".into(), switches, ..moq_session() };
     let mut trial = trial(SECONDS as f64);
     trial.link_rates.push(LinkRate {
         link: "access".into(),

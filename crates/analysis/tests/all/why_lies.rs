@@ -19,10 +19,10 @@ use crate::why::{
     receives, records_of, request, sample, video, waits_for_a_manifest, watched,
 };
 
-const SEEN: &[Effect] = &[Effect::Late, Effect::Freeze, Effect::Missing];
+pub const SEEN: &[Effect] = &[Effect::Late, Effect::Freeze, Effect::Missing];
 
 /// The share of a cause of all time of these effects.
-fn share(why: &Why, effects: &[Effect], cause: Cause) -> f64 {
+pub fn share(why: &Why, effects: &[Effect], cause: Cause) -> f64 {
     let (mut own, mut all) = (0.0, 0.0);
     for effect in why.effects.iter().filter(|it| effects.contains(&it.effect)) {
         let length = (effect.to_ns - effect.from_ns) as f64;
@@ -33,7 +33,7 @@ fn share(why: &Why, effects: &[Effect], cause: Cause) -> f64 {
     if all > 0.0 { own / all } else { 0.0 }
 }
 
-fn sentences(why: &Why) -> String {
+pub fn sentences(why: &Why) -> String {
     why.effects.iter().map(|it| format!("{}\n", it.sentence)).collect()
 }
 
@@ -61,7 +61,7 @@ fn one_of_three_left_out(more: &[Sent]) -> (Vec<LinkRow>, Vec<FrameRow>) {
 }
 
 /// What a sender over WebRTC says that its encoder is set to, every 100 ms.
-fn set_to(fps: i64) -> Vec<WebrtcRow> {
+pub fn set_to(fps: i64) -> Vec<WebrtcRow> {
     let row = |tenth: i64| WebrtcRow {
         t_ns: Time::from_millis((tenth * 100).cast_unsigned()),
         endpoint: "camera".into(),
@@ -158,6 +158,7 @@ fn frames_that_another_encoder_made_are_left_out_by_the_one_that_is_sent() {
         frame,
         captured_ns: Time::from_nanos((frame * FRAME_NS).cast_unsigned()),
         target_bps: BitRate::from_kbps(2000),
+        fps: 15,
         ..encoder_rows()[0].clone()
     };
     let own = encoder_rows().into_iter().map(|row| EncoderRow { quality: 1, ..row });
@@ -165,6 +166,8 @@ fn frames_that_another_encoder_made_are_left_out_by_the_one_that_is_sent() {
     let why = explain(&trial(SECONDS as f64), &Records { encoder, ..records });
     assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
     assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
+    let set = " because it was set to 20 frames per second";
+    assert!(why.effects[0].sentence.ends_with(set), "{}", sentences(&why));
 }
 
 #[test]
@@ -640,6 +643,29 @@ fn a_stall_that_outlasts_its_segment_is_explained_to_its_end() {
     assert!(share(&why, &[Effect::Stall], Cause::ClientProcessor) >= 0.7, "{}", sentences(&why));
 }
 
+pub fn quic_row() -> QuicRow {
+    QuicRow {
+        t_ns: Time::ZERO,
+        endpoint: "camera".into(),
+        session: 1,
+        remote: None,
+        congestion: "cubic".into(),
+        cwnd_bytes: Some(20_000),
+        ssthresh_bytes: None,
+        in_flight_bytes: Some(20_000),
+        waiting_bytes: None,
+        srtt_ns: Duration::from_millis(40),
+        min_rtt_ns: None,
+        pacing_bps: None,
+        sent_packets: None,
+        sent_bytes: None,
+        received_bytes: None,
+        lost_packets: None,
+        congestion_events: None,
+        target_bps: None,
+    }
+}
+
 /// Media over QUIC whose acknowledgements of 4.0 to 4.6 s are lost: what is captured meanwhile waits in QUIC and is sent at
 /// once. If they are not `lost`, it waits for something else.
 fn held_for_acknowledgements(lost: bool) -> Why {
@@ -665,23 +691,8 @@ fn held_for_acknowledgements(lost: bool) -> Why {
     });
     let quic = (0..SECONDS * 100).map(|n| QuicRow {
         t_ns: Time::from_millis(n.cast_unsigned() * 10),
-        endpoint: "camera".into(),
-        session: 1,
-        remote: None,
-        congestion: "cubic".into(),
-        cwnd_bytes: Some(20_000),
-        ssthresh_bytes: None,
-        in_flight_bytes: Some(20_000),
         waiting_bytes: Some(if held(n * 10 * MS) { 30_000 } else { 0 }),
-        srtt_ns: Duration::from_millis(40),
-        min_rtt_ns: None,
-        pacing_bps: None,
-        sent_packets: None,
-        sent_bytes: None,
-        received_bytes: None,
-        lost_packets: None,
-        congestion_events: None,
-        target_bps: None,
+        ..quic_row()
     });
     let flows = vec![FlowRow { peer: Some("camera".into()), ..receives() }];
     let link = passed.into_iter().map(|(row, _)| row).chain(acks).collect();

@@ -110,14 +110,41 @@ fn a_queue_of_a_slower_link_is_its_rate_and_a_longer_path_is_its_delay() {
     // 90 packets a second, of which 60 are carried.
     let queue = queued(i64::MAX);
     let late = told(&account(&queue));
-    assert_eq!(late, [(Effect::Late, Cause::RateStep)]);
+    assert_eq!(late, [(Effect::Late, Cause::LinkRate)]);
     assert_eq!(told(&far(&queue)), [(Effect::Late, Cause::Unknown)]);
     let mut longer = stream();
     during(&mut longer, 5000, 9000, |it| it.came_ns = Some(it.t_ns + 420 * MS));
     // The first packet of the longer path comes after a gap of its own, which says the same.
     let causes: Vec<Cause> = account(&longer).effects.iter().map(|it| it.cause).collect();
     assert!(causes.contains(&Cause::Delay), "{causes:?}");
-    assert!(!causes.contains(&Cause::LinkRate) && !causes.contains(&Cause::RateStep), "{causes:?}");
+    assert!(!causes.contains(&Cause::LinkRate), "{causes:?}");
+}
+
+#[test]
+fn a_longer_path_may_lose_a_few_packets() {
+    let mut longer = stream();
+    during(&mut longer, 5000, 9000, |it| it.came_ns = Some(it.t_ns + 1420 * MS));
+    // One of the 128 that were sent while none came.
+    during(&mut longer, 5500, 5501, |it| it.came_ns = None);
+    let account = account(&longer);
+    let gap = account.effects.iter().find(|it| it.effect == Effect::Gap).unwrap();
+    assert_eq!(gap.cause, Cause::Delay, "{gap:?}");
+    assert!(gap.because.contains("all but 1 came later: the path became longer"), "{gap:?}");
+}
+
+#[test]
+fn a_sender_that_begins_anew_lost_nothing() {
+    let mut stream = stream();
+    during(&mut stream, 5000, 6500, |it| it.came_ns = None);
+    let anew = stream.into_iter().enumerate().map(|(n, it)| {
+        let (frame, number) = ((it.t_ns * 30 / 1_000_000_000) as u32, n as u16);
+        let number = if it.t_ns < 6500 * MS { number } else { number + 5000 };
+        Sent { data: crate::made::rtp(frame, number), ..it }
+    });
+    let account = far(&anew.collect::<Vec<_>>());
+    let gap = only(&account);
+    assert_eq!((gap.effect, gap.cause), (Effect::Gap, Cause::Unknown), "{gap:?}");
+    assert_eq!(gap.because, "sequence numbers jumped by 5135: the sender began anew");
 }
 
 #[test]

@@ -10,10 +10,16 @@ pub const QLOG: &str = r#"{"qlog_version":"0.3","qlog_format":"NDJSON","trace":{
 {"time":21,"name":"transport:packet_received","data":{"header":{"packet_number":1}}}
 {"time":30,"name":"transport:packet_sent","data":{"header":{"packet_number":2}}}
 {"time":60,"name":"transport:packet_sent","data":{"header":{"packet_number":3}}}
-{"time":200,"name":"transport:packet_sent","data":{"header":{"packet_number":4}}}
+{"time":70,"name":"transport:packet_sent","data":{"header":{"packet_number":4}}}
+{"time":80,"name":"transport:packet_sent","data":{"header":{"packet_number":5}}}
+{"time":90,"name":"transport:packet_sent","data":{"header":{"packet_number":6}}}
+{"time":200,"name":"transport:packet_sent","data":{"header":{"packet_number":7}}}
 {"time":1100,"name":"transport:packet_received","data":{"header":{"packet_number":2}}}
 {"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":2},"trigger":"time_threshold"}}
 {"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":3},"trigger":"time_threshold"}}
+{"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":4},"trigger":"time_threshold"}}
+{"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":5},"trigger":"time_threshold"}}
+{"time":1101,"name":"recovery:packet_lost","data":{"header":{"packet_number":6},"trigger":"time_threshold"}}
 "#;
 
 pub const FFMPEG: &str = "ffmpeg version 7.1 Copyright (c) 2000-2024 the FFmpeg developers
@@ -37,10 +43,36 @@ fn packets_that_were_lost_while_nothing_came_are_an_outage() {
     assert_eq!((gap.from_ns, gap.to_ns), (21_000_000, 1_100_000_000));
     assert_eq!(
         gap.because,
-        "of 3 packets sent in this time, 2 were lost: the path carried nothing"
+        "of 6 packets sent in this time, 5 were lost: the path carried nothing"
     );
     let text = &account.streams[0].text;
-    assert_eq!(text, "4 packets sent, 2 received, 2 lost, round trip from 20 ms to 20 ms");
+    assert_eq!(text, "7 packets sent, 2 received, 5 lost, round trip from 20 ms to 20 ms");
+}
+
+#[test]
+fn a_few_lost_packets_are_no_outage() {
+    let numbers = ["4", "5", "6"].map(|number| format!("\"packet_number\":{number}}}"));
+    let few = |line: &&str| !numbers.iter().any(|number| line.contains(number));
+    let account = account(&QLOG.lines().filter(few).collect::<Vec<_>>().join("\n"));
+    let gap = &account.effects[0];
+    assert_eq!((gap.effect, gap.cause), (Effect::Gap, Cause::Unknown));
+    assert!(gap.because.contains("3 packets sent, of which 2 lost"), "{}", gap.because);
+}
+
+#[test]
+fn losses_without_round_trips_have_no_cause() {
+    let begun = QLOG.lines().next().unwrap().to_owned() + "\n";
+    let line = |time: u32, name: &str, number: u32| {
+        format!(
+            "{{\"time\":{time},\"name\":\"{name}\",\"data\":{{\"header\":{{\"packet_number\":{number}}}}}}}\n"
+        )
+    };
+    let sent = (0..100).map(|n| line(n * 10, "transport:packet_sent", n));
+    let lost = (0..10).map(|n| line(n * 100 + 50, "recovery:packet_lost", n * 10));
+    let came = (0..10).map(|n| line(n * 100, "transport:packet_received", n));
+    let account = account(&(begun + &sent.chain(lost).chain(came).collect::<String>()));
+    let loss = account.effects.iter().find(|it| it.effect == Effect::Loss).unwrap();
+    assert_eq!(loss.cause, Cause::Unknown, "{loss:?}");
 }
 
 #[test]

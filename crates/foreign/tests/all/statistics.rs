@@ -75,6 +75,41 @@ fn a_freeze_with_lost_packets_is_a_loss_and_one_without_any_packets_is_not_known
     assert_eq!(account(&reports_with(&|_| (30, 100, 0))).effects.len(), 0);
 }
 
+/// Reports with a freeze, in which no packet is lost, and two pairs of candidates.
+fn of_two_pairs(selected: &str) -> Account {
+    let more = |second: u64| {
+        let t_ms = ZERO_NS as u64 / 1_000_000 + second * 1000;
+        let other = if second == 10 { 0.9 } else { 0.05 };
+        format!(
+            ",{{\"id\":\"CP2\",\"type\":\"candidate-pair\",\"timestamp\":{t_ms},\"currentRoundTripTime\":{other}}},\
+             {{\"id\":\"T1\",\"type\":\"transport\",\"timestamp\":{t_ms},\"selectedCandidatePairId\":\"{selected}\"}}]\n"
+        )
+    };
+    let reports = reports_with(&|n| if n == 10 { (0, 60, 0) } else { (30, 100, 0) });
+    let lines =
+        reports.lines().zip(0..).map(|(line, n)| line.trim_end_matches(']').to_owned() + &more(n));
+    account(&lines.collect::<String>())
+}
+
+#[test]
+fn a_round_trip_is_that_of_the_selected_pair() {
+    let cause = |selected| of_two_pairs(selected).effects[0].cause;
+    assert_eq!((cause("CP1"), cause("CP2")), (Cause::Unknown, Cause::Delay));
+}
+
+#[test]
+fn one_of_something_is_no_plural() {
+    let reports = reports_with(&|n| if n == 10 { (0, 60, 0) } else { (30, 100, 0) });
+    let keys = |(n, line): (usize, &str)| {
+        let keys = format!("\"pliCount\":{},\"nackCount\"", u32::from(n >= 10));
+        line.replace("\"nackCount\"", &keys) + "\n"
+    };
+    let account = account(&reports.lines().enumerate().map(keys).collect::<String>());
+    assert_eq!(account.effects[0].because, "1 key frame had to be requested");
+    let text = &account.streams[0].text;
+    assert!(text.contains("1 freeze of 1.0 s in all"), "{text}");
+}
+
 #[test]
 fn a_dump_has_the_encoders_limits_and_connections_that_failed() {
     let account = account(&dump());

@@ -1,0 +1,47 @@
+//! What came to caches from their origins.
+
+use suiro_record::flows::{self, is_end};
+use suiro_record::words::FlowRole;
+
+use super::asked::Asked;
+use super::links::{Carried, Links};
+use crate::player::Player;
+use crate::view::View;
+
+/// The connections of a cache to its origins, on links.
+pub(super) struct Upstream<'a, 'v> {
+    pub cache: &'v str,
+    pub data: Vec<Carried<'a, 'v>>,
+    pub acks: Vec<Carried<'a, 'v>>,
+}
+
+/// Those of the caches that asked an origin for what a viewer requested.
+pub(super) fn upstream<'a, 'v>(
+    view: &'v View<'_>,
+    links: &'a Links<'v>,
+    asked: &Asked<'v>,
+    viewer: Option<&Player>,
+) -> Vec<Upstream<'a, 'v>> {
+    let of = |cache: &'v str| {
+        let names = links.ways.iter().flat_map(|way| way.flows.keys().copied());
+        let mut names: Vec<String> =
+            names.filter(|name| comes_to(view, name, cache)).map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
+        Upstream { cache, data: links.of(&names), acks: links.of(&turned) }
+    };
+    asked.missed(viewer).into_iter().map(of).collect()
+}
+
+/// Whether a flow on a link brings a cache what it asked for as a client.
+fn comes_to(view: &View<'_>, name: &str, cache: &str) -> bool {
+    let Some(row) = flows::find_named(&view.records.flows, name) else { return false };
+    let own = match row.role {
+        FlowRole::Client => (&*row.endpoint == cache).then_some(&row.local),
+        FlowRole::Server => (row.peer.as_deref() == Some(cache)).then_some(&row.remote),
+        FlowRole::Sender | FlowRole::Receiver => None,
+    };
+    let to = name.split_once('>').map(|(_, to)| to);
+    own.zip(to).is_some_and(|(own, to)| is_end(own, to))
+}

@@ -1,0 +1,302 @@
+//! False causes that a reader of the rules of `why` found, of players of segments.
+
+use suiro_analysis::why::Why;
+use suiro_analysis::{Records, explain};
+use suiro_record::tables::{AccessRow, FlowRow, LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::words::{
+    CacheOutcome, Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind,
+    Transport, Verdict,
+};
+use suiro_record::{EndpointOutcome, Trial};
+use suiro_units::Time;
+
+use crate::common::trial;
+use crate::why::{MS, Sent, VIDEO, carried, request, sample, waits_for_a_manifest, watched};
+use crate::why_lies::{sentences, share};
+use crate::why_review::away;
+
+const STALL: &[Effect] = &[Effect::Stall];
+/// The player's end of its connection, and that of another one.
+const PEER: &str = "10.0.0.2:4000";
+const OTHER: &str = "10.0.0.2:4001";
+
+/// A player that stalls from 4.2 s to 8.0 s because a segment comes from 3.1 s to 7.99 s. Its connection is idle meanwhile.
+fn waits() -> Records {
+    let mut records = waits_for_a_manifest();
+    records.requests.retain(|row| row.t_ns < 3100 * MS);
+    records.access.retain(|row| row.t_ns < 3100 * MS);
+    records.requests.push(request(RequestKind::Segment, 3100, 7990, Some(4000)));
+    let row = |n: i64| TcpRow { acked_bytes: (n * 10).min(3100) * 100, ..sample(n * 10, 0) };
+    records.tcp = (0..900).map(row).collect();
+    records
+}
+
+fn answer(at_ms: i64, peer: &str) -> AccessRow {
+    AccessRow {
+        t_ns: at_ms * MS,
+        endpoint: "origin".into(),
+        peer: peer.into(),
+        method: "GET".into(),
+        path: "/4.m4s".into(),
+        status: 200,
+        body_bytes: 90_000,
+        answered_ns: 7980 * MS,
+        ..AccessRow::default()
+    }
+}
+
+fn flow(endpoint: &str, local: &str, remote: &str, peer: &str) -> FlowRow {
+    FlowRow {
+        t_ns: Time::ZERO,
+        endpoint: endpoint.into(),
+        role: FlowRole::Client,
+        protocol: Transport::Tcp,
+        local: local.into(),
+        remote: remote.into(),
+        carries: Carries::HttpMedia,
+        flows: 1,
+        closed_ns: None,
+        peer: Some(peer.into()),
+    }
+}
+
+#[test]
+fn an_answer_to_another_viewer_is_not_the_players() {
+    let mut records = waits();
+    records.flows = vec![flow("player", PEER, "10.0.0.1:80", "origin")];
+    records.access.extend([answer(3110, "10.0.0.3:4000"), answer(3120, PEER)]);
+    let why = explain(&trial(9.0), &records);
+    assert!(share(&why, STALL, Cause::Application) >= 0.8, "{}", sentences(&why));
+}
+
+#[test]
+fn a_neighbour_on_the_servers_host_that_does_not_run_is_not_the_server() {
+    let mut records = waits();
+    records.access.push(answer(3120, PEER));
+    records.flows = vec![flow("player", PEER, "10.0.0.1:80", "origin")];
+    let on_server = |name: &str| EndpointOutcome {
+        name: name.into(),
+        host: "server".into(),
+        kind: "origin".into(),
+        exit_code: Some(0),
+        signal: None,
+        failure: None,
+        log: String::new(),
+        lateness: None,
+    };
+    let endpoints = vec![on_server("origin"), on_server("neighbour")];
+    let trial = Trial { endpoints, ..trial(9.0) };
+    for (endpoint, cause) in [("neighbour", Cause::Application), ("origin", Cause::ServerProcessor)]
+    {
+        records.lateness = vec![away(endpoint, 3200, 4700)];
+        let why = explain(&trial, &records);
+        assert!(share(&why, STALL, cause) >= 0.8, "{endpoint}: {}", sentences(&why));
+    }
+}
+
+/// Packets of a connection that come to a link, one each 10 ms in a stretch of time.
+fn packets(toml: &str, flow: &str, (from_ms, to_ms): (i64, i64)) -> Vec<LinkRow> {
+    let sent: Vec<Sent> =
+        (from_ms / 10..to_ms / 10).map(|n| (n * 10 * MS, VIDEO, 1500, None)).collect();
+    carried(toml, sent).into_iter().map(|(row, _)| LinkRow { flow: flow.into(), ..row }).collect()
+}
+
+#[test]
+fn a_cache_that_asks_its_origin_waits_for_the_path_from_there() {
+    let mut records = waits();
+    let missed = AccessRow {
+        endpoint: "edge".into(),
+        cache: Some(CacheOutcome::Miss),
+        ..answer(3120, PEER)
+    };
+    records.access.push(missed);
+    records.flows = vec![
+        flow("player", PEER, "10.0.0.1:80", "edge"),
+        flow("edge", "10.0.0.1:7000", "10.0.0.9:80", "origin"),
+    ];
+    let why = explain(&trial(9.0), &records);
+    assert!(share(&why, STALL, Cause::Unknown) >= 0.8, "{}", sentences(&why));
+    let lossy = "rate = '8 Mbit/s'\ndelay = '20 ms'\nloss = '90 %'";
+    records.link = packets(lossy, "tcp 10.0.0.9:80>10.0.0.1:7000", (3100, 7900));
+    let why = explain(&trial(9.0), &records);
+    assert!(share(&why, STALL, Cause::Loss) >= 0.8, "{}", sentences(&why));
+}
+
+/// A sender whose window is full and that makes progress, or none, after an acknowledgement was lost.
+fn loses_an_acknowledgement(progress: i64) -> Why {
+    let mut records = waits();
+    records.access.push(answer(3120, PEER));
+    let row = |n: i64| {
+        let at = n * 10;
+        let since = (at - 3100).max(0);
+        TcpRow {
+            in_flight_bytes: if since > 0 { 14_480 } else { 0 },
+            unsent_bytes: Some(if since > 0 { 60_000 } else { 0 }),
+            acked_bytes: 270_000 + since * progress,
+            ..sample(at, since.min(4800) * 1000)
+        }
+    };
+    records.tcp = (0..900).map(row).collect();
+    let fast = "rate = '8 Mbit/s'\ndelay = '20 ms'";
+    let lost = |n: usize, row: LinkRow| match n % 10 {
+        5 => LinkRow { verdict: Verdict::Dropped, cause: Some(LinkCause::Loss), ..row },
+        _ => row,
+    };
+    let acks = packets(fast, "tcp 10.0.0.2:4000>10.0.0.1:80", (3100, 7900)).into_iter();
+    let acks = acks.enumerate().map(|(n, row)| lost(n, row));
+    let acks = acks.map(|row| LinkRow { direction: Direction::Up, ..row });
+    let data = packets(fast, "tcp 10.0.0.1:80>10.0.0.2:4000", (3100, 7900));
+    records.link = data.into_iter().chain(acks).collect();
+    explain(&trial(9.0), &records)
+}
+
+#[test]
+fn a_lost_acknowledgement_is_no_cause_where_others_come() {
+    let why = loses_an_acknowledgement(100);
+    assert_eq!(share(&why, STALL, Cause::AckPath), 0.0, "{}", sentences(&why));
+    assert!(share(&why, STALL, Cause::CongestionWindow) >= 0.8, "{}", sentences(&why));
+    let why = loses_an_acknowledgement(0);
+    assert!(share(&why, STALL, Cause::AckPath) >= 0.8, "{}", sentences(&why));
+}
+
+#[test]
+fn another_connection_of_the_player_does_not_explain_a_stall() {
+    let mut records = waits();
+    records.flows = vec![
+        flow("player", PEER, "10.0.0.1:80", "origin"),
+        flow("player", OTHER, "10.0.0.1:80", "origin"),
+    ];
+    records.access.push(answer(3120, PEER));
+    // Meanwhile the sound comes over another connection, which its receive window holds back.
+    let row = |n: i64| TcpRow {
+        socket: "10.0.0.1:80>10.0.0.2:4001".into(),
+        acked_bytes: n * 10_000,
+        in_flight_bytes: 10_000,
+        unsent_bytes: Some(60_000),
+        rwnd_limited_us: Some(n * 10_000),
+        ..sample(n * 10, n * 10_000)
+    };
+    records.tcp.extend((0..900).map(row));
+    let why = explain(&trial(9.0), &records);
+    assert!(share(&why, STALL, Cause::Application) >= 0.8, "{}", sentences(&why));
+}
+
+/// The rungs of two segments, and how long the first took.
+fn falls(took_ms: i64) -> Why {
+    let watch =
+        |n: i64| -> PlayerRow { watched(n * 100, PlayerState::Playing, 900.0, (n * 100) as f64) };
+    let segment = |n: i64, took_ms: i64, bps: i64| RequestRow {
+        rung_bps: Some(bps),
+        ..request(RequestKind::Segment, n * 1000, n * 1000 + took_ms, Some(n * 1000))
+    };
+    let requests =
+        vec![segment(0, 100, 800_000), segment(1, took_ms, 800_000), segment(2, 100, 400_000)];
+    let tcp = (0..400).map(|n| TcpRow { acked_bytes: n * 100, ..sample(n * 10, 0) }).collect();
+    let player = (0..40).map(watch).collect();
+    let access = requests.iter().map(|row| AccessRow {
+        path: row.url.clone(),
+        answered_ns: row.done_ns.unwrap_or(0),
+        ..answer(row.t_ns / MS + 10, PEER)
+    });
+    let access = access.collect();
+    explain(&trial(4.0), &Records { requests, tcp, player, access, ..Records::default() })
+}
+
+#[test]
+fn a_segment_that_came_fast_is_no_reason_to_leave_its_rung() {
+    let fall = |took_ms: i64| {
+        let why = falls(took_ms);
+        let fall = why.effects.into_iter().find(|it| it.effect == Effect::Quality).unwrap();
+        (fall.cause(), fall.sentence)
+    };
+    let (cause, sentence) = fall(100);
+    assert_eq!(cause, Cause::Unknown, "{sentence}");
+    let told = "the segment before came at 7.2 Mbit/s; not known: its rung needs 800 kbit/s";
+    assert!(sentence.ends_with(told), "{sentence}");
+    let (cause, sentence) = fall(950);
+    assert_eq!(cause, Cause::Application, "{sentence}");
+}
+
+/// A segment of 800 kbit/s that comes over a link of 1 Mbit/s, which it fills; the player knows a rung of 400 kbit/s.
+fn fills_the_link(body_bytes: i64) -> Why {
+    let mut records = waits();
+    records.access.push(answer(3120, PEER));
+    if let Some(row) = records.requests.iter_mut().find(|row| row.media_ms == Some(0)) {
+        row.rung_bps = Some(400_000);
+    }
+    for row in records.requests.iter_mut().filter(|row| row.media_ms == Some(4000)) {
+        row.body_bytes = body_bytes;
+    }
+    let row = |n: i64| {
+        let since = (n * 10 - 3100).clamp(0, 4800);
+        TcpRow {
+            in_flight_bytes: if since > 0 { 14_480 } else { 0 },
+            acked_bytes: since * 120,
+            ..sample(n * 10, since * 1000)
+        }
+    };
+    records.tcp = (0..900).map(row).collect();
+    let toml = "rate = '1 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
+    records.link = packets(toml, "tcp 10.0.0.1:80>10.0.0.2:4000", (3100, 7900));
+    explain(&trial(9.0), &records)
+}
+
+#[test]
+fn a_rung_below_what_came_is_not_too_high() {
+    let why = fills_the_link(600_000);
+    assert!(share(&why, STALL, Cause::LinkRate) >= 0.8, "{}", sentences(&why));
+    let why = fills_the_link(400_000);
+    assert!(share(&why, STALL, Cause::OversizedRung) >= 0.8, "{}", sentences(&why));
+}
+
+#[test]
+fn one_slow_packet_of_three_is_no_jitter() {
+    let mut records = waits();
+    records.access.push(answer(3120, PEER));
+    let row = |n: i64| {
+        let since = (n * 10 - 3100).clamp(0, 4800);
+        TcpRow { in_flight_bytes: if since > 0 { 4344 } else { 0 }, ..sample(n * 10, since * 1000) }
+    };
+    records.tcp = (0..900).map(row).collect();
+    let toml = "rate = '8 Mbit/s'\ndelay = '20 ms'";
+    records.link = packets(toml, "tcp 10.0.0.1:80>10.0.0.2:4000", (3100, 3130));
+    let last = records.link.last_mut().unwrap();
+    (last.scheduled_ns, last.departed_ns) = (Some(3550 * MS), Some(3550 * MS));
+    let why = explain(&trial(9.0), &records);
+    assert_eq!(share(&why, STALL, Cause::Jitter), 0.0, "{}", sentences(&why));
+}
+
+/// What had come of a segment of 800 kbit/s when the player stalled, over its own connection and another one. A segment of
+/// 400 kbit/s has 50 kB.
+fn had_come(own: usize, other: usize, lost: Option<usize>) -> bool {
+    let mut records = waits();
+    records.flows = vec![
+        flow("player", PEER, "10.0.0.1:80", "origin"),
+        flow("player", OTHER, "10.0.0.1:80", "origin"),
+    ];
+    records.access.push(answer(3120, PEER));
+    if let Some(row) = records.requests.iter_mut().find(|row| row.media_ms == Some(0)) {
+        row.rung_bps = Some(400_000);
+    }
+    let again = |row: &TcpRow| TcpRow { socket: "10.0.0.1:80>10.0.0.2:4001".into(), ..row.clone() };
+    let others: Vec<TcpRow> = records.tcp.iter().map(again).collect();
+    records.tcp.extend(others);
+    let of = |flow: &str, count: usize| {
+        let all = packets("rate = '8 Mbit/s'\ndelay = '20 ms'", flow, (3200, 4100));
+        all.into_iter().take(count).collect::<Vec<_>>()
+    };
+    let mut rows = of("tcp 10.0.0.1:80>10.0.0.2:4000", own);
+    if let Some(row) = lost.and_then(|lost| rows.get_mut(lost)) {
+        (row.verdict, row.cause) = (Verdict::Dropped, Some(LinkCause::Loss));
+    }
+    rows.extend(of("tcp 10.0.0.1:80>10.0.0.2:4001", other));
+    records.link = rows;
+    sentences(&explain(&trial(9.0), &records)).contains("would have arrived in time")
+}
+
+#[test]
+fn only_what_came_in_order_for_the_segment_would_have_been_a_lower_rung() {
+    assert!(had_come(50, 0, None));
+    assert!(!had_come(20, 50, None), "another connection");
+    assert!(!had_come(50, 0, Some(10)), "a loss that had to be repaired");
+}
