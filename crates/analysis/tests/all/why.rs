@@ -484,7 +484,7 @@ fn what_the_records_do_not_show_is_not_known() {
     let why = explain(&trial(9.0), &records);
     assert_eq!(why.effects[0].cause(), Cause::Unknown);
     assert!(
-        why.effects[0].sentence.contains("not known: table `tcp`"),
+        why.effects[0].sentence.contains("not known: neither table `tcp`"),
         "{}",
         why.effects[0].sentence
     );
