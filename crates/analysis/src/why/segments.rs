@@ -10,7 +10,6 @@ use super::caches::Wrong;
 use super::evidence::Rows;
 use super::links::{Carried, Links};
 use super::rules::Rules;
-use super::sockets::Sender;
 use super::told::{LEAST_SHARE, Told, last_fall, others, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
@@ -71,8 +70,7 @@ impl<'a, 'v> Story<'a, 'v> {
         transfer: Option<&'a Transfer<'v>>,
         transfers: &'a Transfers<'v>,
     ) -> Self {
-        let senders = transfer.into_iter().flat_map(|transfer| &transfer.senders);
-        let flows: Vec<String> = senders.map(Sender::flow).collect();
+        let flows = transfer.map_or(&[][..], |transfer| &transfer.flows);
         let turned: Vec<String> = flows.iter().filter_map(|name| super::turned(name)).collect();
         Self {
             records: view.records,
@@ -81,7 +79,7 @@ impl<'a, 'v> Story<'a, 'v> {
             player,
             transfer,
             transfers,
-            data: links.of(&flows),
+            data: links.of(flows),
             back: links.of(&turned),
             faulty: faulty(view, Some(player), transfers.slices),
         }

@@ -1,6 +1,6 @@
 //! What limited each flow that carries media or load over TCP or HTTP/3, and each viewer's flows together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use suiro_record::tables::AccessRow;
@@ -17,7 +17,7 @@ use super::path::{Seen, slowness};
 use super::rules::Rules;
 use super::slices::Slices;
 use super::sockets::{Account, Sender};
-use super::upstream::{Upstream, upstream};
+use super::upstream::{Upstream, comes_to, upstream};
 use super::{FLOWS_MAX, Limit, SLICE_NS, Subject};
 use crate::player::Player;
 use crate::view::View;
@@ -26,6 +26,8 @@ use crate::view::View;
 pub(super) struct Transfer<'v> {
     pub viewer: Option<&'v Player<'v>>,
     pub senders: Vec<Sender<'v>>,
+    /// As links name them: the senders' flows, and others that brought this viewer something.
+    pub flows: Vec<String>,
     /// What limited each of them, by slice; `None` where it did not exist.
     causes: Vec<Vec<Option<Cause>>>,
     /// What limited all of them together, by slice; `None` where none existed.
@@ -72,8 +74,12 @@ pub(super) fn subjects<'v>(
     }
     let mut all = Vec::new();
     let mut subjects = Vec::new();
+    let brought = brought(view, links);
     for (name, (viewer, senders)) in groups {
-        let transfer = decide(view, links, slices, &asked, viewer, senders);
+        let mut flows: BTreeSet<String> = senders.iter().map(Sender::flow).collect();
+        flows.extend(brought.get(&*name).into_iter().flatten().map(|flow| (*flow).to_owned()));
+        let flows = flows.into_iter().collect();
+        let transfer = decide(view, links, slices, &asked, (viewer, senders, flows));
         let limits = limits(view, &transfer, slices);
         subjects.push(Subject { name, is_viewer: viewer.is_some(), limits });
         all.push(transfer);
@@ -81,17 +87,27 @@ pub(super) fn subjects<'v>(
     (subjects, Transfers { all, asked, slices, left_out })
 }
 
+/// The flows on links that brought each client something: also those of so little that they are not examined.
+fn brought<'v>(view: &'v View<'_>, links: &Links<'v>) -> BTreeMap<&'v str, BTreeSet<&'v str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for flow in links.ways.iter().flat_map(|way| way.flows.keys()) {
+        if let Some(client) = comes_to(view, flow) {
+            found.entry(client).or_default().insert(flow);
+        }
+    }
+    found
+}
+
 fn decide<'v>(
     view: &'v View<'_>,
     links: &Links<'v>,
     slices: Slices,
     asked: &Asked<'v>,
-    viewer: Option<&'v Player<'v>>,
-    senders: Vec<Sender<'v>>,
+    (viewer, senders, flows): (Option<&'v Player<'v>>, Vec<Sender<'v>>, Vec<String>),
 ) -> Transfer<'v> {
     let names: Vec<String> = senders.iter().map(Sender::flow).collect();
-    let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
-    let (data, acks) = (links.of(&names), links.of(&turned));
+    let turned: Vec<String> = flows.iter().filter_map(|name| super::turned(name)).collect();
+    let (data, acks) = (links.of(&flows), links.of(&turned));
     let faulty = faulty(view, viewer, slices);
     let upstream = upstream(view, links, asked, viewer);
     let judge = |(sender, name): (_, &String)| Judge {
@@ -124,7 +140,7 @@ fn decide<'v>(
     let cut =
         together.iter_mut().zip(&faulty).filter(|(cause, faulty)| cause.is_none() && **faulty);
     cut.for_each(|(cause, _)| *cause = Some(Cause::Cache));
-    Transfer { viewer, senders, causes, together }
+    Transfer { viewer, senders, flows, causes, together }
 }
 
 /// Longer than this, what is on its way met something: three of the shortest round trips, and a slice.

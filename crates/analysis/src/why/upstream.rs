@@ -25,7 +25,7 @@ pub(super) fn upstream<'a, 'v>(
     let of = |cache: &'v str| {
         let names = links.ways.iter().flat_map(|way| way.flows.keys().copied());
         let mut names: Vec<String> =
-            names.filter(|name| comes_to(view, name, cache)).map(str::to_owned).collect();
+            names.filter(|name| comes_to(view, name) == Some(cache)).map(str::to_owned).collect();
         names.sort_unstable();
         names.dedup();
         let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
@@ -34,14 +34,14 @@ pub(super) fn upstream<'a, 'v>(
     asked.missed(viewer).into_iter().map(of).collect()
 }
 
-/// Whether a flow on a link brings a cache what it asked for as a client.
-fn comes_to(view: &View<'_>, name: &str, cache: &str) -> bool {
-    let Some(row) = flows::find_named(&view.records.flows, name) else { return false };
-    let own = match row.role {
-        FlowRole::Client => (&*row.endpoint == cache).then_some(&row.local),
-        FlowRole::Server => (row.peer.as_deref() == Some(cache)).then_some(&row.remote),
-        FlowRole::Sender | FlowRole::Receiver => None,
+/// The client to which a flow on a link brings what it asked for: a player, or a cache.
+pub(super) fn comes_to<'v>(view: &'v View<'_>, name: &str) -> Option<&'v str> {
+    let row = flows::find_named(&view.records.flows, name)?;
+    let (own, client) = match row.role {
+        FlowRole::Client => (&row.local, &*row.endpoint),
+        FlowRole::Server => (&row.remote, row.peer.as_deref()?),
+        FlowRole::Sender | FlowRole::Receiver => return None,
     };
-    let to = name.split_once('>').map(|(_, to)| to);
-    own.zip(to).is_some_and(|(own, to)| is_end(own, to))
+    let (_, to) = name.split_once('>')?;
+    is_end(own, to).then_some(client)
 }

@@ -13,6 +13,8 @@ use crate::common::trial;
 use crate::why::{MS, Sent, carried, main_cause, request, waits_for_a_manifest, watched};
 
 const DATA: &str = "udp 10.0.0.1:443>10.0.0.2:4000";
+/// Another connection of the player, too small to be examined.
+const SMALL: &str = "udp 10.0.0.1:443>10.0.0.2:4001";
 const PACKET: i64 = 1228;
 
 fn asks() -> FlowRow {
@@ -66,11 +68,14 @@ fn a_player_that_waits_for_manifests_is_named_over_http3_as_well() {
 }
 
 /// The segment that is asked for at 3 s comes over a link that falls to `kbps` meanwhile.
-fn falls_to(kbps: u32) -> Why {
+fn falls_to(kbps: u32, small: bool) -> Why {
     let begun = |n: i64| 50 + n * 1000;
-    let sent: Vec<Sent> = (0..4)
+    let mut sent: Vec<Sent> = (0..4)
         .flat_map(|n| (0..80).map(move |k| ((begun(n) + 20) * MS + k * MS / 2, DATA, 1228, None)))
         .collect();
+    if small {
+        sent.extend((0..80).map(|k| (3070 * MS + k * MS / 2, SMALL, 1228, None)));
+    }
     let toml = format!(
         "rate = '8 Mbit/s'\nchanges = [{{ at = '3 s', rate = '{kbps} kbit/s' }}]\ndelay = '20 ms'\n\
          queue = {{ limit = '9 s' }}"
@@ -78,12 +83,16 @@ fn falls_to(kbps: u32) -> Why {
     let link: Vec<LinkRow> = carried(&toml, sent).into_iter().map(|(row, _)| row).collect();
     let arrived = |at_ms: i64| {
         let there = |row: &&LinkRow| {
-            row.verdict == Verdict::Delivered && row.departed_ns.is_some_and(|ns| ns <= at_ms * MS)
+            &*row.flow == DATA
+                && row.verdict == Verdict::Delivered
+                && row.departed_ns.is_some_and(|ns| ns <= at_ms * MS)
         };
         link.iter().filter(there).count() as i64 * PACKET
     };
-    let passed =
-        |at_ms: i64| link.iter().filter(|row| row.t_ns <= at_ms * MS).count() as i64 * PACKET;
+    let passed = |at_ms: i64| {
+        let there = |row: &&LinkRow| &*row.flow == DATA && row.t_ns <= at_ms * MS;
+        link.iter().filter(there).count() as i64 * PACKET
+    };
     let last = link.iter().filter_map(|row| row.departed_ns).max().unwrap() / MS + 1;
     let quic = (0..900).map(|n| (n * 10, passed(n * 10)));
     let quic = quic.map(|(at, sent)| sample(at, sent, sent - arrived(at))).collect();
@@ -116,13 +125,13 @@ fn falls_to(kbps: u32) -> Why {
         span_s: 0.1,
         rate_bps: rate_bps.collect(),
     });
-    let flows = vec![asks()];
+    let flows = vec![asks(), FlowRow { local: "*:4001".into(), ..asks() }];
     explain(&trial, &Records { link, quic, requests, access, player, flows, ..Records::default() })
 }
 
 #[test]
 fn a_link_that_falls_is_named_over_http3_as_well() {
-    let why = falls_to(200);
+    let why = falls_to(200, false);
     let (found, other) = main_cause(&why, &[Effect::Stall]);
     assert!(found == Cause::RateStep && other <= 0.1, "{found} {other}");
     let effect = why.effects.iter().find(|effect| effect.effect == Effect::Stall).unwrap();
@@ -133,4 +142,11 @@ fn a_link_that_falls_is_named_over_http3_as_well() {
     );
     let evidence: Vec<String> = effect.chain.iter().map(|step| step.evidence.to_string()).collect();
     assert!(evidence.iter().any(|rows| rows.starts_with("quic[")), "{evidence:?}");
+}
+
+#[test]
+fn a_small_connection_of_the_player_is_no_other_flow() {
+    let why = falls_to(200, true);
+    let (found, other) = main_cause(&why, &[Effect::Stall]);
+    assert!(found == Cause::RateStep && other <= 0.1, "{found} {other}");
 }
