@@ -77,7 +77,7 @@ fn a_stream_is_handed_over_if_one_node_begins_and_another_ends() {
     let mut records = killed();
     assert_eq!(metric(&records, "control.handed_over"), Some(0.0));
     let mut node = |ms, of, what, stream| {
-        records.control.push(row(ms, of, what, Some(stream), ("", "frame 9")))
+        records.control.push(row(ms, of, what, Some(stream), ("", "frame 9")));
     };
     node(0, "n1", "started", 0);
     node(900, "n3", "started", 1);
