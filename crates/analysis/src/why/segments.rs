@@ -422,10 +422,11 @@ impl<'a, 'v> Story<'a, 'v> {
             Some(_) => {
                 format!("a segment was abandoned, of which {} had come", size(before.body_bytes))
             }
-            None => {
-                let at = goodput(before, ended).map(|bps| format!(" at {}", rate(bps)));
-                format!("the segment before came{}", at.unwrap_or_default())
-            }
+            None => match goodput(before, ended) {
+                Some(bps) => format!("the segment before came at {}", rate(bps)),
+                // A player in a browser does not say how it arrived.
+                None => "at what rate the segment before came is not known".to_owned(),
+            },
         };
         let mut told = self.told(&shares, before.t_ns, ended);
         if was_fast {
