@@ -7,7 +7,7 @@ use suiro_record::tables::{AccessRow, RequestRow};
 use suiro_record::words::{CacheOutcome, FlowRole, RequestKind};
 
 use super::caches::{Caches, Peers};
-use super::sockets::Sender;
+use super::sender::Sender;
 use crate::player::Player;
 use crate::view::View;
 

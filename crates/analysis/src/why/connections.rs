@@ -5,8 +5,8 @@ use suiro_record::tables::{FlowRow, QuicRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 
 use super::rules::Rules;
+use super::sender::{Account, Samples, Sender, arrived, bytes, share};
 use super::slices::Slices;
-use super::sockets::{Account, Samples, Sender, share};
 use crate::group::grouped;
 use crate::held::{Stretch, hold};
 use crate::view::View;
@@ -59,16 +59,6 @@ fn sender<'v>(
     }
     let acked_bytes = arrived(last.value);
     Some(Sender { name, samples: Samples::Quic(samples), acked_bytes, lifetime, accounts })
-}
-
-/// Bytes that are neither in flight nor to be sent; those of lost datagrams are among them.
-pub(super) fn arrived(row: &QuicRow) -> i64 {
-    let sent = row.sent_bytes.unwrap_or(0);
-    bytes(sent.saturating_sub(row.in_flight_bytes.unwrap_or(0)))
-}
-
-fn bytes(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn arrived_at(samples: &[Stretch<&QuicRow>], t_ns: i64) -> i64 {

@@ -4,7 +4,7 @@ use suiro_record::flows::{self, is_end};
 use suiro_record::tables::LatenessRow;
 
 use super::evidence::Evidence;
-use super::sockets::{Samples, Sender};
+use super::sender::{Samples, Sender};
 use crate::Records;
 use crate::player::Player;
 use crate::view::View;

@@ -29,6 +29,7 @@ mod rows;
 mod rules;
 mod rungs;
 mod segments;
+mod sender;
 mod sending;
 mod sessions;
 mod slices;

@@ -15,8 +15,9 @@ use super::evidence::Evidence;
 use super::links::{Carried, Links, Load};
 use super::path::{Seen, slowness};
 use super::rules::Rules;
+use super::sender::{Account, Sender};
 use super::slices::Slices;
-use super::sockets::{Account, Sender};
+use super::sockets;
 use super::upstream::{Upstream, comes_to, upstream};
 use super::{FLOWS_MAX, Limit, SLICE_NS, Subject};
 use crate::player::Player;
@@ -59,8 +60,11 @@ pub(super) fn subjects<'v>(
     links: &Links<'v>,
     slices: Slices,
 ) -> (Vec<Subject>, Transfers<'v>) {
-    let mut senders: Vec<Sender> =
-        view.sockets().iter().filter_map(|socket| Sender::of(socket, slices, view.rules)).collect();
+    let mut senders: Vec<Sender> = view
+        .sockets()
+        .iter()
+        .filter_map(|socket| sockets::sender(socket, slices, view.rules))
+        .collect();
     senders.extend(connections::senders(view, slices));
     senders.sort_by_key(|sender| std::cmp::Reverse(sender.acked_bytes));
     let left_out = senders.len().saturating_sub(FLOWS_MAX);
