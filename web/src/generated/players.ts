@@ -29,7 +29,7 @@ export interface Job {
   cmcd: CmcdJob | null;
 }
 
-export type Library = "dashjs" | "hlsjs";
+export type Library = "dashjs" | "hlsjs" | "shaka";
 
 /** Rules of dash.js for the rung. */
 export type DashRules = "dynamic" | "throughput" | "bola" | "l2a" | "lolp";
