@@ -216,10 +216,7 @@ impl Names {
         let same = |x: &str, y: &str| x.bytes().zip(y.bytes()).take_while(|(x, y)| x == y).count();
         let prefix = a.get(..same(a, b))?.trim_end_matches(|c: char| c.is_ascii_digit());
         let rest = (a.get(prefix.len()..)?, b.get(prefix.len()..)?);
-        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        let (x, suffix) = rest.0.split_at(digits(rest.0));
-        let (y, other) = rest.1.split_at(digits(rest.1));
-        let (x, y): (u64, u64) = (x.parse().ok()?, y.parse().ok()?);
+        let ((x, suffix), (y, other)) = (number(rest.0)?, number(rest.1)?);
         let steps = last.number.checked_sub(first.number).filter(|steps| *steps > 0)?;
         if suffix != other || y <= x {
             return None;

@@ -5,7 +5,7 @@ use suiro_record::tables::{FlowRow, QuicRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 
 use super::rules::Rules;
-use super::sender::{Account, Samples, Sender, arrived, bytes, share};
+use super::sender::{Account, Samples, Sender, arrived, bytes, growth, lifetime, share};
 use super::slices::Slices;
 use crate::group::grouped;
 use crate::held::{Stretch, hold};
@@ -45,25 +45,18 @@ fn sender<'v>(
 ) -> Option<Sender<'v>> {
     let last_ns = rows.last()?.t_ns.as_nanos_i64();
     let samples = hold(rows.iter().map(|row| (row.t_ns.as_nanos_i64(), *row)), last_ns, end_ns);
-    let (first, last) = (samples.first()?, samples.last()?);
-    let lifetime = slices.at(first.from_ns)..slices.at(last.to_ns.saturating_sub(1)) + 1;
+    let lifetime = lifetime(&samples, slices)?;
     let mut accounts = vec![Account::default(); slices.count];
     held(&samples, slices, rules.short_segments, &mut accounts);
     for index in lifetime.clone() {
         let (from, to) = slices.span(index);
-        accounts[index].acked =
-            arrived_at(&samples, to).saturating_sub(arrived_at(&samples, from)).max(0);
+        accounts[index].acked = growth(&samples, (from, to), arrived);
     }
     for (from, to) in recoveries(&samples) {
         slices.spread(from, to, |index, ns| accounts[index].recovery += share(ns, slices, index));
     }
-    let acked_bytes = arrived(last.value);
+    let acked_bytes = arrived(samples.last()?.value);
     Some(Sender { name, samples: Samples::Quic(samples), acked_bytes, lifetime, accounts })
-}
-
-fn arrived_at(samples: &[Stretch<&QuicRow>], t_ns: i64) -> i64 {
-    let after = samples.partition_point(|sample| sample.from_ns <= t_ns);
-    after.checked_sub(1).map_or(0, |index| arrived(samples[index].value))
 }
 
 /// What a sample says as long as it stands.

@@ -119,6 +119,28 @@ fn ends<'v, R>(samples: &[Stretch<&'v R>], from_ns: i64, to_ns: i64) -> Option<(
     Some((samples.get(first)?.value, samples.get(last.max(first))?.value))
 }
 
+/// The slices in which a connection with these samples existed; `None` without any.
+pub(super) fn lifetime<R>(
+    samples: &[Stretch<&R>],
+    slices: Slices,
+) -> Option<std::ops::Range<usize>> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    Some(slices.at(first.from_ns)..slices.at(last.to_ns.saturating_sub(1)) + 1)
+}
+
+/// By how much a counter grew in a stretch of time; before the first sample it is 0.
+pub(super) fn growth<R>(
+    samples: &[Stretch<&R>],
+    (from_ns, to_ns): (i64, i64),
+    counter: impl Fn(&R) -> i64,
+) -> i64 {
+    let at = |t_ns: i64| {
+        let after = samples.partition_point(|sample| sample.from_ns <= t_ns);
+        after.checked_sub(1).map_or(0, |index| counter(samples[index].value))
+    };
+    at(to_ns).saturating_sub(at(from_ns)).max(0)
+}
+
 /// A time as a share of a slice.
 pub(super) fn share(ns: i64, slices: Slices, index: usize) -> f64 {
     let (from, to) = slices.span(index);

@@ -3,7 +3,7 @@
 use suiro_record::words::TcpState;
 
 use super::rules::Rules;
-use super::sender::{Account, Samples, Sender, share};
+use super::sender::{Account, Samples, Sender, growth, lifetime, share};
 use super::slices::Slices;
 use crate::tcp::Socket;
 
@@ -13,8 +13,8 @@ pub(super) fn sender<'v>(
     slices: Slices,
     rules: Rules,
 ) -> Option<Sender<'v>> {
-    let (first, last) = (socket.samples.first()?, socket.samples.last()?);
-    let lifetime = slices.at(first.from_ns)..slices.at(last.to_ns.saturating_sub(1)) + 1;
+    let first = socket.samples.first()?;
+    let lifetime = lifetime(&socket.samples, slices)?;
     let mut accounts = vec![Account::default(); slices.count];
     let timeouts = timeouts(socket);
     held(socket, slices, rules.short_segments, &mut accounts);
@@ -98,16 +98,8 @@ fn counted(
                 Some(account.receive_window.map_or(counted, |seen| seen.max(counted)));
             account.send_buffer = timed(|counts| counts.send_us);
         }
-        account.acked = acked(socket, from, to);
+        account.acked = growth(&socket.samples, (from, to), |row| row.acked_bytes);
     }
-}
-
-fn acked(socket: &Socket, from_ns: i64, to_ns: i64) -> i64 {
-    let at = |t_ns: i64| {
-        let after = socket.samples.partition_point(|sample| sample.from_ns <= t_ns);
-        after.checked_sub(1).map_or(0, |index| socket.samples[index].value.acked_bytes)
-    };
-    at(to_ns).saturating_sub(at(from_ns)).max(0)
 }
 
 /// The kernel's account at the samples that have it.

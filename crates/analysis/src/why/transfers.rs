@@ -18,7 +18,7 @@ use super::rules::Rules;
 use super::sender::{Account, Sender};
 use super::slices::Slices;
 use super::sockets;
-use super::upstream::{Upstream, comes_to, upstream};
+use super::upstream::{Brought, Upstream, upstream};
 use super::{FLOWS_MAX, Limit, SLICE_NS, Subject};
 use crate::player::Player;
 use crate::view::View;
@@ -78,12 +78,12 @@ pub(super) fn subjects<'v>(
     }
     let mut all = Vec::new();
     let mut subjects = Vec::new();
-    let brought = brought(view, links);
+    let brought = Brought::of(view, links);
     for (name, (viewer, senders)) in groups {
         let mut flows: BTreeSet<String> = senders.iter().map(Sender::flow).collect();
-        flows.extend(brought.get(&*name).into_iter().flatten().map(|flow| (*flow).to_owned()));
+        flows.extend(brought.to(&name));
         let flows = flows.into_iter().collect();
-        let transfer = decide(view, links, slices, &asked, (viewer, senders, flows));
+        let transfer = decide(view, (links, &brought), slices, &asked, (viewer, senders, flows));
         let limits = limits(view, &transfer, slices);
         subjects.push(Subject { name, is_viewer: viewer.is_some(), limits });
         all.push(transfer);
@@ -91,20 +91,9 @@ pub(super) fn subjects<'v>(
     (subjects, Transfers { all, asked, slices, left_out })
 }
 
-/// The flows on links that brought each client something: also those of so little that they are not examined.
-fn brought<'v>(view: &'v View<'_>, links: &Links<'v>) -> BTreeMap<&'v str, BTreeSet<&'v str>> {
-    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for flow in links.ways.iter().flat_map(|way| way.flows.keys()) {
-        if let Some(client) = comes_to(view, flow) {
-            found.entry(client).or_default().insert(flow);
-        }
-    }
-    found
-}
-
 fn decide<'v>(
     view: &'v View<'_>,
-    links: &Links<'v>,
+    (links, brought): (&Links<'v>, &Brought<'v>),
     slices: Slices,
     asked: &Asked<'v>,
     (viewer, senders, flows): (Option<&'v Player<'v>>, Vec<Sender<'v>>, Vec<String>),
@@ -113,7 +102,7 @@ fn decide<'v>(
     let turned: Vec<String> = flows.iter().filter_map(|name| super::turned(name)).collect();
     let (data, acks) = (links.of(&flows), links.of(&turned));
     let faulty = faulty(view, viewer, slices);
-    let upstream = upstream(view, links, asked, viewer);
+    let upstream = upstream(links, brought, asked, viewer);
     let judge = |(sender, name): (_, &String)| Judge {
         slices,
         rules: view.rules,

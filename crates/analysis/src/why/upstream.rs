@@ -1,5 +1,7 @@
 //! What came to caches from their origins.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use suiro_record::flows::{self, is_end};
 use suiro_record::words::FlowRole;
 
@@ -15,19 +17,37 @@ pub(super) struct Upstream<'a, 'v> {
     pub acks: Vec<Carried<'a, 'v>>,
 }
 
+/// The flows on links that brought each client something: also those of so little that they are not examined.
+pub(super) struct Brought<'v>(BTreeMap<&'v str, BTreeSet<&'v str>>);
+
+impl<'v> Brought<'v> {
+    pub fn of(view: &'v View<'_>, links: &Links<'v>) -> Self {
+        let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let flows: BTreeSet<&str> =
+            links.ways.iter().flat_map(|way| way.flows.keys().copied()).collect();
+        for flow in flows {
+            if let Some(client) = comes_to(view, flow) {
+                found.entry(client).or_default().insert(flow);
+            }
+        }
+        Self(found)
+    }
+
+    /// Those to a client.
+    pub fn to(&self, client: &str) -> impl Iterator<Item = String> {
+        self.0.get(client).into_iter().flatten().map(|flow| (*flow).to_owned())
+    }
+}
+
 /// Those of the caches that asked an origin for what a viewer requested.
 pub(super) fn upstream<'a, 'v>(
-    view: &'v View<'_>,
     links: &'a Links<'v>,
+    brought: &Brought<'v>,
     asked: &Asked<'v>,
     viewer: Option<&Player>,
 ) -> Vec<Upstream<'a, 'v>> {
     let of = |cache: &'v str| {
-        let names = links.ways.iter().flat_map(|way| way.flows.keys().copied());
-        let mut names: Vec<String> =
-            names.filter(|name| comes_to(view, name) == Some(cache)).map(str::to_owned).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names: Vec<String> = brought.to(cache).collect();
         let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
         Upstream { cache, data: links.of(&names), acks: links.of(&turned) }
     };
@@ -35,7 +55,7 @@ pub(super) fn upstream<'a, 'v>(
 }
 
 /// The client to which a flow on a link brings what it asked for: a player, or a cache.
-pub(super) fn comes_to<'v>(view: &'v View<'_>, name: &str) -> Option<&'v str> {
+fn comes_to<'v>(view: &'v View<'_>, name: &str) -> Option<&'v str> {
     let row = flows::find_named(&view.records.flows, name)?;
     let (own, client) = match row.role {
         FlowRole::Client => (&row.local, &*row.endpoint),

@@ -328,6 +328,25 @@ pub fn request(kind: RequestKind, from_ms: i64, to_ms: i64, media_ms: Option<i64
     }
 }
 
+/// The origin's answers to requests, which reach it after 20 ms, each answered when `answered_ns` says.
+pub fn answers(
+    requests: &[RequestRow],
+    answered_ns: impl Fn(&RequestRow) -> i64,
+) -> Vec<AccessRow> {
+    let answer = |row: &RequestRow| AccessRow {
+        t_ns: row.t_ns + 20 * MS,
+        endpoint: "origin".into(),
+        peer: "10.0.0.2:4000".into(),
+        method: "GET".into(),
+        path: row.url.clone(),
+        status: 200,
+        body_bytes: row.body_bytes,
+        answered_ns: answered_ns(row),
+        ..AccessRow::default()
+    };
+    requests.iter().map(answer).collect()
+}
+
 pub fn watched(at_ms: i64, state: PlayerState, buffer_ms: f64, position_ms: f64) -> PlayerRow {
     PlayerRow {
         t_ns: at_ms * MS,
@@ -353,18 +372,7 @@ pub fn waits_for_a_manifest() -> Records {
     requests.push(request(RequestKind::Manifest, 3100, 5500, None));
     requests.push(request(RequestKind::Manifest, 5500, 7900, None));
     requests.push(request(RequestKind::Segment, 7900, 7990, Some(4000)));
-    let access = requests.iter().map(|row| AccessRow {
-        t_ns: row.t_ns + 20 * MS,
-        endpoint: "origin".into(),
-        peer: "10.0.0.2:4000".into(),
-        method: "GET".into(),
-        path: row.url.clone(),
-        status: 200,
-        body_bytes: row.body_bytes,
-        answered_ns: row.done_ns.unwrap_or(0) - MS,
-        ..AccessRow::default()
-    });
-    let access = access.collect();
+    let access = answers(&requests, |row| row.done_ns.unwrap_or(0) - MS);
     let mut player: Vec<PlayerRow> = (0..41)
         .map(|n| watched(100 + n * 100, PlayerState::Playing, 900.0, n as f64 * 100.0))
         .collect();

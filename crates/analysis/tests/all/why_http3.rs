@@ -3,14 +3,14 @@
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
 use suiro_record::LinkRate;
-use suiro_record::tables::{AccessRow, FlowRow, LinkRow, QuicRow};
+use suiro_record::tables::{FlowRow, LinkRow, QuicRow};
 use suiro_record::words::{
     Carries, Cause, Direction, Effect, FlowRole, PlayerState, RequestKind, Transport, Verdict,
 };
 use suiro_units::{Duration, Time};
 
 use crate::common::trial;
-use crate::why::{MS, Sent, carried, main_cause, request, waits_for_a_manifest, watched};
+use crate::why::{MS, Sent, answers, carried, main_cause, request, waits_for_a_manifest, watched};
 
 const DATA: &str = "udp 10.0.0.1:443>10.0.0.2:4000";
 /// Another connection of the player, too small to be examined.
@@ -99,18 +99,7 @@ fn falls_to(kbps: u32, small: bool) -> Why {
     let done = |n: i64| if n == 3 { last } else { begun(n) + 110 };
     let requests: Vec<_> =
         (0..4).map(|n| request(RequestKind::Segment, begun(n), done(n), Some(n * 1000))).collect();
-    let access = requests.iter().map(|row| AccessRow {
-        t_ns: row.t_ns + 20 * MS,
-        endpoint: "origin".into(),
-        peer: "10.0.0.2:4000".into(),
-        method: "GET".into(),
-        path: row.url.clone(),
-        status: 200,
-        body_bytes: row.body_bytes,
-        answered_ns: row.t_ns + 60 * MS,
-        ..AccessRow::default()
-    });
-    let access = access.collect();
+    let access = answers(&requests, |row| row.t_ns + 60 * MS);
     let state = |at: i64| match at {
         ..3300 => watched(at, PlayerState::Playing, 900.0, (at - 100) as f64),
         at if at < last => watched(at, PlayerState::Stalled, 0.0, 3200.0),

@@ -3,11 +3,11 @@
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
 use suiro_record::tables::{FlowRow, LatenessRow, LinkRow, QuicRow, WebrtcRow, WebrtcSessionRow};
-use suiro_record::words::{Cause, Direction, Effect, FlowRole, LatenessSource, Signalling};
+use suiro_record::words::{Cause, Direction, Effect, LatenessSource};
 use suiro_record::{LinkRate, LinkTotals, Trial};
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::common::trial;
+use crate::common::{trial, webrtc_session};
 use crate::why::{
     MS, SECONDS, Sent, VIDEO, carried, explained_of, frames_of, load, receives, video,
 };
@@ -42,24 +42,7 @@ fn one_of_three_qualities() -> Records {
 }
 
 fn session(session: u64, pair: &str) -> WebrtcSessionRow {
-    WebrtcSessionRow {
-        t_ns: Time::ZERO,
-        endpoint: "camera".into(),
-        session,
-        role: FlowRole::Sender,
-        signalling: Signalling::Whep,
-        answered_ns: None,
-        connected_ns: None,
-        first_packet_ns: None,
-        ended_ns: None,
-        ended: None,
-        candidates: "".into(),
-        pair: Some(pair.into()),
-        codec: None,
-        payload_types: None,
-        feedback: None,
-        extensions: None,
-    }
+    WebrtcSessionRow { session, pair: Some(pair.into()), ..webrtc_session("camera") }
 }
 
 #[test]
