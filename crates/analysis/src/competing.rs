@@ -226,9 +226,8 @@ fn is_report(told: &Told<'_>, flow: &str) -> bool {
     row.is_some_and(|row| row.carries == Carries::Feedback)
 }
 
-/// What a flow is, and what sets it apart: video and the reports about it, as one endpoint reported them,
-/// are one flow; each connection of TCP, of WebRTC and of QUIC is one, with what comes back. What no endpoint reported
-/// does not compete, nor do pages of the web.
+/// By what a flow goes, and its name. Video and the reports about it have one name, that of the endpoint that reported both. Each connection
+/// of TCP, of WebRTC and of QUIC has one, with what comes back. What no endpoint reported does not compete, nor do pages of the web.
 fn key(told: &Told<'_>, flow: &str) -> Option<(Over, String)> {
     if told.flows.is_empty() {
         let (protocol, key) = guess::rival(flow)?;

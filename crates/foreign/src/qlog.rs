@@ -156,7 +156,7 @@ impl Connection {
     /// What happened to it.
     pub fn effects(&self) -> Vec<Happened> {
         let mut effects = self.silences();
-        // What was lost in a silence is no effect of its own. Effects have times of the day.
+        // Losses within a silence belong to that effect. Effects have times of the day.
         let own = |t_ns: i64| t_ns.saturating_sub(self.zero_ns);
         let silent: Vec<(i64, i64)> =
             effects.iter().map(|it| (own(it.from_ns), own(it.to_ns))).collect();

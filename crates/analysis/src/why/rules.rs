@@ -84,7 +84,7 @@ rules! {
     shared: share(f64) = 0.2;
     /// What one packet waited for was sent by others if they had this share of the bytes meanwhile: most of them.
     queue_shared: share(f64) = 0.5;
-    /// What explains this share of a delay is to blame for it: half, as single packets may have been slower.
+    /// A cause is to blame for a delay if it explains this share of it: half, as single packets may have been slower.
     explains: share(f64) = 0.5;
     /// Slow packets were few if three of four had less than this share of the delay of the slowest.
     few: share(f64) = 0.2;

@@ -195,7 +195,7 @@ impl Controlled {
     fn act_by_frames(&mut self, now: Time, send: &mut dyn FnMut(u64)) {
         let Some(mut frames) = self.frames else { return };
         if frames.next <= now {
-            // What waits for longer than some frames is given up, as senders do.
+            // At most eight frames wait. A sender gives up older ones.
             let frame = self.controller.target().as_bps() as f64 / 8.0 * frames.every.as_secs_f64();
             frames.waiting = (frames.waiting + frame).min(8.0 * frame);
             frames.next += frames.every;
