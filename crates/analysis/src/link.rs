@@ -287,10 +287,22 @@ pub(crate) fn ecn_ratio(direction: &Direction) -> Option<f64> {
     (all > 0).then(|| f64::from(marked) / f64::from(all))
 }
 
-/// Payload that the links delivered towards viewers per second, all together.
+/// Payload that the links delivered towards viewers per second, all together. A flow that crosses several links counts once, as
+/// on the one that delivered the least of it: what is lost on the way does not arrive.
 pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
-    let used = links.iter().filter(|d| d.is_towards_viewers() && !d.rows.is_empty());
-    let rates = used.map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
-    let rates: Option<Vec<f64>> = rates.collect();
-    rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
+    let used = || links.iter().filter(|d| d.is_towards_viewers() && !d.rows.is_empty());
+    let mut flows: BTreeMap<&str, f64> = BTreeMap::new();
+    for (flow, bytes) in used().flat_map(payload_by_flow) {
+        flows.entry(flow).and_modify(|least| *least = least.min(bytes)).or_insert(bytes);
+    }
+    used().next()?.per_second(flows.values().sum::<f64>() * 8.0)
+}
+
+/// The payload of each flow that met the link, also of one of which nothing was delivered.
+fn payload_by_flow<'a>(link: &Direction<'a>) -> BTreeMap<&'a str, f64> {
+    let mut flows: BTreeMap<&str, f64> = link.rows.iter().map(|row| (&*row.flow, 0.0)).collect();
+    for (_, row) in link.delivered().filter(|(_, row)| !is_duplicate(row)) {
+        *flows.entry(&row.flow).or_default() += row.payload_bytes.unwrap_or(0) as f64;
+    }
+    flows
 }

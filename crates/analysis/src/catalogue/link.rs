@@ -58,9 +58,9 @@ pub(super) static EACH: Family<Directions> = Family { metrics: METRICS, series: 
 static FLOW: &[Measure<Links>] = metrics! {
     #[main] flow.goodput_mean_bps ["bit/s", Higher, 3] "Goodput",
         "TCP and UDP payload that the links delivered in the down direction, and the stations of hubs to one another, within \
-         the trial, over the trial's duration. A byte that crosses several links or hubs counts on each. TCP's \
-         acknowledgements have no payload; reports over UDP have, and count at hubs. Copies that a link made do not count; a \
-         byte that TCP needlessly sent twice does.",
+         the trial, over the trial's duration. A flow that crosses several links or hubs counts once, where the least of it was \
+         delivered. TCP's acknowledgements have no payload; reports over UDP have, and count at hubs. Copies that a link made do \
+         not count; a byte that TCP needlessly sent twice does.",
         |links| goodput(links);
 };
 
