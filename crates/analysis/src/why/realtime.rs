@@ -221,9 +221,16 @@ impl<'a, 'v> Stream<'a, 'v> {
         if shares.is_empty() {
             shares.push((self.absence_of_frames(from, to), 1.0));
         }
+        let silence = self.silent(effect, &shares, (from, to));
+        if silence.is_some() {
+            shares = vec![(Cause::Application, 1.0)];
+        }
         let main = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
         let (data, during) = self.underway(effect, concerned, (from, to));
-        let told = self.told(main, concerned, &data, during);
+        let told = match silence {
+            Some(silence) => Told::of_silence(silence),
+            None => self.told(main, concerned, &data, during),
+        };
         let by = self.latest(effect, concerned);
         let mut sentence = format!("{}{by}: {}", opening(effect, from, to), told.text());
         sentence.extend(also(&shares, whole(effect)).map(|other| format!("; also {other}")));
@@ -298,11 +305,15 @@ impl<'a, 'v> Stream<'a, 'v> {
         first..last
     }
 
-    /// The frames after the one that was shown when a freeze began, up to the one that ended it; `None` if none did. If that one
-    /// was cut, also those that were never made and would have ended it before.
+    /// The frames after the one that was shown when a freeze began, up to the one that ended it, or to the last that was due. If
+    /// that one was cut, also those that were never made and would have ended it before. `None` if no frame began it.
     fn between_shown(&self, from: i64, to: i64) -> Option<std::ops::Range<usize>> {
         let at = |t_ns: i64| self.frames.iter().position(|it| it.row.displayed_ns == Some(t_ns));
-        let (before, end) = (at(from)?, at(to)?);
+        let before = at(from)?;
+        let Some(end) = at(to) else {
+            let last = self.frames.iter().rposition(|frame| frame.due_ns < to);
+            return Some(before + 1..last.unwrap_or(before).max(before) + 1);
+        };
         let age_ns = |frame: &Frame| self.usual.at(frame.captured_ns).age_ns;
         let due = |frame: &Frame| frame.captured_ns.saturating_add(age_ns(frame)) < to;
         let never_made = self.frames[end + 1..].iter().take_while(|it| it.left_out && due(it));
@@ -368,6 +379,21 @@ impl<'a, 'v> Stream<'a, 'v> {
         let broken =
             before.take_while(|frame| !frame.row.decodable).filter(|frame| !frame.left_out);
         broken.last().map(Broken::of)
+    }
+
+    /// When the sender had nothing to send, if nothing else is known of a freeze.
+    fn silent(
+        &self,
+        effect: Effect,
+        shares: &[(Cause, f64)],
+        (from, to): (i64, i64),
+    ) -> Option<(i64, i64)> {
+        let is_known = shares.first().is_some_and(|(cause, _)| *cause != Cause::Unknown);
+        if effect != Effect::Freeze || is_known {
+            return None;
+        }
+        let age_ns = self.usual.at(from).age_ns;
+        self.silence((from.saturating_sub(age_ns), to.saturating_sub(age_ns)))
     }
 
     /// No frame was captured that should have been seen.

@@ -141,6 +141,26 @@ impl Stream<'_, '_> {
         held.unwrap_or(0).max(self.waiting_bytes(from, until))
     }
 
+    /// The longest time within a stretch in which nothing came to the first link, if that is most of it, and the sender held
+    /// nothing back by its own rows. `None` if it has none of that time.
+    pub fn silence(&self, (from, to): (i64, i64)) -> Option<(i64, i64)> {
+        let begun = |way: &&Carried| way.rows.first().map_or(i64::MAX, |row| row.t_ns);
+        let first = self.data.iter().min_by_key(begun)?;
+        let came = first.within(from, to).iter().map(|row| row.t_ns);
+        let times: Vec<i64> = [from].into_iter().chain(came).chain([to]).collect();
+        let gaps = times.iter().copied().zip(times.iter().copied().skip(1));
+        let (begun, ended) = gaps.max_by_key(|(begun, ended)| since(*ended, *begun))?;
+        let is_most = since(ended, begun) as f64 > self.rules.most * since(to, from) as f64;
+        let waiting = self.waiting_rows().map(|(t_ns, _, bytes)| (t_ns, bytes));
+        let within = |(t_ns, _): &(i64, i64)| (begun..=ended).contains(t_ns);
+        let rows: Vec<(i64, i64)> = self.queued_rows().chain(waiting).filter(within).collect();
+        let (_, last) = rows.iter().max_by_key(|(t_ns, _)| *t_ns)?;
+        // A row is about the time before it.
+        let inner = begun.saturating_add(ROW_NS)..ended.saturating_sub(ROW_NS);
+        let held = rows.iter().any(|(t_ns, bytes)| inner.contains(t_ns) && *bytes > 0);
+        (is_most && !held && *last == 0).then_some((begun, ended))
+    }
+
     /// Bytes that waited in the sender, by its own rows.
     fn queued_rows(&self) -> impl Iterator<Item = (i64, i64)> {
         let rate = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));

@@ -47,6 +47,12 @@ impl Told {
         Self { is_shown: false, ..Self::plain(cause) }
     }
 
+    /// A sender that had nothing to send in a stretch of time.
+    pub fn of_silence((from, to): (i64, i64)) -> Self {
+        let nothing = clause(Cause::Application);
+        Self::new(format!("{nothing} from {} to {}", seconds(from), seconds(to)), Vec::new())
+    }
+
     /// All that there is to say.
     pub fn text(&self) -> String {
         format!("{}{}", self.clause, self.more)

@@ -9,7 +9,8 @@ use suiro_units::{BitRate, Duration, Time};
 
 use crate::common::{trial, webrtc_session};
 use crate::why::{
-    MS, SECONDS, Sent, VIDEO, carried, explained_of, frames_of, load, receives, video,
+    MS, SECONDS, Sent, VIDEO, carried, explained_of, frames_of, load, main_cause, receives,
+    records_of, video,
 };
 use crate::why_lies::{SEEN, sentences, set_to, share};
 
@@ -231,4 +232,28 @@ fn the_fall_that_is_told_is_that_of_the_link_with_the_queue() {
     let late = why.effects.iter().find(|it| it.effect == Effect::Late).unwrap();
     let fall = "the link fell from 4 Mbit/s to 500 kbit/s at 3.0 s";
     assert!(late.sentence.contains(fall), "{}", late.sentence);
+}
+
+/// A sender that sends nothing from 3 to 5 s and from 8 s on, while so many bytes wait in it.
+fn pauses(held: i64) -> Why {
+    let is_pause = |at: i64| (3000 * MS..5000 * MS).contains(&at) || at >= 8000 * MS;
+    let sent = video(|_| 700_000).into_iter().filter(|(at, ..)| !is_pause(*at)).collect();
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent);
+    let frames = frames_of(&passed, |_| true);
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let mut records = records_of(link, frames, 800_000);
+    for row in records.rate.iter_mut().filter(|row| is_pause(row.t_ns)) {
+        row.queue_bytes = held;
+    }
+    explain(&trial(SECONDS as f64), &records)
+}
+
+#[test]
+fn a_sender_that_pauses_or_has_ended_had_nothing_to_send() {
+    let why = pauses(0);
+    let told = sentences(&why);
+    assert_eq!(main_cause(&why, &[Effect::Freeze]), (Cause::Application, 0.0), "{told}");
+    assert_eq!(told.matches("the sender had nothing to send from").count(), 2, "{told}");
+    let held = pauses(30_000);
+    assert_eq!(share(&held, SEEN, Cause::Application), 0.0, "{}", sentences(&held));
 }
