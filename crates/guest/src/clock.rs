@@ -11,6 +11,11 @@ use suiro_units::{Duration, Time};
 
 use crate::seat::Seat;
 
+/// How long a guest has been up when its program starts. The machines on which media are played have been up for longer than
+/// minutes, and programs rely on that: while a kernel was up for less than a minute, Chromium stopped encoding for some seconds
+/// what a page captures.
+pub(crate) const UP: Duration = Duration::from_secs(600);
+
 /// The time of a guest: nanoseconds since it was started, in memory that the guest's kernel writes.
 #[derive(Debug)]
 pub struct Clock(File);
@@ -27,12 +32,13 @@ impl Clock {
         Ok(Self(file))
     }
 
-    /// What the guest's clock shows.
+    /// The guest's time since its program was started; zero before that.
     pub fn now(&self) -> Time {
         let mut bytes = [0; 8];
         // It has 4096 bytes, and reading memory does not fail.
         let read = self.0.read_exact_at(&mut bytes, 0);
-        read.map_or(Time::ZERO, |()| Time::from_nanos(u64::from_ne_bytes(bytes)))
+        let up = read.map_or(0, |()| u64::from_ne_bytes(bytes));
+        Time::from_nanos(up.saturating_sub(UP.as_nanos()))
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -172,9 +178,13 @@ mod tests {
             }
         };
         assert!(why.contains("stopped at 0.000 s"), "{why}");
-        clock.0.write_all_at(&6_000_000_000u64.to_ne_bytes(), 0).unwrap();
+        let show = |seconds: u64| {
+            let up = UP.as_nanos() + seconds * 1_000_000_000;
+            clock.0.write_all_at(&up.to_ne_bytes(), 0).unwrap();
+        };
+        show(6);
         assert!(watch.look().unwrap().contains("did not end within 5 s"));
-        clock.0.write_all_at(&4_000_000_000u64.to_ne_bytes(), 0).unwrap();
+        show(4);
         assert_eq!((watch.look(), watch.time()), (None, Time::from_secs(4)));
     }
 }

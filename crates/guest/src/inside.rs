@@ -12,8 +12,10 @@ use std::process::{Command, ExitStatus};
 use rustix::mount::{MountFlags, mount};
 use rustix::process::Signal;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use suiro_hosts::Sandbox;
 
+use crate::clock::UP;
 use crate::handover::{Handover, ROOM};
 
 /// Largest handover.
@@ -119,6 +121,9 @@ fn run(handover: &Handover) -> Result<ExitStatus, InitError> {
     unsafe { libc::reboot(libc::RB_DISABLE_CAD) };
     let interrupts = Interrupts::block();
     let written: Vec<File> = written(handover)?;
+    // Nothing runs meanwhile, so it takes no time on the host. A request to stop ends it early, and the program at once.
+    let up = Timespec { tv_sec: (UP.as_nanos() / 1_000_000_000).cast_signed(), tv_nsec: 0 };
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &up);
     let null = File::open("/dev/null").map_err(error("opening /dev/null"))?;
     let sandbox = Sandbox::new(&handover.arguments).stdin(null);
     let worker = sandbox.stdout(console(OUTPUT)?).stderr(console(ERRORS)?).spawn();
