@@ -243,8 +243,8 @@ pub struct Second {
     pub waiting_ns: Option<u64>,
     /// Time that they ran, summed; null if not measured.
     pub running_ns: Option<u64>,
-    /// Time from the raising of the network's receive softirq to its beginning, summed over
-    /// CPUs; null if not measured.
+    /// Time from the raising of the network's receive softirq to its beginning, on the CPU where
+    /// that was longest; null if not measured.
     pub softirq_late_ns: Option<u64>,
 }
 

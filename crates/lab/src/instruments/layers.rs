@@ -70,7 +70,7 @@ fn flows(ports: &[u16]) -> Result<Vec<FlowFilter>> {
 
 impl Running for Layers<Recorder> {
     /// Joins the records of the hosts (table `layer_accounts`). Passages that a recorder lost are not a failure: it counts
-    /// them.
+    /// them, and losses that they leave open are null.
     fn stop(self: Box<Self>, scene: Scene<'_>, epoch: Epoch, found: &mut Found) -> Result<()> {
         let fault = |(host, recorder): (String, Recorder)| {
             let error = recorder.stop().err()?;

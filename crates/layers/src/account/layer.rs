@@ -44,12 +44,14 @@ pub const fn title(layer: Layer) -> &'static str {
 pub struct LayerAccount {
     /// The layer.
     pub layer: Layer,
-    /// Lost between its own service access points, as a share of what passed the sender's. `None` if they were not both
-    /// watched, or nothing passed.
+    /// Certainly lost between its own service access points, as a share of what passed the sender's. `None` if they were
+    /// not both watched, or nothing passed.
     pub loss_between: Option<f64>,
     /// Lost by the layer itself: the above minus that of the layer below. Negative for TCP, which resends what lower
     /// layers lost.
     pub own_loss: Option<f64>,
+    /// Not seen again between them, possibly because of a gap in the recorder, as such a share. Not in `loss_between`.
+    pub unplaced: Option<f64>,
     /// From the sender's service access point to the receiver's.
     pub delay_between: Option<Delay>,
     /// Delayed by the layer itself: each packet's delay minus that of the layer below. The two hosts' clocks cancel
@@ -57,50 +59,62 @@ pub struct LayerAccount {
     pub own_delay: Option<Delay>,
 }
 
-/// The accounts of all layers. `settled` are the passages whose outcome is known.
+/// The accounts of all layers. `settled` are the passages whose outcome is known, and how much of each is certainly lost.
 pub fn accounts(
-    settled: &[&Passage],
+    settled: &[(&Passage, u64)],
     points: Points,
     protocol: Protocol,
     error_ns: Option<u64>,
 ) -> Vec<LayerAccount> {
     let bounds = |layer| bounds(layer, points);
     let watched = |layer| points.has(bounds(layer).0) && points.has(bounds(layer).1);
-    let loss =
-        |layer| watched(layer).then(|| loss_between(settled, bounds(layer), protocol)).flatten();
+    let losses = |layer| watched(layer).then(|| losses(settled, bounds(layer), protocol)).flatten();
+    let loss = |layer| losses(layer).map(|losses| losses.certain);
+    let delays = |of: fn(&Passage, Layer, Points) -> Option<i64>, layer| -> Vec<i64> {
+        settled.iter().filter_map(|(passage, _)| of(passage, layer, points)).collect()
+    };
     Layer::ALL
         .into_iter()
         .map(|layer| {
             let below = below(layer);
             let lower = below.map_or(Some(0.0), loss);
-            let own: Vec<i64> =
-                settled.iter().filter_map(|passage| own_delay(passage, layer, points)).collect();
-            let between: Vec<i64> =
-                settled.iter().filter_map(|passage| between(passage, layer, points)).collect();
             LayerAccount {
                 layer,
                 loss_between: loss(layer),
                 own_loss: loss(layer).zip(lower).map(|(upper, lower)| upper - lower),
-                delay_between: Delay::of(between, error_ns),
-                own_delay: Delay::of(own, if below.is_some() { Some(0) } else { error_ns }),
+                unplaced: losses(layer).map(|losses| losses.unplaced),
+                delay_between: Delay::of(delays(between, layer), error_ns),
+                own_delay: Delay::of(
+                    delays(own_delay, layer),
+                    if below.is_some() { Some(0) } else { error_ns },
+                ),
             }
         })
         .collect()
 }
 
-fn loss_between(
-    settled: &[&Passage],
+/// What did not get from one point to another, as shares of what passed the first.
+struct Losses {
+    certain: f64,
+    unplaced: f64,
+}
+
+fn losses(
+    settled: &[(&Passage, u64)],
     (send, receive): (Point, Point),
     protocol: Protocol,
-) -> Option<f64> {
-    let (mut sent, mut received) = (0, 0);
-    for passage in settled.iter().filter(|passage| super::passed(passage, send)) {
-        sent += weight(passage, protocol);
-        if super::passed(passage, receive) {
-            received += weight(passage, protocol);
+) -> Option<Losses> {
+    let (mut sent, mut missing, mut certain) = (0, 0, 0);
+    for (passage, lost) in settled.iter().filter(|(passage, _)| super::passed(passage, send)) {
+        let weight = weight(passage, protocol);
+        sent += weight;
+        if !super::passed(passage, receive) {
+            missing += weight;
+            certain += lost;
         }
     }
-    (sent > 0).then(|| 1.0 - received as f64 / sent as f64)
+    let share = |amount: u64| amount as f64 / sent as f64;
+    (sent > 0).then(|| Losses { certain: share(certain), unplaced: share(missing - certain) })
 }
 
 /// One-way delay between a layer's service access points.

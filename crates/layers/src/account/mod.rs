@@ -2,6 +2,7 @@
 
 mod delay;
 mod layer;
+mod loss;
 mod seconds;
 mod unseen;
 
@@ -17,7 +18,7 @@ pub use unseen::Unseen;
 
 use crate::clock::Alignment;
 use crate::event::{Point, Protocol, Recording};
-use crate::matching::{Direction, Matched, Passage, Points, Side, side, watched};
+use crate::matching::{Direction, Drop, Matched, Passage, Points, Side, side, watched};
 
 /// Packets still in transit when a recording ends are not lost. This is the shortest time allowed for them.
 const SETTLE_NS: i64 = 50_000_000;
@@ -61,6 +62,9 @@ pub struct Hop {
     pub unplaced: u64,
     /// Of `lost` and `unplaced`, by the kernel's name of the drop reason; without those that have none.
     pub causes: BTreeMap<String, u64>,
+    /// The same, by the side whose host reports it.
+    #[serde(skip)]
+    pub reported_by: BTreeMap<Side, u64>,
     /// The delay of what got through.
     pub delay: Option<Delay>,
 }
@@ -133,6 +137,11 @@ fn passed(passage: &Passage, point: Point) -> bool {
         && passage.last().is_some_and(|last| last >= point)
 }
 
+/// The drop that a host at either end of a part reports of a passage that ended in it.
+fn reported(passage: &Passage, from: Point, to: Point) -> Option<Drop> {
+    passage.drop.filter(|drop| drop.side == side(from) || drop.side == side(to))
+}
+
 /// Computes the account of one direction.
 pub fn account(
     direction: &Direction,
@@ -174,6 +183,8 @@ impl Of<'_> {
         };
         let (first, last) = (self.points.first(), self.points.iter().next_back());
         let hops = self.hops(settled);
+        let lost = loss::certain(settled, &hops, protocol);
+        let ended: Vec<(&Passage, u64)> = settled.iter().copied().zip(lost).collect();
         let error_ns = self.error_ns();
         Account {
             reported: None,
@@ -188,8 +199,8 @@ impl Of<'_> {
             retried: self.matched.retried,
             unseen: self.unseen.clone(),
             saps: self.points.iter().map(|point| self.sap(point, settled, unsettled)).collect(),
-            layers: layer::accounts(settled, self.points, protocol, error_ns),
-            seconds: seconds::seconds(settled, (self.points, &hops), protocol, self.start_ns()),
+            layers: layer::accounts(&ended, self.points, protocol, error_ns),
+            seconds: seconds::seconds(&ended, self.points, protocol, self.start_ns()),
             hops,
             flow,
         }
@@ -293,7 +304,8 @@ impl Of<'_> {
     fn hop(&self, from: Point, to: Point, settled: &[&Passage]) -> Hop {
         let protocol = self.direction.protocol;
         let (mut entered, mut missing, mut unexplained) = (0, 0, 0);
-        let (mut causes, mut delays) = (BTreeMap::new(), Vec::new());
+        let (mut causes, mut reported_by) = (BTreeMap::new(), BTreeMap::new());
+        let mut delays = Vec::new();
         for passage in settled.iter().filter(|passage| passed(passage, from)) {
             let weight = weight(passage, protocol);
             entered += weight;
@@ -305,7 +317,10 @@ impl Of<'_> {
             }
             missing += weight;
             match self.cause(passage, from, to) {
-                Some(cause) => *causes.entry(cause).or_insert(0) += weight,
+                Some((side, cause)) => {
+                    *causes.entry(cause).or_insert(0) += weight;
+                    *reported_by.entry(side).or_insert(0) += weight;
+                }
                 None => unexplained += weight,
             }
         }
@@ -313,7 +328,8 @@ impl Of<'_> {
         let between = side(from) != side(to);
         let error_ns = if between { self.error_ns() } else { Some(0) };
         let delay = Delay::of(delays, error_ns);
-        Hop { from, to, entered, lost: missing - unplaced, unplaced, causes, delay }
+        let lost = missing - unplaced;
+        Hop { from, to, entered, lost, unplaced, causes, reported_by, delay }
     }
 
     /// How many events the recorder may have missed among those that reached this point and were not seen at any later
@@ -328,11 +344,11 @@ impl Of<'_> {
         }
     }
 
-    /// The name of the reason why a passage ended between two points, if one of their hosts reports it.
-    fn cause(&self, passage: &Passage, from: Point, to: Point) -> Option<String> {
-        let drop = passage.drop.filter(|drop| drop.side == side(from) || drop.side == side(to))?;
-        let names = &self.host(drop.side)?.causes;
-        let name = names.get(usize::from(drop.cause.0)).map(ToString::to_string);
-        Some(name.unwrap_or_else(|| format!("reason {}", drop.cause.0)))
+    /// The name of the reason why a passage ended between two points, if one of their hosts reports it, and the side of that
+    /// host.
+    fn cause(&self, passage: &Passage, from: Point, to: Point) -> Option<(Side, String)> {
+        let Drop { side, cause } = reported(passage, from, to)?;
+        let name = self.host(side)?.causes.get(usize::from(cause.0)).map(ToString::to_string);
+        Some((side, name.unwrap_or_else(|| format!("reason {}", cause.0))))
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::layer::{Layer, between, bounds, own_delay};
-use super::{Hop, passed, weight};
+use super::{passed, weight};
 use crate::event::{Point, Protocol};
 use crate::matching::{POINTS, Passage, Points, way};
 
@@ -17,9 +17,10 @@ pub struct Second {
     pub bytes: [u64; POINTS],
     /// Sent in this second: packets for UDP, bytes for TCP. Sending is the first point that saw it.
     pub sent: u64,
-    /// Of these, lost after each point, by [`Point`].
+    /// Of these, certainly lost after each point, by [`Point`]. If the recorder missed some, the others are spread evenly
+    /// over those that were not seen again.
     pub lost_after: [u64; POINTS],
-    /// Of these, lost between the service access points of each layer, by [`Layer`].
+    /// Of these, certainly lost between the service access points of each layer, by [`Layer`].
     pub lost_between: [u64; 4],
     /// Mean delay between each layer's service access points, for what was sent in this second.
     pub delay_between_ns: [Option<f64>; 4],
@@ -54,17 +55,17 @@ struct Means {
     jitter: [Mean; 4],
 }
 
-/// All seconds from `start_ns` to the last in which something passed.
+/// All seconds from `start_ns` to the last in which something passed. `settled` is as for the layers' accounts.
 pub fn seconds(
-    settled: &[&Passage],
-    (points, hops): (Points, &[Hop]),
+    settled: &[(&Passage, u64)],
+    points: Points,
     protocol: Protocol,
     start_ns: i64,
 ) -> Vec<Second> {
     let mut seconds: Vec<Second> = Vec::new();
     let mut means: Vec<Means> = Vec::new();
     let mut before = [None; 4];
-    for passage in settled {
+    for &(passage, lost) in settled {
         for point in way() {
             let Some(second) = passage.at(point).and_then(|t_ns| number(t_ns, start_ns)) else {
                 continue;
@@ -73,7 +74,9 @@ pub fn seconds(
         }
         let sent = passage.first().and_then(|point| passage.at(point));
         let Some(second) = sent.and_then(|t_ns| number(t_ns, start_ns)) else { continue };
-        count(at(&mut seconds, second), passage, (points, hops), weight(passage, protocol));
+        let entry = at(&mut seconds, second);
+        entry.sent += weight(passage, protocol);
+        count_lost(entry, passage, points, lost);
         let means = at(&mut means, second);
         for layer in Layer::ALL {
             means.between[layer as usize].add(between(passage, layer, points));
@@ -94,16 +97,13 @@ pub fn seconds(
     seconds
 }
 
-fn count(second: &mut Second, passage: &Passage, (points, hops): (Points, &[Hop]), weight: u64) {
-    second.sent += weight;
+fn count_lost(second: &mut Second, passage: &Passage, points: Points, lost: u64) {
     let Some(last) = passage.last() else { return };
-    if hops.iter().any(|hop| hop.from == last) {
-        second.lost_after[last as usize] += weight;
-    }
+    second.lost_after[last as usize] += lost;
     for layer in Layer::ALL {
         let (send, receive): (Point, Point) = bounds(layer, points);
         if passed(passage, send) && !passed(passage, receive) {
-            second.lost_between[layer as usize] += weight;
+            second.lost_between[layer as usize] += lost;
         }
     }
 }

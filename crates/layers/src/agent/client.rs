@@ -58,6 +58,8 @@ pub struct Watched {
     /// The next event to fetch.
     next: u64,
     head: Option<Head>,
+    /// The recording of earlier sessions.
+    earlier: Option<Head>,
     events: Vec<Event>,
     samples: Vec<TimeSample>,
     /// Events that the agent no longer had.
@@ -89,6 +91,7 @@ impl Watched {
             session: None,
             next: 0,
             head: None,
+            earlier: None,
             events: Vec::new(),
             samples: Vec::new(),
             missed: 0,
@@ -196,6 +199,7 @@ impl Watched {
         if let Some(before) = self.session.replace(session).filter(|before| *before != session) {
             let from_ns = self.head.as_ref().map_or(before, |head| head.end.monotonic_ns);
             self.gaps.push(Gap::Restarted { from_ns, to_ns: session });
+            self.earlier = self.head.clone();
             self.next = 0;
         }
         Ok(())
@@ -222,8 +226,8 @@ impl Watched {
         let before = self.head.take();
         let flows = number(&mut head.flows, before.as_ref().map(|head| &head.flows));
         let causes = number(&mut head.causes, before.as_ref().map(|head| &head.causes));
-        if let Some(before) = before {
-            head.start = before.start;
+        if let Some(earlier) = &self.earlier {
+            head.follow(earlier);
         }
         self.head = Some(head);
         let room = EVENTS_MAX.saturating_sub(self.events.len());

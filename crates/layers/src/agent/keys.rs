@@ -4,16 +4,18 @@
 //! the watcher with that name needs: its certificate, its key and the authority's certificate. The
 //! authority's key stays in `FOLDER`, for names that are added later.
 
-use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{fmt, fs};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
 /// The authority's certificate, in the main folder and in each name's own.
 pub const AUTHORITY: &str = "authority.pem";
@@ -53,6 +55,14 @@ pub enum KeysError {
         /// What is wrong with it.
         message: String,
     },
+    /// The name has the credentials of the other role.
+    #[error("`{name}` is {}\nhint: give the {wanted} another name", role_of(*wanted))]
+    Taken {
+        /// The given name.
+        name: String,
+        /// What it was given for.
+        wanted: Role,
+    },
     /// A file is not what it should be.
     #[error("{}: {message}\nhint: run suiro layers keys to make it again", file.display())]
     Damaged {
@@ -64,6 +74,14 @@ pub enum KeysError {
     /// The validity would not cover a day.
     #[error("validity: expected 1 to {AUTHORITY_DAYS} days, found {0}")]
     Days(u32),
+}
+
+/// What a name is that cannot be given for a role.
+const fn role_of(wanted: Role) -> &'static str {
+    match wanted {
+        Role::Host => "a watcher already, whose certificate would be replaced",
+        Role::Watcher => "a host already, whose certificate would be replaced",
+    }
 }
 
 fn hint(source: &io::Error) -> &'static str {
@@ -93,12 +111,55 @@ pub enum Role {
     Watcher,
 }
 
+impl Role {
+    /// RFC 5280 §4.2.1.12: id-kp-serverAuth and id-kp-clientAuth, as they stand in a certificate.
+    const fn purpose(self) -> &'static [u8] {
+        match self {
+            Self::Host => b"\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x01",
+            Self::Watcher => b"\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x02",
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Host => Self::Watcher,
+            Self::Watcher => Self::Host,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::Watcher => "watcher",
+        })
+    }
+}
+
+/// Refuses a name that is given for both roles, or has the certificate of the other one.
+fn check_role(folder: &Path, names: &[(String, Role)]) -> Result<(), KeysError> {
+    for (name, role) in names {
+        let is_both = names.contains(&(name.clone(), role.other()));
+        let own = folder.join(name).join(CERTIFICATE);
+        // One that cannot be read is made again.
+        let der =
+            read(&own).ok().and_then(|text| CertificateDer::from_pem_slice(text.as_bytes()).ok());
+        let purpose = role.other().purpose();
+        let is_other = der.is_some_and(|der| der.windows(purpose.len()).any(|it| it == purpose));
+        if is_both || is_other {
+            return Err(KeysError::Taken { name: name.clone(), wanted: *role });
+        }
+    }
+    Ok(())
+}
+
 /// Makes a certificate and a key for each name, valid from `now` for `days`, and the authority if
 /// `folder` has none yet. Returns the folder of each name. A name that already has a certificate
 /// gets a new one, which renews an expired one.
 ///
 /// # Errors
-/// [`KeysError`]: an invalid host name, days out of range, the file system.
+/// [`KeysError`]: an invalid host name, one of the other role, days out of range, the file system.
 pub fn make(
     folder: &Path,
     names: &[(String, Role)],
@@ -113,6 +174,7 @@ pub fn make(
         .iter()
         .map(|(name, role)| params_of(name, *role, days, now))
         .collect::<Result<_, _>>()?;
+    check_role(folder, names)?;
     private_folder(folder)?;
     let authority = authority(folder, now)?;
     let certificate = read(&folder.join(AUTHORITY))?;

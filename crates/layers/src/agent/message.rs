@@ -18,6 +18,8 @@ pub const REQUEST_BYTES_MAX: usize = 4 << 10;
 pub const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// Most events in a batch: 2 MiB.
 pub const BATCH_EVENTS_MAX: usize = 1 << 16;
+/// Most seconds of CPU time in an answer: the latest day, up to 9 MB.
+pub const SECONDS_MAX: usize = 86_400;
 /// Bytes per event.
 pub const EVENT_BYTES: usize = 32;
 /// The code for an event without a cause.
@@ -393,6 +395,40 @@ mod tests {
         ));
         let long = vec![b' '; REQUEST_BYTES_MAX + 1];
         assert!(matches!(Request::parse(&long), Err(BadMessage::TooLong { .. })));
+    }
+
+    #[test]
+    fn the_longest_answer_is_not_too_long() {
+        let second = Second {
+            second: SECONDS_MAX as u32,
+            // 64 CPUs, and as many threads as are followed.
+            waiting_ns: Some(4_096_000_000_000),
+            running_ns: Some(64_000_000_000),
+            softirq_late_ns: Some(1_000_000_000),
+        };
+        let address = |host: u16| format!("[fd00:1111:2222:3333:4444:5555:6666:{host:x}]:65535");
+        let flow = Flow {
+            protocol: Protocol::Udp,
+            local: address(0xffff).parse().unwrap(),
+            remote: address(0xfffe).parse().unwrap(),
+            sent: false,
+        };
+        let head =
+            Head { flows: vec![flow; 1 << 15], scheduling: vec![second; SECONDS_MAX], ..head() };
+        let event = Event {
+            t_ns: u64::MAX,
+            point: Point::ReceiveCall,
+            direction_flow: 0,
+            key: Key::Hash(u64::MAX),
+            ip_id: 0,
+            payload_bytes: 1,
+            segments: 1,
+            cause: None,
+        };
+        let events = vec![event; BATCH_EVENTS_MAX];
+        let batch = Batch { head, first: u64::MAX, more: false, events };
+        let bytes = Answer::Batch(Box::new(batch)).to_bytes().len();
+        assert!(bytes <= ANSWER_BYTES_MAX, "{bytes}");
     }
 
     #[test]

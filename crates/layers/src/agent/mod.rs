@@ -8,6 +8,7 @@
 
 mod client;
 mod connection;
+mod counts;
 pub mod keys;
 pub mod message;
 mod server;

@@ -1,6 +1,6 @@
 //! The agent: records, and answers watchers that it trusts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::connection::{lost, prepare, receive, send};
-use super::message::{Answer, BATCH_EVENTS_MAX, Batch, Head, REQUEST_BYTES_MAX, Request};
+use super::counts::SECOND_NS;
+use super::message::{
+    Answer, BATCH_EVENTS_MAX, Batch, Head, REQUEST_BYTES_MAX, Request, SECONDS_MAX,
+};
 use super::spool::Spool;
 use super::{AgentError, Fetched};
-use crate::{Event, Moment};
+use crate::{Event, Moment, Second};
 
 /// Most watchers served at a time.
 const WATCHERS_MAX: usize = 8;
@@ -25,7 +28,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The source of an agent's events.
 pub trait Tap {
-    /// Waits a tenth of a second at most, appends new events to `events`, and returns the recording so far.
+    /// Waits a tenth of a second at most, appends new events to `events`, and returns the recording so far. Its counters
+    /// count from the start of the tap; its seconds are those that have ended since the last call.
     ///
     /// # Errors
     /// Why no more events can be recorded.
@@ -74,7 +78,11 @@ struct State {
 
 struct Session {
     start: Moment,
+    /// What had been counted when it began.
+    before: Option<Head>,
     spool: Spool,
+    /// The latest seconds.
+    scheduling: VecDeque<Second>,
     /// When it last received a request.
     heard: Moment,
 }
@@ -171,16 +179,18 @@ impl Agent {
         let now = (self.now)();
         let mut state = self.state();
         match polled {
-            Ok(head) => state.head = Some(head),
+            Ok(mut head) => {
+                let seconds = std::mem::take(&mut head.scheduling);
+                if let Some(session) = &mut state.session {
+                    session.take(events, &seconds, head.start);
+                }
+                state.head = Some(head);
+            }
             Err(because) => state.failed = Some(because),
         }
-        if let Some(session) = &mut state.session {
-            let start = session.start.monotonic_ns;
-            session.spool.extend(events.into_iter().filter(|event| event.t_ns >= start));
-            let unheard = now.monotonic_ns.saturating_sub(session.heard.monotonic_ns);
-            if unheard > self.limits.unheard_ns {
-                state.session = None;
-            }
+        let is_unheard = |session: &Session| now.since(session.heard) > self.limits.unheard_ns;
+        if state.session.as_ref().is_some_and(is_unheard) {
+            state.session = None;
         }
         state.failed.is_none()
     }
@@ -256,9 +266,12 @@ impl Agent {
         match request {
             Request::Time => Answer::Time { received, sent: (self.now)() },
             Request::Begin => {
-                let session = state.session.get_or_insert_with(|| Session {
+                let State { session, head, .. } = &mut *state;
+                let session = session.get_or_insert_with(|| Session {
                     start: received,
+                    before: head.clone(),
                     spool: Spool::new(self.limits.events),
+                    scheduling: VecDeque::new(),
                     heard: received,
                 });
                 session.heard = received;
@@ -279,6 +292,31 @@ impl Session {
     fn id(&self) -> u64 {
         self.start.monotonic_ns
     }
+
+    /// Takes what a tap that began then has, without what began before this session. Seconds are numbered from its start.
+    fn take(&mut self, events: Vec<Event>, seconds: &[Second], tap_began: Moment) {
+        let start_ns = self.start.monotonic_ns;
+        self.spool.extend(events.into_iter().filter(|event| event.t_ns >= start_ns));
+        for second in seconds {
+            let after_ns = u64::from(second.second) * SECOND_NS;
+            let begins_ns = tap_began.monotonic_ns.saturating_add(after_ns);
+            let Some(after_ns) = begins_ns.checked_sub(start_ns) else { continue };
+            if self.scheduling.len() >= SECONDS_MAX {
+                self.scheduling.pop_front();
+            }
+            self.scheduling.push_back(Second { second: (after_ns / SECOND_NS) as u32, ..*second });
+        }
+    }
+
+    /// The recording of this session so far, from that of the tap.
+    fn head(&self, tap: &Head, end: Moment) -> Head {
+        let scheduling = self.scheduling.iter().copied().collect();
+        let mut head = Head { start: self.start, end, scheduling, ..tap.clone() };
+        if let Some(before) = &self.before {
+            head.subtract(before);
+        }
+        head
+    }
 }
 
 impl State {
@@ -295,7 +333,7 @@ impl State {
         session.heard = now;
         let Some(head) = &self.head else { return refused("it has not recorded anything yet") };
         let Fetched { first, events, more } = session.spool.fetch(from, BATCH_EVENTS_MAX);
-        let head = Head { start: session.start, end: now, ..head.clone() };
+        let head = session.head(head, now);
         Answer::Batch(Box::new(Batch { head, first, more, events }))
     }
 }

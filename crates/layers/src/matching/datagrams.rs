@@ -126,19 +126,22 @@ impl Datagrams {
         best.map(|(_, index)| index)
     }
 
-    /// Whether the call before this one was for the same datagram and failed. If so, this is another call of that packet.
+    /// Whether the call before this one was for the same datagram and failed. If so, this is another call of that packet. A
+    /// super-packet fails as a whole, and its first datagram stands for it.
     fn is_retry(&mut self, sighting: &Sighting) -> bool {
         let Some((index, key)) = self.failed.take() else { return false };
         let passage = &mut self.matched.passages[index as usize];
         let same =
             key == sighting.key || check(key).is_some_and(|c| check(sighting.key) == Some(c));
-        if !same || passage.bytes != sighting.bytes {
+        if !same || sighting.bytes > passage.bytes {
             return false;
         }
         passage.drop = None;
+        passage.bytes = sighting.bytes;
         if key != sighting.key {
             let newest = self.newest.insert(sighting.key.split().0, index);
-            (passage.previous, passage.unnumbered) = (newest.unwrap_or(NONE), false);
+            passage.previous = newest.unwrap_or(NONE);
+            passage.unnumbered = matches!(sighting.key, Key::Hash(_));
         }
         self.matched.retried += 1;
         true

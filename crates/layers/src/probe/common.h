@@ -54,7 +54,8 @@ struct event {
 	u8 flags;
 	u32 queued; // RECEIVE_SOCKET: datagrams that wait in the socket's queue
 	u8 key_kind;
-	u8 unused[3];
+	u8 gap; // events on which the sockets' queues depend are missing before this one
+	u8 unused[2];
 	// Points that it passed thereafter, `point` + 1 first: nanoseconds after `time_ns`, 0 if it did not.
 	u32 later_ns[LATER];
 	u32 taken_ns; // SEND_IP: when UDP took the datagram, after the beginning of the call
@@ -105,6 +106,7 @@ const volatile struct settings settings = {};
 struct counters {
 	u64 lost[POINTS]; // events that were lost because the buffer was full
 	u64 fragments;    // later fragments of chosen addresses
+	u64 gap;	  // 1 if such events were lost after the latest in the buffer
 };
 
 struct counters counters = {};
@@ -210,13 +212,28 @@ INLINE bool is_local_end(const struct tuple *tuple, bool sent)
 	return 0;
 }
 
+INLINE void count_lost(u32 point)
+{
+	__sync_fetch_and_add(&counters.lost[point], 1);
+	// What enters a socket's queue, leaves it, or is dropped there.
+	if (point >= RECEIVE_SOCKET)
+		counters.gap = 1;
+}
+
 INLINE struct event *event(enum point point)
 {
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
 	if (!event)
-		__sync_fetch_and_add(&counters.lost[point], 1);
+		count_lost(point);
 	return event;
+}
+
+// The buffer has lost what came when it was full: between the events in it and this one, if this is the first since.
+INLINE void submit(struct event *event)
+{
+	event->gap = counters.gap ? __sync_lock_test_and_set(&counters.gap, 0) : 0;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
 INLINE void name(struct event *event, const struct tuple *tuple, bool sent)

@@ -63,6 +63,8 @@ pub struct Raw {
     pub queued: u32,
     /// True if only this host's end belongs to a chosen flow.
     pub other: bool,
+    /// Events on which the sockets' queues depend are missing before this one.
+    pub gap: bool,
     /// When it passed each of the points after [`Self::point`], in nanoseconds after
     /// [`Self::t_ns`]; 0 if it did not pass.
     pub later_ns: Later,
@@ -138,6 +140,7 @@ impl Raw {
             detail: event.detail,
             queued: event.queued,
             other: event.flags & OTHER != 0,
+            gap: event.gap != 0,
             later_ns: event.later_ns,
             taken_ns: event.taken_ns,
         })
@@ -179,6 +182,24 @@ fn octets(words: [u64; 2]) -> [u8; 16] {
     let mut octets = [0; 16];
     words.write(&mut octets);
     octets
+}
+
+/// A datagram of 100 bytes that enters the empty queue of a socket, or the call that takes one from there.
+#[cfg(test)]
+pub(crate) fn received(point: Point, number: u64, gap: bool) -> [u8; RAW_BYTES] {
+    let event = records::Event {
+        key: number,
+        key_kind: records::HASH as u8,
+        extra: 1,
+        payload_bytes: 100,
+        segments: 1,
+        point: point as u8,
+        gap: gap.into(),
+        ..records::Event::read(&[0; RAW_BYTES])
+    };
+    let mut bytes = [0; RAW_BYTES];
+    event.write(&mut bytes);
+    bytes
 }
 
 #[cfg(test)]

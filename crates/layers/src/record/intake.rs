@@ -32,6 +32,9 @@ pub struct Intake {
 impl Intake {
     /// Hands over the events of a raw event: none, one, or several.
     pub fn take(&mut self, raw: &Raw, mut each: impl FnMut(Event)) {
+        if raw.gap {
+            self.queues.forget();
+        }
         let is_udp = raw.tuple.protocol() == Protocol::Udp;
         if raw.point == Point::ReceiveCall && is_udp {
             self.queues.take(raw.extra, raw.payload_bytes, |datagram| {
@@ -169,4 +172,29 @@ fn each_taken(raw: &Raw, datagram: Datagram, each: &mut impl FnMut(Event)) {
         segments: 1,
         cause: None,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Key;
+    use crate::probe::raw::received;
+
+    /// Three datagrams were read, but the buffer had no room for those events. The call takes what entered thereafter.
+    #[test]
+    fn queues_are_forgotten_where_events_are_missing() {
+        let (mut intake, mut taken) = (Intake::default(), Vec::new());
+        let mut see = |point, number, gap| {
+            let raw = Raw::parse(&received(point, number, gap)).unwrap();
+            intake.take(&raw, |event| {
+                if event.point == Point::ReceiveCall {
+                    taken.push(event.key);
+                }
+            });
+        };
+        (0..3).for_each(|number| see(Point::ReceiveSocket, number, false));
+        see(Point::ReceiveSocket, 3, true);
+        see(Point::ReceiveCall, 0, false);
+        assert_eq!(taken, [Key::Hash(3)]);
+    }
 }

@@ -34,10 +34,7 @@ struct Read {
 }
 
 impl Sink for Read {
-    fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError> {
-        if gap {
-            self.reading.intake.queues.forget();
-        }
+    fn take(&mut self, raw: &[u8]) -> Result<(), RecorderError> {
         let Self { reading, events } = self;
         reading.take(raw, |event, _| {
             events.push(*event);

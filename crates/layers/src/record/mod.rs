@@ -232,8 +232,8 @@ fn drop_and<T>(ready: Sender<T>, error: RecorderError) -> RecorderError {
 
 /// The destination of raw events.
 trait Sink {
-    /// Takes events; `gap` if the recorder lost some before them.
-    fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError>;
+    /// Takes events.
+    fn take(&mut self, raw: &[u8]) -> Result<(), RecorderError>;
 }
 
 /// What is watched.
@@ -253,10 +253,12 @@ struct Work<S> {
     raw: Rc<RefCell<Vec<u8>>>,
     sink: S,
     schedule: Schedule,
+    /// At the beginning of the current second.
     sums: Sums,
+    /// The number of the current second.
+    second: u32,
+    /// The seconds that were not handed over yet.
     scheduling: Vec<Second>,
-    /// Lost events on which the queues depend, at the last reading.
-    lost: u64,
     start: Moment,
     cpu_start_ns: u64,
     /// The kernel's timing of the programs.
@@ -299,8 +301,8 @@ impl<S: Sink> Work<S> {
             sink: sink(kernel.drop_reasons().into_iter().chain(errno::causes()).collect())?,
             sums: schedule.sums(start.monotonic_ns)?,
             schedule,
+            second: 0,
             scheduling: Vec::new(),
-            lost: 0,
             start,
             cpu_start_ns: kernel::thread_cpu_ns(),
             sampling: Sampling::Waiting,
@@ -313,10 +315,9 @@ impl<S: Sink> Work<S> {
     /// Takes what the buffer holds, at most one batch. Returns the number of events.
     fn take(&mut self) -> Result<usize, RecorderError> {
         let taken = self.consume()?;
-        let gap = self.has_lost()?;
         let mut raw = self.raw.take();
         self.sampling.count(&raw);
-        let result = self.sink.take(gap, &raw);
+        let result = self.sink.take(&raw);
         raw.clear();
         self.raw.replace(raw);
         result.map(|()| taken)
@@ -379,31 +380,18 @@ impl<S: Sink> Work<S> {
     /// What the programs still held when they were detached.
     fn take_rest(&mut self) -> Result<(), RecorderError> {
         let rest = self.probes.unfinished()?;
-        self.sink.take(false, &rest)
-    }
-
-    /// True if more events were lost on which the sockets' queues depend.
-    fn has_lost(&mut self) -> Result<bool, RecorderError> {
-        let counters = self.probes.counters()?;
-        let points = [Point::ReceiveSocket, Point::ReceiveCall, Point::Dropped];
-        let lost = points.into_iter().map(|point| counters.lost(point)).sum();
-        Ok(std::mem::replace(&mut self.lost, lost) != lost)
+        self.sink.take(&rest)
     }
 
     fn next_second_ns(&self) -> u64 {
-        self.start.monotonic_ns + (self.scheduling.len() as u64 + 1) * SECOND_NS
+        self.start.monotonic_ns + (u64::from(self.second) + 1) * SECOND_NS
     }
 
     /// A late recorder assigns the sum so far to the first of the missing seconds.
     fn second_ends(&mut self, now_ns: u64) -> Result<(), RecorderError> {
         let sums = self.schedule.sums(now_ns)?;
-        let of = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-        self.scheduling.push(Second {
-            second: self.scheduling.len() as u32,
-            waiting_ns: of(sums.waiting_ns, self.sums.waiting_ns),
-            running_ns: of(sums.running_ns, self.sums.running_ns),
-            softirq_late_ns: of(sums.softirq_late_ns, self.sums.softirq_late_ns),
-        });
+        self.scheduling.push(sums.since(&self.sums, self.second));
+        self.second += 1;
         self.sums = sums;
         self.open_ports()
     }
@@ -414,7 +402,7 @@ impl<S: Sink> Work<S> {
         // A process that has ended opens no more.
         let ports = match ports_of(process) {
             Ok(ports) => ports,
-            Err(_) if !self.scheduling.is_empty() => return Ok(()),
+            Err(_) if self.second > 0 => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         self.probes.allow_ports(ports.into_iter().map(|(protocol, port)| {
@@ -434,8 +422,8 @@ impl<S: Sink> Work<S> {
         Point::ALL.map(status).into()
     }
 
-    /// The recording so far, without its events and what is derived from them.
-    fn recording(&self) -> Result<Recording, RecorderError> {
+    /// The recording so far, without its events and what is derived from them. Seconds are handed over once.
+    fn recording(&mut self) -> Result<Recording, RecorderError> {
         let counters = self.probes.counters()?;
         let skipped = self.probes.skipped().unwrap_or_default();
         let mut points = self.points();
@@ -460,7 +448,7 @@ impl<S: Sink> Work<S> {
             fragments: counters.fragments(),
             unjoined: 0,
             unplaced: 0,
-            scheduling: self.scheduling.clone(),
+            scheduling: std::mem::take(&mut self.scheduling),
             clock: None,
             cost: Some(self.cost()),
             events: Vec::new(),
@@ -481,10 +469,7 @@ struct Raws {
 }
 
 impl Sink for Raws {
-    fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError> {
-        if gap {
-            self.spool.gap();
-        }
+    fn take(&mut self, raw: &[u8]) -> Result<(), RecorderError> {
         Ok(self.spool.push(raw)?)
     }
 }
@@ -551,7 +536,7 @@ impl Work<Raws> {
     }
 
     /// Reads what was recorded and writes the files.
-    fn finish(self, files: &Files, epoch_ns: u64) -> Result<Recorded, RecorderError> {
+    fn finish(mut self, files: &Files, epoch_ns: u64) -> Result<Recorded, RecorderError> {
         let recorded_cpu_ns = kernel::thread_cpu_ns();
         let mut recording = self.recording()?;
         recording.clock = discipline::status();
@@ -559,12 +544,7 @@ impl Work<Raws> {
         let Raws { spool, causes } = self.sink;
         let mut rows = EventWriter::create(&files.dir, files.name.as_deref(), named, causes)?;
         let mut reading = Reading::default();
-        spool.read(|gap, raw| {
-            if gap {
-                reading.intake.queues.forget();
-            }
-            reading.take(raw, |event, flows| Ok(rows.push(event, flows)?))
-        })?;
+        spool.read(|raw| reading.take(raw, |event, flows| Ok(rows.push(event, flows)?)))?;
         reading.finish(|event, flows| Ok(rows.push(event, flows)?))?;
         rows.close()?;
         reading.tell(&mut recording);

@@ -52,10 +52,10 @@ impl Queues {
             }
         }
         let queue = self.sockets.entry(socket).or_default();
-        queue.ahead.get_or_insert(queued);
         if queue.waiting.len() == DATAGRAMS_MAX {
             *queue = Queue::default();
         }
+        queue.ahead.get_or_insert(queued);
         queue.waiting.push_back(datagram);
     }
 
@@ -161,6 +161,19 @@ mod tests {
         queues.enter(1, 1, datagram(1));
         assert_eq!(take(&mut queues, 100), []);
         assert_eq!(take(&mut queues, 100), [Key::Hash(1)]);
+    }
+
+    #[test]
+    fn a_queue_beyond_the_bound_begins_anew() {
+        let mut queues = Queues::default();
+        let most = DATAGRAMS_MAX as u64;
+        (0..most).for_each(|number| queues.enter(1, number as u32, datagram(number)));
+        // The socket's own queue had been read but for one datagram, without our seeing it.
+        queues.enter(1, 1, datagram(most));
+        queues.enter(1, 2, datagram(most + 1));
+        assert_eq!(take(&mut queues, 100), []);
+        assert_eq!(take(&mut queues, 100), [Key::Hash(most)]);
+        assert_eq!(take(&mut queues, 100), [Key::Hash(most + 1)]);
     }
 
     proptest! {

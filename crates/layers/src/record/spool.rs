@@ -18,8 +18,6 @@ pub struct Spool {
     file: File,
     dir: PathBuf,
     written: u64,
-    /// The positions of missing events, in bytes from the beginning: at most one per reading of the buffer.
-    gaps: Vec<u64>,
 }
 
 impl Spool {
@@ -33,7 +31,7 @@ impl Spool {
         // Some file systems do not support files without names.
         let file = file.or_else(|_| nameless(dir));
         let file = file.map_err(|cause| FileError::Io { path: dir.into(), cause })?;
-        Ok(Self { file, dir: dir.into(), written: 0, gaps: Vec::new() })
+        Ok(Self { file, dir: dir.into(), written: 0 })
     }
 
     /// Appends raw events.
@@ -45,33 +43,22 @@ impl Spool {
         self.file.write_all(raw).map_err(|cause| FileError::Io { path: self.dir.clone(), cause })
     }
 
-    /// Marks that events were lost before the next.
-    pub fn gap(&mut self) {
-        self.gaps.push(self.written);
-    }
-
-    /// Reads everything again, in order, in pieces; `true` before a piece if events are missing there.
+    /// Reads everything again, in order, in pieces.
     ///
     /// # Errors
     /// A file that cannot be read, or the first error of `each`.
     pub fn read<E: From<FileError>>(
         mut self,
-        mut each: impl FnMut(bool, &[u8]) -> Result<(), E>,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let io = |cause| FileError::Io { path: self.dir.clone(), cause };
         self.file.rewind().map_err(io)?;
-        let mut gaps = self.gaps.iter().copied().peekable();
         let (mut at, mut piece) = (0, Vec::new());
         while at < self.written {
-            let mut is_gap = false;
-            while gaps.next_if(|gap| *gap <= at).is_some() {
-                is_gap = true;
-            }
-            let end = gaps.peek().map_or(self.written, |gap| self.written.min(*gap));
-            piece.resize((end - at).min(PIECE) as usize, 0);
+            piece.resize((self.written - at).min(PIECE) as usize, 0);
             self.file.read_exact(&mut piece).map_err(io)?;
             at += piece.len() as u64;
-            each(is_gap, &piece)?;
+            each(&piece)?;
         }
         Ok(())
     }
@@ -88,23 +75,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_again_with_their_gaps() {
+    fn events_are_read_again_in_pieces() {
         let dir = tempfile::tempdir().unwrap();
         let mut spool = Spool::create(dir.path()).unwrap();
         let many = PIECE as usize / RAW_BYTES + 1;
-        spool.gap();
         spool.push(&[1; RAW_BYTES]).unwrap();
-        spool.gap();
-        spool.gap();
         spool.push(&vec![2; RAW_BYTES * many]).unwrap();
-        spool.gap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "it has no name");
         let mut pieces = Vec::new();
-        let read = spool.read(|is_gap, piece| -> Result<(), FileError> {
-            pieces.push((is_gap, piece[0], piece.len() / RAW_BYTES));
+        let read = spool.read(|piece| -> Result<(), FileError> {
+            pieces.push((piece[0], piece.len() / RAW_BYTES));
             Ok(())
         });
         read.unwrap();
-        assert_eq!(pieces, [(true, 1, 1), (true, 2, many - 1), (false, 2, 1)]);
+        assert_eq!(pieces, [(1, many - 1), (2, 2)]);
     }
 }

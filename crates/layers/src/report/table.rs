@@ -11,6 +11,9 @@ use crate::account::{Account, Delay, Layer, LayerAccount, Second, below};
 use crate::event::Recording;
 use crate::record::FileError;
 
+/// A share of losses is null if the recorder's own gaps leave more than this open.
+const OPEN_MOST: f64 = 0.001;
+
 /// Joins the recordings in a folder, host by host, and writes table `layer_accounts` next to them.
 /// Its times count from `epoch_monotonic_ns`. A flow between two hosts has one account.
 ///
@@ -53,19 +56,38 @@ pub fn rows(report: &Report, start_ns: i64) -> Vec<LayerAccountRow> {
         };
         for layer in &account.layers {
             let blank = LayerAccountRow { layer: layer.layer, ..blank.clone() };
-            rows.push(whole(layer, &blank));
-            rows.extend(seconds(account, layer, &blank, start_ns));
+            let known = Known::of(account, layer.layer);
+            rows.push(whole(layer, &known, &blank));
+            rows.extend(seconds(account, layer, &known, &blank, start_ns));
         }
     }
     rows
 }
 
-fn whole(account: &LayerAccount, blank: &LayerAccountRow) -> LayerAccountRow {
+/// Which losses of a layer are known. What a gap of the recorder leaves open is neither a loss nor none.
+struct Known {
+    between: bool,
+    own: bool,
+}
+
+impl Known {
+    fn of(account: &Account, layer: Layer) -> Self {
+        let known = |layer: Layer| {
+            let of_layer = account.layers.iter().find(|account| account.layer == layer);
+            let open = of_layer.and_then(|account| account.unplaced);
+            open.is_some_and(|share| share <= OPEN_MOST)
+        };
+        let between = known(layer);
+        Self { between, own: between && below(layer).is_none_or(known) }
+    }
+}
+
+fn whole(account: &LayerAccount, known: &Known, blank: &LayerAccountRow) -> LayerAccountRow {
     let mean = |delay: Option<Delay>| Some(delay?.mean_ns / 1e6);
     let max = |delay: Option<Delay>| Some(delay?.max_ns as f64 / 1e6);
     LayerAccountRow {
-        between_loss_ratio: account.loss_between,
-        own_loss_ratio: account.own_loss,
+        between_loss_ratio: account.loss_between.filter(|_| known.between),
+        own_loss_ratio: account.own_loss.filter(|_| known.own),
         between_delay_mean_ms: mean(account.delay_between),
         between_delay_max_ms: max(account.delay_between),
         own_delay_mean_ms: mean(account.own_delay),
@@ -78,14 +100,14 @@ fn whole(account: &LayerAccount, blank: &LayerAccountRow) -> LayerAccountRow {
 fn seconds(
     account: &Account,
     layer: &LayerAccount,
+    known: &Known,
     blank: &LayerAccountRow,
     start_ns: i64,
 ) -> impl Iterator<Item = LayerAccountRow> {
-    let watched = layer.loss_between.is_some();
     let (index, below) = (layer.layer as usize, below(layer.layer).map(|below| below as usize));
     let sent = account.seconds.iter().enumerate().filter(|(_, second)| second.sent > 0);
     sent.map(move |(number, second): (usize, &Second)| {
-        let share = |lost: f64| watched.then(|| lost / second.sent as f64);
+        let share = |known: bool, lost: f64| known.then(|| lost / second.sent as f64);
         let lost = second.lost_between[index] as f64;
         let lower = below.map_or(0.0, |below| second.lost_between[below] as f64);
         let ms = |ns: Option<f64>| Some(ns? / 1e6);
@@ -94,8 +116,8 @@ fn seconds(
                 start_ns.saturating_add(to_i64(number as u64).saturating_mul(1_000_000_000)),
             ),
             sent: to_i64(second.sent),
-            between_loss_ratio: share(lost),
-            own_loss_ratio: share(lost - lower),
+            between_loss_ratio: share(known.between, lost),
+            own_loss_ratio: share(known.own, lost - lower),
             between_delay_mean_ms: ms(second.delay_between_ns[index]),
             own_delay_mean_ms: ms(second.own_delay_ns[index]),
             ..blank.clone()

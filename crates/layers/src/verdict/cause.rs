@@ -60,9 +60,9 @@ pub enum Cause {
         /// The kernel's reason, for losses.
         reason: Option<String>,
     },
-    /// The network's softirq was late.
+    /// The network's receive softirq was late.
     SoftirqLate {
-        /// Share of the time.
+        /// Share of the time, on the CPU where it was late for longest.
         late: f64,
     },
     /// The receive softirq's backlog on one CPU was full.
@@ -237,23 +237,26 @@ fn of_reader(evidence: &Evidence, hop: &Hop, reason: Option<String>) -> Cause {
     }
 }
 
-/// Whether packets lost between the hosts were lost in a queue: then the packets that got through just before were
-/// delayed. The clocks cancel out in the difference.
+/// Why packets were lost between the hosts. A queue that overflowed is known by its delay, and goes first: a late softirq
+/// is only known to have been late at all.
 fn of_way(evidence: &Evidence, hop: &Hop) -> Cause {
-    let late = softirq_late(evidence.receiver).unwrap_or(0.0);
-    if late >= SOFTIRQ_LATE {
-        return Cause::SoftirqLate { late };
+    let late = softirq_late(evidence.receiver).filter(|&late| late >= SOFTIRQ_LATE);
+    match (risen_before_losses(evidence, hop), late) {
+        (Some(risen_ns), _) => Cause::LinkQueue { risen_ns },
+        (None, Some(late)) => Cause::SoftirqLate { late },
+        (None, None) => Cause::LinkLoss,
     }
-    let Some(delay) = hop.delay else { return Cause::LinkLoss };
+}
+
+/// How far the delay had risen before losses, if they were in a queue: then the packets that got through just before were
+/// delayed. The clocks cancel out in the difference.
+fn risen_before_losses(evidence: &Evidence, hop: &Hop) -> Option<i64> {
+    let delay = hop.delay?;
     let range = delay.max_ns.saturating_sub(delay.min_ns);
     let before = delays_before_losses(evidence, hop);
     let mean = before.iter().map(|&ns| (ns - delay.min_ns) as f64).sum::<f64>()
         / before.len().max(1) as f64;
-    if range > QUEUE_NS && mean > range as f64 / 2.0 {
-        Cause::LinkQueue { risen_ns: mean as i64 }
-    } else {
-        Cause::LinkLoss
-    }
+    (range > QUEUE_NS && mean > range as f64 / 2.0).then_some(mean as i64)
 }
 
 /// For each packet lost in this part, the delay of the previous packet that got through.
@@ -296,14 +299,16 @@ fn ran(recording: &Recording) -> Option<f64> {
     Some(running? as f64 / span_ns(recording)?)
 }
 
-/// The share of the time in which the receive softirq was raised and had not started.
+/// The share of the time in which the receive softirq of a CPU was raised and had not started.
 fn softirq_late(recording: Option<&Recording>) -> Option<f64> {
     let recording = recording?;
     let late: Option<u64> = recording.scheduling.iter().map(|second| second.softirq_late_ns).sum();
     Some(late? as f64 / span_ns(recording)?)
 }
 
+/// The time that the account of the CPUs covers: all of the recording, or the seconds that an agent had room for.
 fn span_ns(recording: &Recording) -> Option<f64> {
-    let span = recording.end.monotonic_ns.checked_sub(recording.start.monotonic_ns)?;
+    let seconds = (recording.scheduling.len() as u64).saturating_mul(1_000_000_000);
+    let span = recording.end.monotonic_ns.checked_sub(recording.start.monotonic_ns)?.min(seconds);
     (span > 0).then_some(span as f64)
 }

@@ -111,7 +111,7 @@ fn delayed(hop: &Hop, whole_ns: f64) -> Option<(&Hop, Delay, f64)> {
 
 fn verdict(evidence: &Evidence, hop: &Hop, deed: Deed, cause: Cause) -> Verdict {
     let account = evidence.account;
-    let (host, part) = match side_of(evidence, hop, &deed) {
+    let (host, part) = match side_of(hop, &deed) {
         Some(Side::Sender) => (account.sender.clone(), "send"),
         Some(Side::Receiver) => (account.receiver.clone(), "receive"),
         None => (None, "between"),
@@ -142,23 +142,13 @@ fn verdict(evidence: &Evidence, hop: &Hop, deed: Deed, cause: Cause) -> Verdict 
 
 /// The side that a part of the path belongs to. Losses between the hosts belong to the host that reports having dropped
 /// most of them: the receiver, before its device's softirq.
-fn side_of(evidence: &Evidence, hop: &Hop, deed: &Deed) -> Option<Side> {
+fn side_of(hop: &Hop, deed: &Deed) -> Option<Side> {
     if side(hop.from) == side(hop.to) {
         return Some(side(hop.from));
     }
     let Deed::Lost { count, .. } = deed else { return None };
-    let lost = evidence.matched.passages.iter().filter(|p| p.last() == Some(hop.from));
-    let (mut at_sender, mut at_receiver) = (0u64, 0u64);
-    for drop in lost.filter_map(|passage| passage.drop) {
-        match drop.side {
-            Side::Sender => at_sender += 1,
-            Side::Receiver => at_receiver += 1,
-        }
-    }
-    let (most, told) = [(Side::Sender, at_sender), (Side::Receiver, at_receiver)]
-        .into_iter()
-        .max_by_key(|(_, told)| *told)?;
-    (told > count / 2).then_some(most)
+    let (most, reported) = hop.reported_by.iter().max_by_key(|(_, reported)| **reported)?;
+    (*reported > count / 2).then_some(*most)
 }
 
 /// A point's displayed name.

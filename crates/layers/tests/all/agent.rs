@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use suiro_layers::agent::keys::Role;
 use suiro_layers::agent::message::Head;
 use suiro_layers::agent::{Agent, AgentError, Gap, Identity, Limits, Tap, Watched, keys, listen};
-use suiro_layers::{Event, Flow, Key, Moment, Point, Protocol};
+use suiro_layers::{Event, Flow, Key, Moment, Point, PointStatus, Protocol, Second};
 
 #[expect(clippy::disallowed_methods, reason = "certificates are checked against the real time")]
 fn now() -> SystemTime {
@@ -27,15 +27,23 @@ fn clock() -> Moment {
     Moment { monotonic_ns, realtime_ns: monotonic_ns }
 }
 
+/// What the tap has counted since its start, and the seconds that it has not yet handed over.
+#[derive(Default)]
+struct Counts {
+    lost: u64,
+    seconds: Vec<Second>,
+}
+
 /// Sees what the test sends it.
-struct Told {
+struct Told<'s> {
     events: Receiver<Vec<Event>>,
+    counts: &'s Mutex<Counts>,
     /// Where it confirms that the agent has the earlier events.
     taken: Sender<()>,
     gave: bool,
 }
 
-impl Tap for Told {
+impl Tap for Told<'_> {
     fn poll(&mut self, events: &mut Vec<Event>) -> Result<Head, String> {
         if std::mem::take(&mut self.gave) {
             // The test may have ended.
@@ -52,6 +60,14 @@ impl Tap for Told {
             remote: "10.0.0.2:5004".parse().unwrap(),
             sent: true,
         };
+        let mut counts = self.counts.lock().unwrap();
+        let status = PointStatus {
+            point: Point::SendIp,
+            missing: None,
+            events: 0,
+            lost: counts.lost,
+            skipped: 0,
+        };
         Ok(Head {
             host: "studio".into(),
             boot_id: "boot".into(),
@@ -61,11 +77,11 @@ impl Tap for Told {
             asked: Vec::new(),
             flows: vec![flow],
             causes: Vec::new(),
-            points: Vec::new(),
+            points: vec![status],
             fragments: 0,
             unjoined: 0,
             unplaced: 0,
-            scheduling: Vec::new(),
+            scheduling: std::mem::take(&mut counts.seconds),
             clock: None,
             cost: None,
         })
@@ -92,6 +108,7 @@ struct Fixture<'s> {
     folder: &'s Path,
     tap: Sender<Vec<Event>>,
     taken: Receiver<()>,
+    counts: &'s Mutex<Counts>,
     complaints: &'s Mutex<Vec<String>>,
 }
 
@@ -100,6 +117,17 @@ impl Fixture<'_> {
     fn sees(&self, numbers: std::ops::Range<u64>) {
         self.tap.send(events(numbers)).unwrap();
         self.taken.recv().unwrap();
+    }
+
+    /// With the next events, the agent has so many losses of its own in all, and these further seconds.
+    fn counts(&self, lost: u64, seconds: std::ops::Range<u32>) {
+        let second = |second| Second {
+            second,
+            waiting_ns: None,
+            running_ns: None,
+            softirq_late_ns: Some(1_000_000),
+        };
+        *self.counts.lock().unwrap() = Counts { lost, seconds: seconds.map(second).collect() };
     }
 
     fn watcher(&self, identity: &str) -> Watched {
@@ -118,13 +146,20 @@ fn with_agent(limits: Limits, test: impl FnOnce(&Fixture)) {
     let ((tap, told), (taking, taken)) = (channel(), channel());
     let agent = Agent::new(server, limits, clock);
     let (stopped, complaints) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let counts = Mutex::new(Counts::default());
     let tell = |what: &str| complaints.lock().unwrap().push(what.to_owned());
     std::thread::scope(|scope| {
-        let told = Told { events: told, taken: taking, gave: false };
+        let told = Told { events: told, counts: &counts, taken: taking, gave: false };
         scope.spawn(|| agent.run(&listener, told, &stopped, &tell).unwrap());
         // The agent ends whatever the result of the test.
-        let fixture =
-            Fixture { address, folder: folder.path(), tap, taken, complaints: &complaints };
+        let fixture = Fixture {
+            address,
+            folder: folder.path(),
+            tap,
+            taken,
+            counts: &counts,
+            complaints: &complaints,
+        };
         let end = Ends(&stopped);
         test(&fixture);
         drop(end);
@@ -239,6 +274,40 @@ fn a_recording_that_was_ended_restarts_and_the_gap_is_reported() {
     });
 }
 
+/// Events that the recorder lost, and the seconds, of a watcher's recording.
+fn counted(watched: &Watched) -> (u64, Vec<u32>) {
+    let recording = watched.recording().unwrap();
+    let seconds = recording.scheduling.iter().map(|second| second.second).collect();
+    (recording.points[0].lost, seconds)
+}
+
+#[test]
+fn a_session_has_nothing_of_what_the_agent_counted_before() {
+    with_agent(Limits::default(), |fixture| {
+        fixture.counts(1000, 0..3600);
+        fixture.sees(0..1);
+        let mut watched = fixture.watcher("watcher");
+        watched.update().unwrap();
+        assert_eq!(counted(&watched), (0, vec![]));
+        // The agent is a little older than the session, so these began that much less than an hour after it.
+        fixture.counts(1007, 3600..3602);
+        fixture.sees(1..2);
+        watched.update().unwrap();
+        assert_eq!(counted(&watched), (7, vec![3599, 3600]));
+        // Of what it counted between two sessions, neither has anything. The second adds to the first.
+        fixture.watcher("watcher").end().unwrap();
+        fixture.counts(1012, 3602..3603);
+        fixture.sees(2..3);
+        assert!(matches!(watched.update(), Err(AgentError::Refused { .. })));
+        watched.update().unwrap();
+        assert_eq!(counted(&watched), (7, vec![3599, 3600]));
+        fixture.counts(1014, 3603..3604);
+        fixture.sees(3..4);
+        watched.update().unwrap();
+        assert_eq!(counted(&watched), (9, vec![3599, 3600, 3602]));
+    });
+}
+
 /// The watcher's error when it shows these credentials.
 fn refused(fixture: &Fixture, identity: &str) -> String {
     let error = fixture.watcher(identity).update().unwrap_err();
@@ -298,6 +367,27 @@ fn credentials_that_are_missing_or_damaged_are_named() {
     for wrong in ["", "../studio", ".hidden", "a b", "a/b"] {
         assert!(names(wrong).unwrap_err().to_string().contains("is not a host name"), "{wrong}");
     }
+}
+
+/// Its certificate would be replaced by one that its agent cannot use.
+#[test]
+fn a_host_and_a_watcher_have_no_name_in_common() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |names: &[(&str, Role)]| {
+        let names: Vec<_> = names.iter().map(|(name, role)| ((*name).to_owned(), *role)).collect();
+        keys::make(folder.path(), &names, 30, now()).map_err(|error| error.to_string())
+    };
+    let both = make(&[("a", Role::Host), ("a", Role::Watcher)]).unwrap_err();
+    assert!(
+        both.starts_with("`a` is a watcher already") || both.starts_with("`a` is a host"),
+        "{both}"
+    );
+    make(&[("a", Role::Host), ("b", Role::Watcher)]).unwrap();
+    let host = make(&[("c", Role::Watcher), ("a", Role::Watcher)]).unwrap_err();
+    assert!(host.starts_with("`a` is a host already"), "{host}");
+    assert!(make(&[("b", Role::Host)]).unwrap_err().starts_with("`b` is a watcher already"));
+    assert!(!folder.path().join("c").exists(), "nothing is half made");
+    make(&[("a", Role::Host), ("b", Role::Watcher)]).expect("they are renewed");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Matching recovers exactly what a made-up path through two hosts lost, duplicated and reordered.
 
 use proptest::prelude::*;
-use suiro_layers::matching::{Datagrams, Matched, Passage, Points, Sighting, Stream, way};
-use suiro_layers::{Key, Point};
+use suiro_layers::matching::{
+    Datagrams, Drop, Matched, Passage, Points, Side, Sighting, Stream, way,
+};
+use suiro_layers::{DropCause, Key, Point};
 use suiro_units::{Random, Seed};
 
 /// What was deliberately done to a packet.
@@ -219,6 +221,32 @@ fn a_packet_that_is_numbered_on_its_way_is_one() {
             assert_eq!((tally.seen, tally.duplicates), (expected, 0), "{point}");
         }
     }
+}
+
+/// A super-packet of ten datagrams found no room, as one call of 12,000 bytes, and was sent again.
+#[test]
+fn a_super_packet_whose_call_failed_and_was_made_again_is_no_loss() {
+    let sighting =
+        |t_ns, point, key, bytes| Sighting { t_ns, point, key, ip_id: 0, bytes, drop: None };
+    let whole = Key::Hash(77 << 16 | 5);
+    let cause = Some(Drop { side: Side::Sender, cause: DropCause(0) });
+    let failed = sighting(1, Point::Dropped, whole, 12_000);
+    let mut seen =
+        vec![sighting(0, Point::SendCall, whole, 12_000), Sighting { drop: cause, ..failed }];
+    for point in way() {
+        let segment = |id: u16| {
+            let t_ns = 100 * (1 + point as i64) + i64::from(id);
+            sighting(t_ns, point, Key::IpId { id, check: 5 }, 1_200)
+        };
+        seen.extend((1..=10).map(segment));
+    }
+    let matched = matched(&seen);
+    assert_eq!((matched.retried, matched.passages.len()), (1, 10));
+    for passage in &matched.passages {
+        assert_eq!((passage.bytes, passage.last()), (1_200, Some(Point::ReceiveCall)));
+    }
+    // It counts from its first call.
+    assert_eq!(matched.passages[0].at(Point::SendCall), Some(0));
 }
 
 #[test]

@@ -107,6 +107,22 @@ fn rows_hold_the_whole_and_each_second() {
     assert!(link.clone().all(|row| row.own_delay_mean_ms == row.between_delay_mean_ms));
 }
 
+#[test]
+fn losses_that_the_recorders_gaps_leave_open_are_null() {
+    let unseen = Way::lost_after(Point::ReceiveSocket, None);
+    let ways: Vec<Way> =
+        (0..1_000).map(|number| if number % 20 == 4 { unseen } else { Way::through() }).collect();
+    let (a, mut b) = call(5 * MS, &ways);
+    b.points[Point::ReceiveCall as usize].lost = 50;
+    let rows = rows(&joined(&a, &b), 0);
+    assert_eq!(rows.len(), 4 * 7);
+    for row in rows {
+        let loss = (row.layer != Layer::SystemCall).then_some(0.0);
+        assert_eq!((row.between_loss_ratio, row.own_loss_ratio), (loss, loss), "{}", row.layer);
+        assert!(row.own_delay_mean_ms.is_some());
+    }
+}
+
 /// The verdict comes first, then both hosts of each flow, layer by layer, with four charts for each layer.
 #[test]
 fn the_page_shows_both_hosts_and_the_verdict_on_top() {

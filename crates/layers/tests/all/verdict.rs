@@ -1,9 +1,10 @@
 //! Every known cause is named, with its loss exact to the packet. The recordings are made up.
 
+use suiro_layers::account::{Layer, Second};
 use suiro_layers::clock::{Alignment, How};
 use suiro_layers::report::{Report, report};
 use suiro_layers::verdict::{Cause, Deed, Verdict};
-use suiro_layers::{Point, Recording};
+use suiro_layers::{Key, Point, Protocol, Recording};
 
 use crate::common::{MS, SECOND, Way, call};
 
@@ -109,8 +110,8 @@ fn a_queue_discipline_and_a_firewall() {
     );
 }
 
-#[test]
-fn a_softirq_that_is_overrun() {
+/// The receiver's softirq has no room for every fifth packet.
+fn overrun() -> (Recording, Recording) {
     let overrun = Way::lost_after(Point::SendDriver, None);
     let (a, mut b) = call(5 * MS, &every_fifth(overrun, Way::through()));
     let dropped: Vec<_> = a.events.iter().filter(|event| event.ip_id % 5 == 4).copied().collect();
@@ -118,12 +119,36 @@ fn a_softirq_that_is_overrun() {
         let cause = BACKLOG.map(suiro_layers::DropCause);
         b.events.push(suiro_layers::Event { point: Point::Dropped, cause, ..*event });
     }
-    let report = joined(&(a, b));
+    (a, b)
+}
+
+/// The packets as segments of a TCP connection.
+fn as_tcp(recording: Recording) -> Recording {
+    let mut recording = recording;
+    recording.flows[0].protocol = Protocol::Tcp;
+    recording.events.retain(|event| event.point != Point::SendTransport);
+    for event in &mut recording.events {
+        let Key::Rtp { sequence, .. } = event.key else { panic!("{event:?}") };
+        event.key = Key::Bytes { start: u32::from(sequence) * 1_000 };
+    }
+    recording
+}
+
+#[test]
+fn a_softirq_that_is_overrun() {
     assert_eq!(
-        only_loss(&report, Point::SendDriver, 200).sentence,
+        only_loss(&joined(&overrun()), Point::SendDriver, 200).sentence,
         "host B, receive, driver → device: 20.0 % lost (backlog of the softirq full): \
          more packets arrive at one CPU than its receive softirq can handle"
     );
+}
+
+#[test]
+fn the_host_that_drops_segments_of_tcp_is_named() {
+    let (a, b) = overrun();
+    let report = joined(&(as_tcp(a), as_tcp(b)));
+    let verdict = only_loss(&report, Point::SendDriver, 200_000);
+    assert_eq!((verdict.host.as_deref(), verdict.part), (Some("B"), "receive"));
 }
 
 #[test]
@@ -153,7 +178,12 @@ fn a_link_that_loses_and_a_link_whose_queue_overflows() {
             _ => lost,
         })
         .collect();
-    let queue = joined(&call(5 * MS, &ways));
+    let (a, mut b) = call(5 * MS, &ways);
+    // That the softirq is sometimes late explains no such delay.
+    for second in &mut b.scheduling {
+        second.softirq_late_ns = Some(128 * MS);
+    }
+    let queue = joined(&(a, b));
     let loss = &queue.verdicts[0];
     assert_eq!(loss.from, Point::SendDriver);
     assert!(matches!(loss.deed, Deed::Lost { count: 200, .. }), "{}", loss.sentence);
@@ -246,8 +276,35 @@ fn the_recorders_own_gaps_are_not_a_layers_loss() {
     let account = &report.accounts[0];
     let last = account.hops.last().unwrap();
     assert_eq!((last.lost, last.unplaced), (0, gaps));
+    for layer in &account.layers {
+        let unplaced = if layer.layer == Layer::SystemCall { gaps as f64 / 1e3 } else { 0.0 };
+        assert_eq!((layer.own_loss, layer.unplaced), (Some(0.0), Some(unplaced)));
+    }
+    assert!(account.seconds.iter().all(|second| second.lost_between == [0; 4]));
     let ip = account.saps.iter().find(|sap| sap.point == Point::ReceiveIp).unwrap();
     assert_eq!((ip.passed, ip.unseen), (1_000, 20));
+}
+
+#[test]
+fn seconds_and_layers_lose_as_much_as_the_parts_of_the_path() {
+    let full = Way::lost_after(Point::ReceiveSocket, RCVBUFF);
+    let unseen = Way::lost_after(Point::ReceiveSocket, None);
+    let way = |number: u64| match number % 25 {
+        7 => unseen,
+        3 | 13 => full,
+        _ => Way::through(),
+    };
+    let (a, mut b) = call(5 * MS, &(0..1_000).map(way).collect::<Vec<_>>());
+    b.points[Point::ReceiveCall as usize].lost = 30;
+    let report = joined(&(a, b));
+    let account = &report.accounts[0];
+    let last = account.hops.last().unwrap();
+    assert_eq!((last.lost, last.unplaced), (90, 30));
+    let call = &account.layers[0];
+    assert_eq!((call.loss_between, call.unplaced), (Some(0.09), Some(0.03)));
+    let sum = |of: &dyn Fn(&Second) -> u64| account.seconds.iter().map(of).sum::<u64>();
+    assert_eq!(sum(&|second| second.lost_between[0]), 90);
+    assert_eq!(sum(&|second| second.lost_after[Point::ReceiveSocket as usize]), 90);
 }
 
 #[test]

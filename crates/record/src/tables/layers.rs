@@ -56,9 +56,10 @@ table! {
         layer: Layer,
         /// What the flow sent: packets for UDP, bytes for TCP.
         sent: i64,
-        /// Share lost between; null if it was not recorded on both sides, or nothing was sent.
+        /// Share lost between; null if it was not recorded on both sides, or nothing was sent, or the recorder's own gaps leave more
+        /// than 0.1 % of what was sent open.
         between_loss_ratio: Option<f64>,
-        /// Share that the layer itself lost; negative for TCP, which retransmits what lower layers
+        /// Share that the layer itself lost, null as above; negative for TCP, which retransmits what lower layers
         /// lost.
         own_loss_ratio: Option<f64>,
         /// Delay between, mean; null if no packet arrived.

@@ -73,7 +73,7 @@ INLINE void tcp_event(struct tuple *tuple, bool sent, u64 time_ns, u32 start, u3
 	e->key = start;
 	e->key_kind = BYTES;
 	e->payload_bytes = bytes;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	submit(e);
 }
 
 // What a call was to send, in the memory of its process. Layouts are those of 64-bit programs.
@@ -252,7 +252,7 @@ __attribute__((noinline)) int udp_failed(struct tuple *tuple, const struct threa
 	e->payload_bytes = wanted.bytes;
 	e->segments = 1;
 	e->detail = error;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	submit(e);
 	return 0;
 }
 
@@ -337,7 +337,7 @@ INLINE void udp_received(struct sock *sk, struct tuple *tuple, u64 time_ns, u32 
 	name(e, tuple, 0);
 	e->extra = (u64)sk;
 	e->payload_bytes = bytes;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	submit(e);
 }
 
 SEC("tp_btf/sock_recv_length") int sock_recv_length(u64 *ctx)

@@ -90,6 +90,6 @@ __attribute__((noinline)) int one_event(const struct passage *passage, const str
 	if (!e)
 		return 0;
 	fill(e, passage, packet, segment);
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	submit(e);
 	return 0;
 }

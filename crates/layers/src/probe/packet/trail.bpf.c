@@ -46,13 +46,13 @@ INLINE void let_go(struct trail *trail)
 	trail->busy = 0;
 }
 
-INLINE void count_lost(const struct event *event)
+INLINE void count_all_lost(const struct event *event)
 {
 	u32 point = event->point;
 
 	for (u32 i = 0; i <= LATER; i++, point++)
 		if (point < POINTS && (!i || event->later_ns[i - 1]))
-			__sync_fetch_and_add(&counters.lost[point], 1);
+			count_lost(point);
 }
 
 INLINE void end_trail(struct trail *trail)
@@ -65,9 +65,9 @@ INLINE void end_trail(struct trail *trail)
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (e) {
 		__builtin_memcpy(e, &trail->event, sizeof(*e));
-		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+		submit(e);
 	} else {
-		count_lost(&trail->event);
+		count_all_lost(&trail->event);
 	}
 }
 

@@ -1,22 +1,42 @@
-//! Reads what the scheduler and the softirqs did: two maps, summed over threads and CPUs.
+//! Reads what the scheduler and the softirqs did: two maps, one summed over threads, the other for each CPU.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use super::Probes;
 use super::records::{self, Plain};
+use crate::event::Second;
 
 const WAITING: u64 = records::WAITING as u64;
 const RUNNING: u64 = records::RUNNING as u64;
 
 /// Sums since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Threads of the application were ready and waited for a CPU.
     pub waiting_ns: Option<u64>,
     /// Threads of the application ran.
     pub running_ns: Option<u64>,
-    /// The network's receive softirq was raised and had not started.
-    pub softirq_late_ns: Option<u64>,
+    /// The network's receive softirq was raised and had not started, by CPU.
+    pub softirq_late_ns: Option<Vec<u64>>,
+}
+
+impl Sums {
+    /// What this second added to the sums at its beginning. Of the CPUs, the latest counts: the packets of a flow arrive
+    /// at one of them, and the delays of several are no share of the time.
+    pub fn since(&self, begin: &Self, second: u32) -> Second {
+        let of = |now: Option<u64>, begin: Option<u64>| Some(now?.saturating_sub(begin?));
+        let late_ns = |now: &Vec<u64>, begin: &Vec<u64>| {
+            let cpus = now.iter().zip(begin);
+            cpus.map(|(now, begin)| now.saturating_sub(*begin)).max().unwrap_or(0)
+        };
+        let late = self.softirq_late_ns.as_ref().zip(begin.softirq_late_ns.as_ref());
+        Second {
+            second,
+            waiting_ns: of(self.waiting_ns, begin.waiting_ns),
+            running_ns: of(self.running_ns, begin.running_ns),
+            softirq_late_ns: late.map(|(now, begin)| late_ns(now, begin)),
+        }
+    }
 }
 
 /// The maps of the scheduling programs.
@@ -59,7 +79,8 @@ impl Schedule {
         }
         if let Some(softirqs) = &self.softirqs {
             let cpus = softirqs.lookup_percpu(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
-            sums.softirq_late_ns = Some(cpus.iter().map(|bytes| softirq_late(bytes, now_ns)).sum());
+            let late = cpus.iter().map(|bytes| softirq_late(bytes, now_ns));
+            sums.softirq_late_ns = Some(late.collect());
         }
         Ok(sums)
     }
@@ -97,5 +118,29 @@ mod tests {
         assert_eq!(softirq_late(&bytes([100, 9]), 130), 39);
         // The reading was taken before the change.
         assert_eq!(thread_sums(&bytes([140, 5, 7, RUNNING]), 130), (5, 7));
+    }
+
+    #[test]
+    fn a_seconds_softirq_is_that_of_the_latest_cpu() {
+        let begin = Sums {
+            waiting_ns: Some(5),
+            running_ns: None,
+            softirq_late_ns: Some((100..116).collect()),
+        };
+        // Each of 16 CPUs was late for 8 ms, one for 9 ms.
+        let late = |cpu: u64| 100 + cpu + if cpu == 3 { 9_000_000 } else { 8_000_000 };
+        let now = Sums {
+            waiting_ns: Some(7),
+            running_ns: Some(1),
+            softirq_late_ns: Some((0..16).map(late).collect()),
+        };
+        let expected = Second {
+            second: 4,
+            waiting_ns: Some(2),
+            running_ns: None,
+            softirq_late_ns: Some(9_000_000),
+        };
+        assert_eq!(now.since(&begin, 4), expected);
+        assert_eq!(now.since(&Sums::default(), 0).softirq_late_ns, None);
     }
 }
