@@ -14,7 +14,7 @@ use suiro_control::discovery::{self, Resolvers, Targets};
 use suiro_control::nmos::connection::{Connection, Media, Own, Side, Wanted};
 use suiro_control::nmos::door::Door as NmosDoor;
 use suiro_control::nmos::{Ask as NmosAsk, Id, Tai};
-use suiro_control::registry::{Registry, websocket};
+use suiro_control::registry::{Moment, Registry, websocket};
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_layers::FlowFilter;
@@ -529,7 +529,9 @@ impl Media for Obedient {
         Ok(at.unwrap_or(now))
     }
 
-    fn cancel(&mut self, _: &Id) {}
+    fn cancel(&mut self, _: &Id, _: Option<&Wanted>) -> Result<(), String> {
+        Ok(())
+    }
 
     fn fits(&self, _: &Id, _: &Description) -> Result<(), String> {
         Ok(())
@@ -579,9 +581,12 @@ pub fn nmos_registry(data: &[u8]) {
         ..NmosAsk::default()
     };
     let mut registry = Registry::default();
+    let moment = |seconds: u64| Moment {
+        tai: Tai::from_nanos(seconds * 1_000_000_000),
+        monotonic: Time::from_secs(seconds),
+    };
     for seconds in [0, 1, 60] {
-        let reply =
-            registry.answer(Tai::from_nanos(seconds * 1_000_000_000), &ask, &NmosDoor::open());
+        let reply = registry.answer(moment(seconds), &ask, &NmosDoor::open());
         assert!(reply.status < 400 || reply.value()["code"] == reply.status, "{}", reply.body);
     }
 }

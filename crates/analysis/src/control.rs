@@ -13,6 +13,9 @@ const BEFORE_NS: i64 = 5_000_000_000;
 /// The end of a stream at one node and its beginning at another are this far apart at most.
 const HANDOVER_NS: u64 = 1_000_000_000;
 
+/// A stream that ends this long before the trial does, or later, was only stopped with the rest.
+const STOPPING_NS: i64 = 1_000_000_000;
+
 /// A stream that was given to a standby.
 struct Replacement<'a> {
     stream: i64,
@@ -20,6 +23,8 @@ struct Replacement<'a> {
     noticed_ns: i64,
     /// The node that was faulty.
     node: &'a str,
+    /// Whether the node itself noticed it: it starved or lagged.
+    told: bool,
 }
 
 /// The streams that controllers gave to standbys, and all frames that receivers had.
@@ -27,6 +32,8 @@ pub(crate) struct Replacements<'a> {
     replaced: Vec<Replacement<'a>>,
     frames: BTreeMap<i64, Vec<&'a UncompressedFrameRow>>,
     control: Vec<&'a ControlRow>,
+    /// Until when the streams were wanted: the end of the trial, or when all of them were stopped by command.
+    until_ns: i64,
 }
 
 impl<'a> Replacements<'a> {
@@ -44,7 +51,8 @@ impl<'a> Replacements<'a> {
         frames.values_mut().for_each(|rows| rows.sort_by_key(|row| row.frame));
         let replaced = control.iter().filter(|row| &*row.what == "replaced");
         let replaced = replaced.filter_map(|row| replacement(&control, row)).collect();
-        Some(Self { replaced, frames, control })
+        let until_ns = stopped_ns(&control).unwrap_or(view.duration_ns);
+        Some(Self { replaced, frames, control, until_ns })
     }
 
     pub fn count(&self) -> usize {
@@ -73,7 +81,7 @@ impl<'a> Replacements<'a> {
         }))
     }
 
-    /// When a faulty node itself recorded that it starved or lagged.
+    /// Since when a node that starves or lags had recorded that: what it recovered from before is another trouble.
     fn told(&self, own: &Replacement) -> Option<i64> {
         let recent = own.noticed_ns - BEFORE_NS..=own.noticed_ns;
         let rows = self.control.iter().filter(|row| {
@@ -81,26 +89,36 @@ impl<'a> Replacements<'a> {
                 && recent.contains(&row.t_ns)
                 && row.stream == Some(own.stream)
         });
-        let mut bad = rows.filter(|row| matches!(&*row.what, "starved" | "lagging"));
-        bad.next().map(|row| row.t_ns)
+        let (mut began, mut is_over) = (None, true);
+        for row in rows.filter(|_| own.told) {
+            match &*row.what {
+                "starved" | "lagging" if is_over => (began, is_over) = (Some(row.t_ns), false),
+                "recovered" => is_over = true,
+                _ => {}
+            }
+        }
+        began
     }
 
-    /// From when each fault was noticed to the next packet of the stream, in frame times.
+    /// From when each fault was noticed to the next packet of the stream, in frame times; if none came, to when the streams
+    /// were no longer wanted.
     pub fn on_air(&self) -> Distribution {
         Distribution::equal(self.replaced.iter().filter_map(|own| {
+            let period_ns = self.rows(own.stream).next()?.period_ns;
             let mut came = self.rows(own.stream).filter(|row| row.packets > 0);
-            let first = came.find(|row| row.t_ns > own.noticed_ns)?;
-            Some((first.t_ns - own.noticed_ns) as f64 / first.period_ns as f64)
+            let first = came.find(|row| row.t_ns > own.noticed_ns);
+            let until_ns = first.map_or(self.until_ns, |row| row.t_ns);
+            Some((until_ns - own.noticed_ns) as f64 / period_ns as f64)
         }))
     }
 
-    /// Incomplete frames of the replaced stream that has most of them.
+    /// Frames lost by the replaced stream that lost most.
     pub fn gap_max(&self) -> Option<f64> {
         let streams = self.streams().into_iter().map(|stream| self.lost(stream));
         streams.max().map(|lost| lost as f64)
     }
 
-    /// Incomplete frames of the streams that were not replaced.
+    /// Frames lost by the streams that were not replaced.
     pub fn others_lost(&self) -> f64 {
         let replaced = self.streams();
         let others = self.frames.keys().filter(|stream| !replaced.contains(stream));
@@ -111,13 +129,45 @@ impl<'a> Replacements<'a> {
         self.replaced.iter().map(|own| own.stream).collect()
     }
 
+    /// Incomplete frames, and those that were wanted after the stream had ended.
     fn lost(&self, stream: i64) -> usize {
-        self.rows(stream).filter(|row| row.lost_packets > 0).count()
+        let incomplete = self.rows(stream).filter(|row| row.lost_packets > 0).count();
+        incomplete + self.missing(stream)
+    }
+
+    /// Frame times that were wanted after a stream had ended at its receivers: there are no rows of them.
+    fn missing(&self, stream: i64) -> usize {
+        let mut last: BTreeMap<&str, &UncompressedFrameRow> = BTreeMap::new();
+        for row in self.rows(stream) {
+            let own = last.entry(&*row.endpoint).or_insert(row);
+            if row.t_ns > own.t_ns {
+                *own = row;
+            }
+        }
+        let of = |row: &&UncompressedFrameRow| {
+            let due_ns = row.due_ns.unwrap_or(row.t_ns);
+            let left_ns = (self.until_ns - STOPPING_NS).saturating_sub(due_ns);
+            let frames = left_ns.checked_div(row.period_ns).unwrap_or_default();
+            // The last frame itself came.
+            usize::try_from(frames - 1).unwrap_or_default()
+        };
+        last.values().map(of).sum()
     }
 
     fn rows(&self, stream: i64) -> impl Iterator<Item = &'a UncompressedFrameRow> {
         self.frames.get(&stream).into_iter().flatten().copied()
     }
+}
+
+/// When all streams were stopped by an operator or a program; `None` if they were not, or were started again.
+fn stopped_ns(control: &[&ControlRow]) -> Option<i64> {
+    let is_command = |row: &&&ControlRow| {
+        matches!(&*row.what, "action" | "accepted")
+            && row.stream.is_none()
+            && matches!(&*row.detail, "start" | "stop")
+    };
+    let last = control.iter().rfind(is_command)?;
+    (&*last.detail == "stop").then_some(last.t_ns)
 }
 
 /// The controller notes a fault before it replaces what it concerns.
@@ -129,5 +179,10 @@ fn replacement<'a>(control: &[&'a ControlRow], row: &ControlRow) -> Option<Repla
         let named = own.node.as_deref().map(|node| format!("instead of {node}:"));
         named.is_some_and(|named| row.detail.starts_with(&named))
     })?;
-    Some(Replacement { stream: row.stream?, noticed_ns: fault.t_ns, node: fault.node.as_deref()? })
+    Some(Replacement {
+        stream: row.stream?,
+        noticed_ns: fault.t_ns,
+        node: fault.node.as_deref()?,
+        told: ["it starves", "it lags"].iter().any(|own| fault.detail.starts_with(own)),
+    })
 }

@@ -28,17 +28,22 @@ static OF_CONTROL: &[Measure<All>] = metrics! {
         |c| Some(c.handed_over() as f64);
     #[main] control.detected_max_frames ["frames", Lower, 3] "Fault detected",
         "From the beginning of a fault to the controller's entry that the node is faulty, in frame times of the stream, \
-        maximum. A fault begins when the node records that it starves or lags, else with the end of the last packet that \
-        receivers had of the stream. Null if nothing was replaced.",
+        maximum. If it starves or lags, the fault begins when the node records that for the first time after it has last \
+        recovered; else it begins with the end of the last packet that receivers had of the stream. Null if nothing was \
+        replaced.",
         |c| c.detected().max();
     #[main] control.on_air_max_frames ["frames", Lower, 3] "Standby on air",
         "From the controller's entry that a node is faulty to the first packet of its stream that came after it, in frame \
-        times, maximum; null if nothing was replaced, or no packet came.",
+        times, maximum. If no packet came, to the end of the trial, or to when all streams were stopped by command. Null if \
+        nothing was replaced.",
         |c| c.on_air().max();
     #[main] control.gap_max_frames ["frames", Lower, 6] "Frames lost by a replaced stream",
-        "Incomplete frames of a stream that was replaced, maximum of these streams; null if there was none.",
+        "Incomplete frames of a stream that was replaced, maximum of these streams. If its packets end, the frame times \
+        from then to a second before the end of the trial count too, or to a second before all streams were stopped by \
+        command. Null if nothing was replaced.",
         |c| c.gap_max();
     #[main] control.others_lost_frames ["frames", Lower, 6] "Frames lost by other streams",
-        "Incomplete frames of all streams that were not replaced.",
+        "Incomplete frames of all streams that were not replaced. If the packets of one end, the frame times that follow \
+        count too, as in `control.gap_max_frames`.",
         |c| Some(c.others_lost());
 };

@@ -60,7 +60,12 @@ const SITES: &[Cell] = &[
     ),
     (
         "switched",
-        &[("stream.streams", 8.0), ("control.handed_over", 4.0), ("stream.lost_frames", 4.0)],
+        &[
+            ("stream.streams", 8.0),
+            ("control.handed_over", 4.0),
+            ("control.replaced", 0.0),
+            ("control.others_lost_frames", 4.0),
+        ],
     ),
     (
         "killed",
@@ -71,8 +76,15 @@ const SITES: &[Cell] = &[
             ("control.others_lost_frames", 0.0),
         ],
     ),
-    ("cut", &[("control.replaced", 2.0), ("control.others_lost_frames", 0.0)]),
-    ("flapping", &[("control.replaced", 0.0), ("stream.lost_frames", 30.0)]),
+    (
+        "cut",
+        &[
+            ("control.replaced", 2.0),
+            ("control.gap_max_frames", 9.0),
+            ("control.others_lost_frames", 0.0),
+        ],
+    ),
+    ("flapping", &[("control.replaced", 0.0), ("control.others_lost_frames", 30.0)]),
     (
         "starved",
         &[
@@ -81,13 +93,31 @@ const SITES: &[Cell] = &[
             ("control.others_lost_frames", 0.0),
         ],
     ),
-    ("leaderless", &[("control.replaced", 1.0), ("control.others_lost_frames", 0.0)]),
+    (
+        "leaderless",
+        &[
+            ("control.replaced", 1.0),
+            ("control.gap_max_frames", 7.0),
+            ("control.others_lost_frames", 0.0),
+        ],
+    ),
     (
         "unregistered",
-        &[("control.replaced", 0.0), ("control.handed_over", 1.0), ("stream.lost_frames", 0.0)],
+        &[
+            ("control.replaced", 0.0),
+            ("control.handed_over", 1.0),
+            ("control.others_lost_frames", 0.0),
+        ],
     ),
     ("beyond", &[("multicast.site.out_mean_bps", 14.9e9), ("multicast.core.out_mean_bps", 14.9e9)]),
-    ("twinned", &[("control.replaced", 1.0), ("stream.lost_frames", 0.0)]),
+    (
+        "twinned",
+        &[
+            ("control.replaced", 1.0),
+            ("control.gap_max_frames", 0.0),
+            ("control.others_lost_frames", 0.0),
+        ],
+    ),
     (
         "full",
         &[
@@ -138,7 +168,10 @@ fn with(cell: &str, metric: &str, value: f64) -> Vec<TrialSummary> {
 fn each_finding_of_control_fails_by_what_it_is_about() {
     let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[9..].to_vec();
     let (yes, no) = (Some(true), Some(false));
-    assert_eq!(changed("switched", "stream.lost_frames", 61.0), [no, yes, yes, yes, yes, yes]);
+    assert_eq!(
+        changed("switched", "control.others_lost_frames", 61.0),
+        [no, yes, yes, yes, yes, yes]
+    );
     assert_eq!(changed("switched", "control.handed_over", 0.0), [no, yes, yes, yes, yes, yes]);
     assert_eq!(
         changed("killed", "control.detected_max_frames", 3.1),
@@ -147,13 +180,27 @@ fn each_finding_of_control_fails_by_what_it_is_about() {
     assert_eq!(changed("killed", "control.others_lost_frames", 1.0), [yes, no, yes, yes, yes, yes]);
     assert_eq!(changed("cut", "control.replaced", 1.0), [yes, yes, no, yes, yes, yes]);
     assert_eq!(changed("flapping", "control.replaced", 2.0), [yes, yes, no, yes, yes, yes]);
-    assert_eq!(changed("flapping", "stream.lost_frames", 33.0), [yes, yes, no, yes, yes, yes]);
+    assert_eq!(
+        changed("flapping", "control.others_lost_frames", 33.0),
+        [yes, yes, no, yes, yes, yes]
+    );
     assert_eq!(changed("starved", "control.gap_max_frames", 1.0), [yes, yes, yes, no, yes, yes]);
     assert_eq!(changed("leaderless", "control.replaced", 0.0), [yes, yes, yes, yes, yes, no]);
-    assert_eq!(changed("unregistered", "stream.lost_frames", 1.0), [yes, yes, yes, yes, yes, no]);
+    assert_eq!(
+        changed("unregistered", "control.others_lost_frames", 1.0),
+        [yes, yes, yes, yes, yes, no]
+    );
     assert_eq!(changed("unregistered", "control.handed_over", 0.0), [yes, yes, yes, yes, yes, no]);
     assert_eq!(changed("twinned", "control.replaced", 0.0), [yes, yes, yes, yes, no, yes]);
-    assert_eq!(changed("twinned", "stream.lost_frames", 1.0), [yes, yes, yes, yes, no, yes]);
+    for lost in ["control.gap_max_frames", "control.others_lost_frames"] {
+        assert_eq!(changed("twinned", lost, 1.0), [yes, yes, yes, yes, no, yes]);
+    }
+    // No standby came.
+    assert_eq!(changed("cut", "control.gap_max_frames", 480.0), [yes, yes, no, yes, yes, yes]);
+    assert_eq!(
+        changed("leaderless", "control.gap_max_frames", 240.0),
+        [yes, yes, yes, yes, yes, no]
+    );
 }
 
 #[test]

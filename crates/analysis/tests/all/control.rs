@@ -37,8 +37,14 @@ fn row(ms: i64, endpoint: &str, what: &str, stream: Option<i64>, rest: (&str, &s
     ControlRow { t_ns: ms * MS, endpoint, what, stream, node, detail }
 }
 
+/// Of a trial that ends a second after [`killed`]'s streams.
 fn metric(records: &Records, name: &str) -> Option<f64> {
-    *summarise(&trial(30.0), records).get(name).unwrap_or_else(|| panic!("{name} is missing"))
+    metric_in(2.0, records, name)
+}
+
+fn metric_in(duration_s: f64, records: &Records, name: &str) -> Option<f64> {
+    let metrics = summarise(&trial(duration_s), records);
+    *metrics.get(name).unwrap_or_else(|| panic!("{name} is missing"))
 }
 
 /// n1 dies in frame 50 of stream 0, which n2 sends from frame 56 on; stream 1 loses one frame.
@@ -64,18 +70,75 @@ fn a_node_that_dies_is_timed_from_its_last_packet() {
     assert_eq!(metric(&records, "control.others_lost_frames"), Some(1.0));
 }
 
+/// The same, but the controller says that the node starved.
+fn starved() -> Records {
+    let mut records = killed();
+    for row in &mut records.control {
+        let detail =
+            row.detail.replace("it closed its connection", "it starves: 4 frames repeated");
+        row.detail = detail.into();
+    }
+    records
+}
+
 #[test]
 fn a_node_that_starves_is_timed_from_when_it_records_that() {
-    let mut records = killed();
-    let starved = row(440, "n1", "starved", Some(0), ("", "frame 44"));
-    records.control.push(starved);
+    let mut records = starved();
+    records.control.push(row(440, "n1", "starved", Some(0), ("", "frame 44")));
+    records.control.push(row(450, "n1", "lagging", Some(0), ("", "frame 45")));
     assert_eq!(metric(&records, "control.detected_max_frames"), Some(8.0));
+    // It may have repeated its last frame before the controller noticed it.
+    records.control.push(row(515, "n1", "recovered", Some(0), ("", "frame 51")));
+    assert_eq!(metric(&records, "control.detected_max_frames"), Some(8.0));
+}
+
+#[test]
+fn a_trouble_from_which_a_node_recovered_is_not_the_one_that_it_died_of() {
+    let earlier = |mut records: Records| {
+        records.control.push(row(100, "n1", "lagging", Some(0), ("", "frame 10")));
+        records.control.push(row(120, "n1", "recovered", Some(0), ("", "frame 12")));
+        records
+    };
+    assert_eq!(metric(&earlier(killed()), "control.detected_max_frames"), Some(2.1));
+    let mut records = earlier(starved());
+    records.control.push(row(440, "n1", "starved", Some(0), ("", "frame 44")));
+    assert_eq!(metric(&records, "control.detected_max_frames"), Some(8.0));
+}
+
+#[test]
+fn a_stream_that_ends_loses_all_that_would_have_followed() {
+    let cut = |stream: i64, at: i64| {
+        let mut records = killed();
+        records.uncompressed.retain(|row| row.stream != stream || row.frame < at);
+        records
+    };
+    // Another one: frames 60 to 99, of which 80 was lost before.
+    let other = cut(1, 60);
+    assert_eq!(metric(&other, "control.others_lost_frames"), Some(40.0));
+    assert_eq!(metric(&other, "control.gap_max_frames"), Some(6.0));
+    // The standby never sends: nothing came in frames 50 to 99, and the trial ends 148 frame times after the fault was noticed.
+    let replaced = cut(0, 50);
+    assert_eq!(metric(&replaced, "control.gap_max_frames"), Some(50.0));
+    assert_eq!(metric(&replaced, "control.on_air_max_frames"), Some(148.0));
+    assert_eq!(metric(&replaced, "control.others_lost_frames"), Some(1.0));
+}
+
+#[test]
+fn streams_that_an_operator_stops_lose_nothing() {
+    let mut records = killed();
+    records.control.push(row(1010, "operator", "action", None, ("", "stop")));
+    let lost = |records: &Records| metric_in(30.0, records, "control.others_lost_frames");
+    assert_eq!(lost(&records), Some(1.0));
+    assert_eq!(metric_in(30.0, &records, "control.gap_max_frames"), Some(6.0));
+    // They are started again, and none of them comes: frames 100 to 2899.
+    records.control.push(row(1020, "c", "accepted", None, ("", "start")));
+    assert_eq!(lost(&records), Some(2801.0));
 }
 
 #[test]
 fn a_stream_is_handed_over_if_one_node_begins_and_another_ends() {
     let mut records = killed();
-    assert_eq!(metric(&records, "control.handed_over"), Some(0.0));
+    assert_eq!(metric_in(30.0, &records, "control.handed_over"), Some(0.0));
     let mut node = |ms, of, what, stream| {
         records.control.push(row(ms, of, what, Some(stream), ("", "frame 9")));
     };
@@ -87,7 +150,7 @@ fn a_stream_is_handed_over_if_one_node_begins_and_another_ends() {
     node(2000, "n6", "started", 3);
     node(2100, "n6", "stopped", 3);
     node(3101, "n7", "stopped", 3);
-    assert_eq!(metric(&records, "control.handed_over"), Some(1.0));
+    assert_eq!(metric_in(30.0, &records, "control.handed_over"), Some(1.0));
 }
 
 #[test]

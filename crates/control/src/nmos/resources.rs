@@ -10,6 +10,9 @@ use suiro_uncompressed::geometry::Sampling;
 use super::connection::{Connection, Side};
 use super::{Id, Tai};
 
+/// The type of the service that only suiro's nodes have.
+pub const SERVICE: &str = "urn:x-suiro:service:node/v1.0";
+
 /// What a resource is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -170,7 +173,7 @@ impl About {
                 "caps": {},
                 "services": [{
                     "href": self.href("/x-suiro/node/v1.0/"),
-                    "type": "urn:x-suiro:service:node/v1.0",
+                    "type": SERVICE,
                     "authorization": self.authorization,
                 }],
                 "clocks": [{ "name": "clk0", "ref_type": "internal" }],

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::Running;
 use crate::client::{Base, Client, Manners};
-use crate::nmos::{Ask, Reply};
+use crate::nmos::connection::Connection;
+use crate::nmos::door;
+use crate::nmos::{Ask, Id, Reply, Tai};
 use crate::server::Waiting;
 
 /// How long an old node may take to accept.
@@ -21,6 +23,8 @@ pub(super) const WAITING_MAX: usize = 64;
 pub(super) struct Handover {
     waiting: Waiting,
     accepted: Reply,
+    /// When this node's state had changed last when it accepted.
+    since: Option<Tai>,
     refused: Option<String>,
 }
 
@@ -41,12 +45,7 @@ fn stops(after: &str) -> Result<Vec<(Base, String)>, String> {
     all.map_err(str::to_owned)
 }
 
-/// Commands the old nodes to stop at the time of a command that was accepted here.
-pub(super) async fn hand_over(waiting: Waiting, accepted: Reply, manners: Manners) -> Handover {
-    let refused = tell(&waiting.ask, manners).await.err();
-    Handover { waiting, accepted, refused }
-}
-
+/// Commands the old nodes to stop at the time of a command.
 async fn tell(ask: &Ask, manners: Manners) -> Result<(), String> {
     let wrong = |expected: String| format!("x-suiro-after: expected {expected}");
     let body: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
@@ -66,24 +65,53 @@ async fn tell(ask: &Ask, manners: Manners) -> Result<(), String> {
 }
 
 impl Running {
+    /// Lets a command that was accepted here wait until the old nodes have answered.
+    pub(super) fn hand_over(&mut self, waiting: Waiting, accepted: Reply) {
+        let since = self.commanded(&waiting.ask).map(Connection::changed);
+        let manners = self.manners.clone();
+        self.handing.spawn(async move {
+            let refused = tell(&waiting.ask, manners).await.err();
+            Handover { waiting, accepted, since, refused }
+        });
+    }
+
     /// The old nodes have answered. If one of them goes on, this one does not start: two senders of one stream would be worse
-    /// than the old one alone.
-    pub(super) fn handed_over(&mut self, handover: Handover) {
-        let Handover { waiting, accepted, refused } = handover;
-        let reply = match refused {
-            None => accepted,
-            Some(reason) => {
-                let body = json!({ "activation": { "mode": null }, "master_enable": false });
-                let undo = Ask::json("PATCH", &waiting.ask.path, &body);
-                let undo = Ask { authorization: waiting.ask.authorization.clone(), ..undo };
-                let undone = self.answer(&undo);
-                let more =
-                    if undone.status < 300 { "" } else { ", and this node could not be stopped" };
-                Reply::refusal(409, format!("{reason}{more}"))
-            }
+    /// than the old one alone. Returns what has changed here.
+    pub(super) fn handed_over(&mut self, handover: Handover) -> Vec<Id> {
+        let Handover { waiting, accepted, since, refused } = handover;
+        self.changed_by(|own| {
+            let reply = match refused {
+                None => accepted,
+                Some(reason) => {
+                    let undone = own.undo(&waiting.ask, since).status < 300;
+                    let more = if undone { "" } else { ", and this node could not be stopped" };
+                    Reply::refusal(409, format!("{reason}{more}"))
+                }
+            };
+            // Who asked may have gone.
+            drop(waiting.reply.send(reply));
+        })
+    }
+
+    /// Cancels a command; if its time has come meanwhile, stops what it began.
+    fn undo(&mut self, ask: &Ask, since: Option<Tai>) -> Reply {
+        let patch = |mode: Option<&str>| {
+            let body = json!({ "activation": { "mode": mode }, "master_enable": false });
+            let authorization = ask.authorization.clone();
+            Ask { authorization, ..Ask::json("PATCH", &ask.path, &body) }
         };
-        // Who asked may have gone.
-        drop(waiting.reply.send(reply));
+        let cancelled = self.answer(&patch(None));
+        let began = self.commanded(ask).map(Connection::changed) != since;
+        if cancelled.status < 300 && !began {
+            return cancelled;
+        }
+        self.answer(&patch(Some("activate_immediate")))
+    }
+
+    /// The sender or receiver that a command is for.
+    fn commanded(&self, ask: &Ask) -> Option<&Connection> {
+        let [.., id, "staged"] = door::parts(&ask.path)[..] else { return None };
+        self.node.connection(&id.parse().ok()?)
     }
 }
 

@@ -109,10 +109,13 @@ impl Lanes {
     }
 
     /// The lanes' time of a time.
+    fn own(&self, at: Tai) -> Duration {
+        Duration::from_nanos(at.as_nanos().saturating_add_signed(-self.clock_set_ns()))
+    }
+
+    /// The boundary that a time means.
     fn boundary(&self, at: Option<Tai>) -> At {
-        let step = self.clock_set_ns();
-        let own = |at: Tai| Duration::from_nanos(at.as_nanos().saturating_add_signed(-step));
-        at.map_or(At::Next, |at| At::Tai(own(at)))
+        at.map_or(At::Next, |at| At::Tai(self.own(at)))
     }
 
     /// When an order takes effect, or why it is refused.
@@ -141,6 +144,12 @@ impl Lanes {
     ) -> Result<Option<Tai>, String> {
         let receiver = self.receiver.as_ref().ok_or("this node stores nothing")?;
         self.accepted(receiver.order(&Order::one(self.boundary(at), number, change)))
+    }
+
+    /// Forgets what a receiver was ordered for a time.
+    fn forget(&self, number: u32, at: Tai) -> Result<(), String> {
+        let receiver = self.receiver.as_ref().ok_or("this node stores nothing")?;
+        receiver.cancel(number, self.own(at)).map_err(|refusal| refusal.to_string())
     }
 
     /// Brings a sender to a state.
@@ -220,24 +229,28 @@ impl Media for Lanes {
         Ok(done)
     }
 
-    fn cancel(&mut self, id: &Id) {
-        let Some(lane) = self.lanes.get(id).copied() else { return };
-        let Some((before, at)) = lane.scheduled else { return };
+    fn cancel(&mut self, id: &Id, active: Option<&Wanted>) -> Result<(), String> {
+        let Some(lane) = self.lanes.get(id).copied() else { return Ok(()) };
+        let Some((before, at)) = lane.scheduled else { return Ok(()) };
         // The later order of one frame is the one that counts.
-        let undone = match (lane.side, before) {
-            (Side::Sender, true) => self.order(lane.number, Some(at), SenderChange::start()),
-            (Side::Sender, false) => self.order(lane.number, Some(at), SenderChange::stop()),
-            // What a receiver had before cannot be taken up again: its store would be closed in between.
-            (Side::Receiver, true) => return,
+        match (lane.side, before) {
+            (Side::Sender, true) => {
+                let routes = active.map(routes).filter(|routes| !routes.is_empty());
+                let start = SenderChange { routes, ..SenderChange::start() };
+                self.order(lane.number, Some(at), start)?;
+            }
+            (Side::Sender, false) => {
+                self.order(lane.number, Some(at), SenderChange::stop())?;
+            }
+            // It is forgotten: a later order of the same frame would take up nothing again, as the store is closed in between.
+            (Side::Receiver, true) => self.forget(lane.number, at)?,
             (Side::Receiver, false) => {
                 let off = ReceiverChange { store: Some(Storing::Off), ..ReceiverChange::leave() };
-                self.order_receiver(lane.number, Some(at), off)
+                self.order_receiver(lane.number, Some(at), off)?;
             }
-        };
-        // If the frame has begun meanwhile, the order stands, and the state shows it.
-        if undone.is_ok() {
-            self.lanes.insert(id.clone(), Lane { on: before, scheduled: None, ..lane });
         }
+        self.lanes.insert(id.clone(), Lane { on: before, scheduled: None, ..lane });
+        Ok(())
     }
 
     fn description(&self, id: &Id, wanted: &Wanted, since: Tai) -> Option<String> {
@@ -320,4 +333,141 @@ pub(super) fn default_group(id: &Id) -> SocketAddrV4 {
 /// The number of frames that a lane sent late or left out.
 pub(super) fn late(lane: &SenderLane) -> u64 {
     lane.counts.late + lane.counts.skipped
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_uncompressed::live::{
+        Events, LaneConfig, Material, ReceiverConfig, ReceiverLaneConfig, SenderConfig, What,
+    };
+    use suiro_uncompressed::node::Source;
+    use suiro_uncompressed::packet::Stream;
+    use suiro_uncompressed::reader;
+
+    use super::*;
+    use crate::nmos::connection::Leg as WantedLeg;
+
+    const FRAMES: u32 = 5;
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn geometry() -> Geometry {
+        "64x4 4:2:2 10 50".parse().unwrap()
+    }
+
+    fn id(side: Side) -> Id {
+        Id::named(side.singular())
+    }
+
+    fn lanes(sender: Option<Sender>, receiver: Option<Receiver>, folder: &Path) -> Lanes {
+        let lane = |side| (id(side), Lane::new(side, 0));
+        Lanes {
+            sender,
+            receiver,
+            what: (Format::Raster, geometry(), 1500),
+            mac: None,
+            capacity: 1,
+            troff_us: None,
+            folders: [(0, folder.to_owned())].into(),
+            lanes: [lane(Side::Sender), lane(Side::Receiver)].into(),
+        }
+    }
+
+    fn wanted(enabled: bool, port: u16) -> Wanted {
+        let leg = WantedLeg {
+            enabled: true,
+            interface: Ipv4Addr::LOCALHOST,
+            source: None,
+            destination: Some(Ipv4Addr::LOCALHOST),
+            port,
+            source_port: 0,
+        };
+        Wanted { enabled, legs: vec![leg], description: None }
+    }
+
+    fn wait(events: &Events, is_it: impl Fn(&What) -> bool) {
+        let until = net::monotonic() + PATIENCE;
+        while net::monotonic() < until {
+            let event = events.wait(Duration::from_millis(100));
+            if event.is_some_and(|event| is_it(&event.what)) {
+                return;
+            }
+        }
+        panic!("the event did not come");
+    }
+
+    /// A sender with its frames.
+    fn standby() -> (Sender, Events) {
+        let lane = LaneConfig {
+            number: 0,
+            format: Format::Raster,
+            geometry: geometry(),
+            packet_bytes: 1500,
+            stream: Stream { payload_type: PAYLOAD_TYPE, ssrc: 1 },
+        };
+        let ring = reader::Options { frames: FRAMES, ..SenderConfig::new(Vec::new()).ring };
+        let config = SenderConfig { ring, ..SenderConfig::new(vec![lane]) };
+        let (sender, told) = Sender::start(config).unwrap();
+        let source = Source::Synthetic { geometry: geometry(), frames: FRAMES };
+        let cue = SenderChange::cue(Material { source, origin: 0, repeat: true });
+        sender.order(&Order::one(At::Next, 0, cue)).unwrap();
+        wait(&told, |what| *what == What::Filled);
+        (sender, told)
+    }
+
+    #[test]
+    fn a_move_of_a_sender_that_is_cancelled_does_not_happen() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sender, told) = standby();
+        let mut lanes = lanes(Some(sender), None, folder.path());
+        let (own, active) = (id(Side::Sender), wanted(true, 5004));
+        lanes.activate(&own, &active, net::tai(), None).unwrap();
+        wait(&told, |what| matches!(what, What::Started { .. }));
+        let now = net::tai();
+        let at = Some(now.after(Duration::from_millis(300)));
+        lanes.activate(&own, &wanted(true, 5006), now, at).unwrap();
+        lanes.cancel(&own, Some(&active)).unwrap();
+        // The move and what undoes it are made at one frame.
+        (0..2).for_each(|_| wait(&told, |what| matches!(what, What::Changed { .. })));
+        let lane = lanes.senders().remove(0);
+        let to: Vec<u16> = lane.routes.iter().map(|route| route.destination.port()).collect();
+        assert_eq!(to, [5004]);
+        assert!(lane.frame.is_some(), "it sends");
+    }
+
+    #[test]
+    fn an_end_of_a_recording_that_is_cancelled_does_not_happen() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(Format::Raster, &geometry(), 1500).unwrap();
+        let budget = Duration::from_millis(50);
+        let lane = ReceiverLaneConfig { number: 0, layout, payload_type: PAYLOAD_TYPE, budget };
+        let (buffer_bytes, verify, cpu, frames) = (1 << 20, false, None, None);
+        let config = ReceiverConfig { lanes: vec![lane], buffer_bytes, verify, cpu, frames };
+        let (receiver, told) = Receiver::start(config).unwrap();
+        let mut lanes = lanes(None, Some(receiver), folder.path());
+        let (own, active) = (id(Side::Receiver), wanted(true, 0));
+        lanes.activate(&own, &active, net::tai(), None).unwrap();
+        wait(&told, |what| matches!(what, What::Changed { .. }));
+        let now = net::tai();
+        let at = now.after(Duration::from_millis(300));
+        lanes.activate(&own, &wanted(false, 0), now, Some(at)).unwrap();
+        lanes.cancel(&own, Some(&active)).unwrap();
+        // A path that was left and a store that was closed would be gone when its last frame's time is over.
+        let over = at.after(budget).after(Duration::from_millis(100));
+        while net::tai() < over {
+            let event = ended(&told);
+            assert!(event.is_none(), "{event:?}");
+        }
+        let lane = lanes.receivers().remove(0);
+        assert_eq!((lane.planned, lane.paths.len()), (0, 1));
+        assert!(lane.storing.is_some() && lane.paths[0].until.is_none(), "{lane:?}");
+        // It can be ended all the same.
+        lanes.activate(&own, &wanted(false, 0), net::tai(), None).unwrap();
+        wait(&told, |what| matches!(what, What::Stopped { .. }));
+    }
+
+    /// What says that a lane stopped, if it comes within 20 ms.
+    fn ended(told: &Events) -> Option<What> {
+        let event = told.wait(Duration::from_millis(20)).map(|event| event.what);
+        event.filter(|what| matches!(what, What::Stopped { .. } | What::Stored { .. }))
+    }
 }

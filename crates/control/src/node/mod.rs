@@ -7,6 +7,7 @@ mod lead;
 mod register;
 mod status;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use suiro_uncompressed::sdp::troff_us;
 use suiro_uncompressed::{Geometry, node as streams, reader};
 use suiro_units::{Bytes, Duration, Time};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use status::{LaneStatus, ReceiverStatus, Status};
@@ -38,6 +39,7 @@ use crate::desired::LEGS_MAX;
 use crate::discovery::Registries;
 use crate::events::{Journal, Log};
 use crate::net;
+use crate::nmos::Id;
 use crate::nmos::connection::{Own, Side};
 use crate::nmos::door::Door;
 use crate::nmos::node::{Node, Streams};
@@ -170,7 +172,8 @@ pub async fn run(
     let local = place.listener.local_addr().map_err(failed("reading the own address"))?;
     let mut running = Running::start(spec, local, &place, log)?;
     let mut serving = Serving::begin(place.listener, place.tls);
-    let (changes, changed) = mpsc::channel(register::WAITING_MAX);
+    // A registry that does not keep up hears of the latest state only.
+    let (changes, changed) = watch::channel(BTreeMap::new());
     let (tell, mut told) = mpsc::channel(4);
     let registering = (!spec.registries.is_none()).then(|| {
         let (node, manners) = (&running.node, &spec.manners);
@@ -185,10 +188,7 @@ pub async fn run(
         let changed = tokio::select! {
             () = &mut stop => break,
             Some(waiting) = serving.next() => running.serve(waiting),
-            Some(Ok(handover)) = running.handing.join_next() => {
-                running.handed_over(handover);
-                Vec::new()
-            }
+            Some(Ok(handover)) = running.handing.join_next() => running.handed_over(handover),
             Some((what, detail)) = told.recv() => {
                 running.journal.note(what, None, None, &detail);
                 Vec::new()
@@ -197,8 +197,7 @@ pub async fn run(
         };
         for id in changed {
             if let Some(resource) = running.node.resource(&id) {
-                // A registry that does not keep up hears of a later state.
-                let _ = changes.try_send(resource);
+                changes.send_modify(|all| drop(all.insert(id, resource)));
             }
         }
     }
@@ -293,18 +292,25 @@ impl Running {
         })
     }
 
-    fn serve(&mut self, waiting: Waiting) -> Vec<crate::nmos::Id> {
+    fn serve(&mut self, waiting: Waiting) -> Vec<Id> {
+        self.changed_by(|own| {
+            let reply = own.answer(&waiting.ask);
+            let hands_over =
+                waiting.ask.after.is_some() && waiting.ask.claim.is_some() && reply.status == 202;
+            if hands_over && own.handing.len() < handover::WAITING_MAX {
+                own.hand_over(waiting, reply);
+            } else {
+                // Who asked may have gone.
+                drop(waiting.reply.send(reply));
+            }
+        })
+    }
+
+    /// The senders and receivers whose state a step has changed.
+    fn changed_by(&mut self, step: impl FnOnce(&mut Self)) -> Vec<Id> {
         let before: Vec<_> =
             self.node.connections().map(|(_, own)| (own.id().clone(), own.changed())).collect();
-        let reply = self.answer(&waiting.ask);
-        let hands_over =
-            waiting.ask.after.is_some() && waiting.ask.claim.is_some() && reply.status == 202;
-        if hands_over && self.handing.len() < handover::WAITING_MAX {
-            self.handing.spawn(handover::hand_over(waiting, reply, self.manners.clone()));
-        } else {
-            // Who asked may have gone.
-            drop(waiting.reply.send(reply));
-        }
+        step(self);
         let changed = before
             .into_iter()
             .filter(|(id, at)| self.node.connection(id).is_some_and(|own| own.changed() != *at));
@@ -312,7 +318,7 @@ impl Running {
     }
 
     /// Completes activations and reads what the lanes did.
-    fn look(&mut self) -> Result<Vec<crate::nmos::Id>, NodeError> {
+    fn look(&mut self) -> Result<Vec<Id>, NodeError> {
         let now = net::tai();
         let mut changed = self.node.advance(now);
         let mut happened = Vec::new();
@@ -328,12 +334,7 @@ impl Running {
         Ok(changed)
     }
 
-    fn heard(
-        &mut self,
-        side: Side,
-        event: &Event,
-        changed: &mut Vec<crate::nmos::Id>,
-    ) -> Result<(), NodeError> {
+    fn heard(&mut self, side: Side, event: &Event, changed: &mut Vec<Id>) -> Result<(), NodeError> {
         let stream = event.lane;
         let (what, detail) = match &event.what {
             What::Started { frame } => ("started", format!("frame {frame}")),

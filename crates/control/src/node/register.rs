@@ -2,6 +2,7 @@
 //! of it again if the registry has forgotten the node. If a registry fails, the next one is used. Without any, the node
 //! announces itself (Discovery: Peer to Peer Operation).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration as StdDuration;
 
@@ -17,8 +18,6 @@ use crate::net;
 use crate::nmos::resources::{About, Kind};
 use crate::nmos::{Ask, Id};
 
-/// Changed resources that may wait for the registry.
-pub const WAITING_MAX: usize = 256;
 /// IS-04 v1.3, Heartbeating.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a request may take.
@@ -27,11 +26,16 @@ const PATIENCE: StdDuration = StdDuration::from_secs(2);
 /// What a registration says to its node: a word, and more.
 pub type Told = (&'static str, String);
 
+/// The resources that have changed since the node started, as they are now.
+pub type Changed = BTreeMap<Id, (Kind, Value)>;
+
 /// A node that registers.
 pub(super) struct Registering {
     node: Id,
     manners: Manners,
     resources: Vec<(Kind, Value)>,
+    /// Those of them, by index, that the registry has not taken as they are now.
+    unposted: BTreeSet<usize>,
     /// The registries, as they are known.
     known: watch::Receiver<Vec<Candidate>>,
     /// Whether more may become known.
@@ -72,6 +76,7 @@ impl Registering {
             node,
             manners: manners.clone(),
             resources,
+            unposted: BTreeSet::new(),
             known: registries.follow(Service::Register, manners),
             looks: true,
             choice: Choice::new(seed),
@@ -86,7 +91,7 @@ impl Registering {
     }
 
     /// Keeps the node registered until `changed` has no sender any more, then removes it.
-    pub async fn run(mut self, mut changed: mpsc::Receiver<(Kind, Value)>) {
+    pub async fn run(mut self, mut changed: watch::Receiver<Changed>) {
         loop {
             self.choice.know(&self.known.borrow_and_update());
             self.turn().await;
@@ -98,9 +103,12 @@ impl Registering {
                 self.choice.wait(now).unwrap_or(HEARTBEAT)
             };
             tokio::select! {
-                changed = changed.recv() => match changed {
-                    None => break,
-                    Some((kind, value)) => self.change(kind, value).await,
+                more = changed.changed() => match more {
+                    Err(_) => break,
+                    Ok(()) => {
+                        let changed = changed.borrow_and_update().clone();
+                        self.change(&changed).await;
+                    }
                 },
                 more = self.known.changed(), if self.looks => self.looks = more.is_ok(),
                 () = tokio::time::sleep(until.into()) => {}
@@ -146,8 +154,12 @@ impl Registering {
         // IS-04 v1.3, Error Conditions: the first request to another registry is a heartbeat.
         let asked = if self.was_registered { beat(client, &self.node).await } else { Ok(false) };
         let joined = match asked {
-            Ok(true) => Ok(()),
-            Ok(false) => all(client, &self.node, &self.resources).await,
+            Ok(is_known) => {
+                if !is_known {
+                    self.unposted = (0..self.resources.len()).collect();
+                }
+                self.catch_up().await
+            }
             Err(failed) => Err(failed),
         };
         match joined {
@@ -192,22 +204,37 @@ impl Registering {
         }
     }
 
-    async fn change(&mut self, kind: Kind, value: Value) {
-        let same = |own: &&mut (Kind, Value)| own.0 == kind && own.1["id"] == value["id"];
-        if let Some(own) = self.resources.iter_mut().find(same) {
-            own.1 = value.clone();
+    async fn change(&mut self, changed: &Changed) {
+        for (at, (kind, own)) in self.resources.iter_mut().enumerate() {
+            let same = |(other, value): &&(Kind, Value)| other == kind && value["id"] == own["id"];
+            let found = changed.values().find(same).filter(|(_, value)| value != own);
+            let Some((_, value)) = found else { continue };
+            own.clone_from(value);
+            self.unposted.insert(at);
+            if let Some(peer) = &mut self.peer {
+                peer.changed(*kind);
+            }
         }
-        if let Some(peer) = &mut self.peer {
-            peer.changed(kind);
-        }
-        if !self.registered {
-            return;
-        }
-        let Some(client) = &mut self.client else { return };
-        let base = client.base().clone();
-        if let Err(failed) = post(client, kind, &value).await {
+        let base = self.client.as_ref().map(|client| client.base().clone());
+        let Some(base) = base.filter(|_| self.registered) else { return };
+        if let Err(failed) = self.catch_up().await {
             self.failed(&base, failed);
         }
+    }
+
+    /// Posts what the registry has not taken, in the order of registration. A node that it knows already is removed first, with
+    /// what it may have left there (IS-04 v1.3, Registration: 200).
+    async fn catch_up(&mut self) -> Result<(), Failed> {
+        let Some(client) = &mut self.client else { return Ok(()) };
+        while let Some(at) = self.unposted.first().copied() {
+            let (kind, value) = &self.resources[at];
+            if post(client, *kind, value).await? == 200 && *kind == Kind::Node {
+                remove(client, &self.node).await;
+                post(client, *kind, value).await?;
+            }
+            self.unposted.remove(&at);
+        }
+        Ok(())
     }
 }
 
@@ -216,18 +243,6 @@ async fn remove(client: &mut Client, node: &Id) {
     let path = format!("/x-nmos/registration/v1.3/resource/nodes/{node}");
     let ask = Ask { method: "DELETE".to_owned(), path, ..Ask::default() };
     drop(client.ask(&ask, PATIENCE).await);
-}
-
-/// Registers all resources. A node that the registry knows already is removed first, with what it may have left there (IS-04
-/// v1.3, Registration: 200).
-async fn all(client: &mut Client, node: &Id, resources: &[(Kind, Value)]) -> Result<(), Failed> {
-    for (kind, value) in resources {
-        if post(client, *kind, value).await? == 200 && *kind == Kind::Node {
-            remove(client, node).await;
-            post(client, *kind, value).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Registers a resource; the status: 201 if it is new, 200 if it was known.
@@ -340,10 +355,12 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Exposure;
+    use crate::nmos::Reply;
+    use crate::server::{Serving, Waiting};
 
-    #[test]
-    fn numbers_of_a_peer_follow_its_resources() {
-        let about = About {
+    fn about() -> About {
+        About {
             name: "n1".to_owned(),
             address: "192.0.2.1".parse().unwrap(),
             port: 8080,
@@ -352,8 +369,55 @@ mod tests {
             interfaces: Vec::new(),
             tags: Vec::new(),
             since: crate::nmos::Tai::from_nanos(1),
+        }
+    }
+
+    /// Answers the next request with a status: its method, the kind of its path, and the resource's version.
+    async fn answered(serving: &mut Serving, status: u16) -> (String, String, Value) {
+        let Waiting { ask, reply } = serving.next().await.unwrap();
+        reply.send(Reply::empty(status)).unwrap();
+        let kind = ask.path.split('/').nth(4).unwrap().to_owned();
+        let body: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+        (ask.method, kind, body["data"]["version"].clone())
+    }
+
+    #[tokio::test]
+    async fn what_a_registry_did_not_take_is_posted_when_it_answers_again() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let listener = net::listen(any, Exposure::Loopback).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let base = Base { tls: false, host: "127.0.0.1".to_owned(), port };
+        let mut serving = Serving::begin(listener, None);
+        let id = Id::named("sender");
+        let sender =
+            |version: &str| (Kind::Sender, json!({ "id": id.as_str(), "version": version }));
+        let (tell, _told) = mpsc::channel(16);
+        let (registries, manners) = (Registries::only(base), Manners::default());
+        let own = Registering::begin(&registries, &manners, &about(), vec![sender("1:0")], tell);
+        let (changes, changed) = watch::channel(Changed::new());
+        let running = tokio::spawn(own.run(changed));
+        let said = |method: &str, kind: &str, version: Value| {
+            (method.to_owned(), kind.to_owned(), version)
         };
-        let mut peer = Peer::new(&about);
+        let posted = |version: &str| said("POST", "resource", json!(version));
+        let beat = || said("POST", "health", Value::Null);
+        assert_eq!(answered(&mut serving, 201).await, posted("1:0"));
+        changes.send_modify(|all| drop(all.insert(id.clone(), sender("2:0"))));
+        assert_eq!(answered(&mut serving, 503).await, posted("2:0"));
+        // What changes while the registry is left alone is posted, too, in its latest state.
+        for version in ["3:0", "4:0"] {
+            changes.send_modify(|all| drop(all.insert(id.clone(), sender(version))));
+        }
+        assert_eq!(answered(&mut serving, 200).await, beat());
+        assert_eq!(answered(&mut serving, 200).await, posted("4:0"));
+        drop(changes);
+        assert_eq!(answered(&mut serving, 204).await, said("DELETE", "resource", Value::Null));
+        running.await.unwrap();
+    }
+
+    #[test]
+    fn numbers_of_a_peer_follow_its_resources() {
+        let mut peer = Peer::new(&about());
         let number = |peer: &Peer, key: &str| {
             let texts = peer.announcement().texts;
             texts.into_iter().find(|(own, _)| own == key).unwrap().1

@@ -1,17 +1,17 @@
 //! The paths of the Registration API and of the Query API.
 
 use super::query::Query;
-use super::{Kind, Refused, Registered, Registry, health};
+use super::{Kind, Moment, Refused, Registered, Registry, health};
 use crate::nmos::door::{self, Door};
-use crate::nmos::{Ask, Id, Reply, Tai, found};
+use crate::nmos::{Ask, Id, Reply, found};
 
 impl Registry {
     /// Answers a request to `/x-nmos` and below.
-    pub fn answer(&mut self, now: Tai, ask: &Ask, door: &Door) -> Reply {
+    pub fn answer(&mut self, now: Moment, ask: &Ask, door: &Door) -> Reply {
         if let Err(reply) = door.admit(ask) {
             return reply;
         }
-        self.collect(now);
+        self.collect(now.monotonic);
         let listed = |children: &[&str]| match door::reads(ask) {
             Ok(()) => door::listing(children),
             Err(reply) => reply,
@@ -48,7 +48,7 @@ impl Registry {
         }
     }
 
-    fn post(&mut self, now: Tai, ask: &Ask) -> Reply {
+    fn post(&mut self, now: Moment, ask: &Ask) -> Reply {
         let body = match ask.body() {
             Ok(body) => body,
             Err(reply) => return reply,
@@ -98,7 +98,7 @@ impl Registry {
         }
     }
 
-    fn beat(&mut self, now: Tai, id: &str, ask: &Ask) -> Reply {
+    fn beat(&mut self, now: Moment, id: &str, ask: &Ask) -> Reply {
         let Ok(id) = id.parse::<Id>() else { return door::missing(&ask.path) };
         let at = match ask.method.as_str() {
             "POST" => self.heartbeat(&id, now),
@@ -134,7 +134,10 @@ impl Registry {
             Ok(query) => query,
             Err(reply) => return reply,
         };
-        let page = query.page(self.timed(kind));
+        let page = match query.page(self.timed(kind)) {
+            Ok(page) => page,
+            Err(reply) => return reply,
+        };
         let scheme = if self.secure { "https" } else { "http" };
         let base = format!("{scheme}://{}/x-nmos/query/v1.3/{}", self.host(ask), kind.plural());
         let reply = Reply::json(200, &page.resources);

@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use suiro_units::Duration;
+use suiro_units::{Duration, Time};
 
 pub use self::subscriptions::Change;
 use self::subscriptions::Subscriptions;
 pub use crate::nmos::resources::Kind;
+use crate::nmos::resources::SERVICE;
 use crate::nmos::{Ask, Id, Tai, found};
 
 /// How long a node stays without a heartbeat (IS-04 v1.3, Heartbeating).
@@ -30,11 +31,21 @@ pub const RESOURCE_BYTES_MAX: usize = 64 << 10;
 /// All resources together at most, in bytes of JSON: a query for all of them is answered in one reply.
 pub const BYTES_MAX: usize = 32 << 20;
 
+/// A moment on two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moment {
+    /// TAI: what clients receive. It is set now and then, for instance when the kernel learns the leap seconds.
+    pub tai: Tai,
+    /// The monotonic clock: how long ago something was.
+    pub monotonic: Time,
+}
+
 /// A registry.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     resources: BTreeMap<(Kind, Id), Entry>,
-    health: BTreeMap<Id, Tai>,
+    /// When nodes were heard of last.
+    health: BTreeMap<Id, Moment>,
     subscriptions: Subscriptions,
     /// Changes that were not sent yet.
     changes: Vec<Change>,
@@ -108,7 +119,7 @@ impl Registry {
         &mut self,
         kind: Kind,
         value: &Value,
-        now: Tai,
+        now: Moment,
     ) -> Result<(Id, Registered), Refused> {
         let (id, bytes) = checked(kind, value)?;
         let (node, device) = self.owner(kind, &id, value)?;
@@ -123,10 +134,9 @@ impl Registry {
         if let Some(other) = known.filter(|known| known.node != node) {
             return Err(format!("id: it belongs to the node {}", other.node).into());
         }
-        // A node keeps its place as long as it lives: another one of its name is not the same node.
         let other =
             known.filter(|known| kind == Kind::Node && known.value["href"] != value["href"]);
-        if let Some(other) = other {
+        if let Some(other) = other.filter(|other| is_named(&other.value) || is_named(value)) {
             return Err(Refused::Taken(format!(
                 "the node {} is registered at {}, and this one is at {}",
                 found(&value["label"]),
@@ -135,7 +145,7 @@ impl Registry {
             )));
         }
         let outcome = if known.is_some() { Registered::Updated } else { Registered::Created };
-        let updated = now.max(self.changed.after(Duration::from_nanos(1)));
+        let updated = now.tai.max(self.changed.after(Duration::from_nanos(1)));
         let created = known.map_or(updated, |known| known.created);
         let value = Arc::new(value.clone());
         let post = Some(Arc::clone(&value));
@@ -175,15 +185,22 @@ impl Registry {
     }
 
     /// A node lives. `None` if it is not known.
-    pub fn heartbeat(&mut self, node: &Id, now: Tai) -> Option<Tai> {
+    pub fn heartbeat(&mut self, node: &Id, now: Moment) -> Option<Tai> {
         let health = self.health.get_mut(node)?;
         *health = now;
-        Some(now)
+        Some(now.tai)
     }
 
     /// When a node was heard of last.
     pub fn health(&self, node: &Id) -> Option<Tai> {
-        self.health.get(node).copied()
+        self.health.get(node).map(|heard| heard.tai)
+    }
+
+    /// The registry itself did not run for so long, up to `now`: what nodes sent meanwhile still waits.
+    pub fn stalled(&mut self, by: Duration, now: Time) {
+        for heard in self.health.values_mut() {
+            heard.monotonic = (heard.monotonic + by).min(now);
+        }
     }
 
     /// Removes a resource with all that belongs to it. False if there is none.
@@ -211,8 +228,9 @@ impl Registry {
     }
 
     /// Removes the nodes that were not heard of for [`EXPIRY`]; their identifiers.
-    pub fn collect(&mut self, now: Tai) -> Vec<Id> {
-        let silent = self.health.iter().filter(|(_, heard)| now.since(**heard) > EXPIRY);
+    pub fn collect(&mut self, now: Time) -> Vec<Id> {
+        let since = |heard: &Moment| now.saturating_since(heard.monotonic);
+        let silent = self.health.iter().filter(|(_, heard)| since(heard) > EXPIRY);
         let silent: Vec<Id> = silent.map(|(id, _)| id.clone()).collect();
         for id in &silent {
             self.remove(Kind::Node, id);
@@ -244,6 +262,13 @@ impl Registry {
     pub fn get(&self, kind: Kind, id: &Id) -> Option<&Value> {
         self.resources.get(&(kind, id.clone())).map(|entry| &*entry.value)
     }
+}
+
+/// Whether a node is one of suiro's. Their identifiers are made of their names, and they stay where they are: one at another
+/// place is another node of the same name. All other nodes have an identifier of their own, and may move.
+fn is_named(node: &Value) -> bool {
+    let services = node["services"].as_array();
+    services.is_some_and(|all| all.iter().any(|own| own["type"] == SERVICE))
 }
 
 /// A key that a resource must have, and what it must be.

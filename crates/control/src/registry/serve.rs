@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
 use suiro_record::RecordError;
+use suiro_units::{Duration, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::query::Steps;
 use super::subscriptions::News;
-use super::{Change, Kind, Registry, socket};
+use super::{Change, Kind, Moment, Registry, socket};
 use crate::discovery::{Announcement, Announcer, Service, texts};
 use crate::events::{Journal, Log};
 use crate::net;
@@ -23,6 +25,8 @@ const TOLD_MAX: usize = 100;
 const SOCKETS_MAX: usize = 256;
 /// How often nodes without heartbeats are looked for.
 const TICK: StdDuration = StdDuration::from_secs(1);
+/// A registry that looks less often than that was suspended, or had a long answer to make.
+const STALLED: Duration = Duration::from_secs(2);
 
 /// Runs a registry until `stop` is ready; returns how many nodes it had then. With a priority, it announces itself by multicast
 /// DNS: those of a smaller one are used first.
@@ -38,19 +42,17 @@ pub async fn run(
 ) -> Result<usize, RecordError> {
     let Place { listener, door, tls } = place;
     let mut journal = Journal::create(log)?;
-    let announced = priority.zip(listener.local_addr().ok()).map(|(priority, address)| {
-        let texts = texts(tls.is_some(), door.is_closed());
-        announce(address, priority, texts)
+    let address = listener.local_addr().ok();
+    let announced = priority.zip(address).map(|(priority, address)| {
+        announce(address, priority, texts(tls.is_some(), door.is_closed()))
     });
-    let announcer = match announced {
-        Some(Ok(announcer)) => Some(announcer),
-        Some(Err(reason)) => {
+    let announcer = announced.and_then(|announced| {
+        let failed = |reason: &String| {
             journal.note("registry", None, None, &format!("it is not announced: {reason}"));
-            None
-        }
-        None => None,
-    };
-    let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+        };
+        announced.inspect_err(failed).ok()
+    });
+    let address = address.map(|address| address.to_string()).unwrap_or_default();
     let mut registry = Registry::at(address, tls.is_some());
     let mut sockets = Sockets::default();
     // Refusals that were reported: a node that is refused tries again every second.
@@ -59,6 +61,7 @@ pub async fn run(
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut tick = net::every(TICK);
+    let mut looked = net::monotonic();
     loop {
         tokio::select! {
             () = &mut stop => break,
@@ -71,7 +74,8 @@ pub async fn run(
                     }
                 };
                 let before = registry.of(Kind::Node).count();
-                let reply = registry.answer(net::tai(), &waiting.ask, &door);
+                let now = look(&mut registry, &mut looked);
+                let reply = registry.answer(now, &waiting.ask, &door);
                 let nodes = registry.of(Kind::Node).count();
                 if nodes != before {
                     journal.note("registry", None, None, &format!("{nodes} nodes"));
@@ -88,8 +92,10 @@ pub async fn run(
             }
             Some(closed) = sockets.running.join_next() => sockets.closed(&mut registry, closed.ok()),
             _ = tick.tick() => {
-                for id in registry.collect(net::tai()) {
-                    journal.note("registry", None, None, &format!("no heartbeat of the node {id}: it is removed"));
+                let now = look(&mut registry, &mut looked);
+                for id in registry.collect(now.monotonic) {
+                    let detail = format!("no heartbeat of the node {id}: it is removed");
+                    journal.note("registry", None, None, &detail);
                 }
                 sockets.tell(&mut registry);
             }
@@ -101,6 +107,16 @@ pub async fn run(
     serving.end().await;
     journal.close()?;
     Ok(registry.of(Kind::Node).count())
+}
+
+/// Looks at the clocks. Nodes that could not be heard since the last look are not silent for that.
+fn look(registry: &mut Registry, looked: &mut Time) -> Moment {
+    let monotonic = net::monotonic();
+    let paused = monotonic.saturating_since(std::mem::replace(looked, monotonic));
+    if paused > STALLED {
+        registry.stalled(paused, monotonic);
+    }
+    Moment { tai: net::tai(), monotonic }
 }
 
 /// Announces both APIs of a registry (IS-04 v1.3, Discovery: Registered Operation).
@@ -133,7 +149,7 @@ struct Sockets {
 }
 
 impl Sockets {
-    /// A connection was answered with 101. Beyond [`SOCKETS_MAX`], it is closed at once.
+    /// A connection was answered with 101. Beyond [`SOCKETS_MAX`], or if what it asks for takes too long, it is closed at once.
     fn open(&mut self, registry: &mut Registry, upgraded: Upgraded) {
         let Upgraded { path, connection } = upgraded;
         let Some((id, own)) = registry.subscription_at(&path) else { return };
@@ -141,7 +157,8 @@ impl Sockets {
             return;
         }
         let (tell, entries) = mpsc::channel(socket::WAITING_MAX);
-        let (sync, own) = (own.sync(registry), own.clone());
+        let Some(sync) = own.sync(registry) else { return };
+        let own = own.clone();
         registry.subscriptions.opened(&id);
         self.opened += 1;
         let number = self.opened;
@@ -152,14 +169,17 @@ impl Sockets {
         });
     }
 
-    /// Sends the changes to all subscribers. A subscriber that does not keep up is disconnected.
+    /// Sends the changes to all subscribers. A subscriber that does not keep up, or whose filter takes too long, is
+    /// disconnected.
     fn tell(&mut self, registry: &mut Registry) {
         let changes: Vec<Change> = registry.take_changes();
         let subscriptions = &registry.subscriptions;
         self.open.values_mut().for_each(|(id, tell)| {
             let Some(own) = subscriptions.get(id) else { return };
-            let mut entries = changes.iter().filter_map(|change| own.entry(change));
-            if entries.any(|entry| tell.try_send(entry).is_err()) {
+            let mut steps = Steps::of_changes();
+            let mut entries = changes.iter().filter_map(|change| own.entry(change, &mut steps));
+            let is_behind = entries.any(|entry| tell.try_send(entry).is_err());
+            if is_behind || steps.is_over() {
                 // Without a sender the connection is closed; the client must begin anew.
                 *tell = mpsc::channel(1).0;
             }
@@ -169,7 +189,7 @@ impl Sockets {
     /// A connection was closed.
     fn closed(&mut self, registry: &mut Registry, number: Option<u64>) {
         if let Some((id, _)) = number.and_then(|number| self.open.remove(&number)) {
-            registry.subscriptions.closed(&id, net::tai());
+            registry.subscriptions.closed(&id, net::monotonic());
         }
     }
 }

@@ -128,16 +128,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::nmos::Ask;
     use crate::nmos::door::Door;
-    use crate::nmos::{Ask, Tai};
-    use crate::registry::{RESOURCE_BYTES_MAX, Registry};
+    use crate::registry::{Moment, RESOURCE_BYTES_MAX, Registry};
 
     /// A subscription to all nodes.
     fn subscription() -> (Id, Subscription) {
         let mut registry = Registry::at("r", false);
         let wanted = json!({ "max_update_rate_ms": 0, "resource_path": "/nodes", "params": {}, "persist": true });
         let ask = Ask::json("POST", "/x-nmos/query/v1.3/subscriptions", &wanted);
-        let made = registry.answer(Tai::default(), &ask, &Door::open()).value();
+        let made = registry.answer(Moment::default(), &ask, &Door::open()).value();
         let path = made["ws_href"].as_str().unwrap().strip_prefix("ws://r").unwrap();
         let (id, own) = registry.subscription_at(path).unwrap();
         (id, own.clone())

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use suiro_units::Duration;
+use suiro_units::{Duration, Time};
 
-use super::query::Filter;
-use super::{Kind, Registry};
+use super::query::{Filter, Steps};
+use super::{Kind, Moment, Registry};
 use crate::nmos::door::{self, missing, not_allowed};
 use crate::nmos::{Ask, Id, Reply, Tai, found};
 
@@ -29,7 +29,7 @@ pub(super) struct Subscription {
     persist: bool,
     /// Its open connections, and since when there has been none.
     connections: usize,
-    unused: Tai,
+    unused: Time,
 }
 
 /// All subscriptions.
@@ -73,20 +73,24 @@ impl News {
 
 impl Subscription {
     /// What a change is to a client; `None` if it is of no interest. A resource that no longer fits is gone to it.
-    pub fn entry(&self, change: &Change) -> Option<News> {
-        let shown = |value: &Option<Arc<Value>>| value.clone().filter(|own| self.filter.fits(own));
-        let (pre, post) = (shown(&change.pre), shown(&change.post));
-        if change.kind != self.kind || (pre.is_none() && post.is_none()) {
+    pub fn entry(&self, change: &Change, steps: &mut Steps) -> Option<News> {
+        if change.kind != self.kind {
             return None;
         }
-        Some(News { pre, post })
+        let mut shown =
+            |value: &Option<Arc<Value>>| value.clone().filter(|own| self.filter.fits(own, steps));
+        let (pre, post) = (shown(&change.pre), shown(&change.post));
+        (pre.is_some() || post.is_some()).then_some(News { pre, post })
     }
 
-    /// What a new connection hears first: everything as it is.
-    pub fn sync(&self, registry: &Registry) -> Vec<News> {
-        let all = registry.shared(self.kind).filter(|value| self.filter.fits(value));
-        all.map(|value| News { pre: Some(Arc::clone(value)), post: Some(Arc::clone(value)) })
-            .collect()
+    /// What a new connection hears first: everything as it is. `None` if finding it takes too long.
+    pub fn sync(&self, registry: &Registry) -> Option<Vec<News>> {
+        let mut steps = Steps::of_query();
+        let all = registry.shared(self.kind).filter(|value| self.filter.fits(value, &mut steps));
+        let news = all
+            .map(|value| News { pre: Some(Arc::clone(value)), post: Some(Arc::clone(value)) })
+            .collect();
+        (!steps.is_over()).then_some(news)
     }
 
     /// How long messages must be apart.
@@ -126,9 +130,9 @@ impl Subscriptions {
     }
 
     /// Removes those that nobody uses.
-    pub fn collect(&mut self, now: Tai) {
+    pub fn collect(&mut self, now: Time) {
         self.all.retain(|_, own| {
-            own.persist || own.connections > 0 || now.since(own.unused) <= UNUSED_MAX
+            own.persist || own.connections > 0 || now.saturating_since(own.unused) <= UNUSED_MAX
         });
     }
 
@@ -140,7 +144,7 @@ impl Subscriptions {
     }
 
     /// A connection was closed. With the last one, a subscription that need not persist ends.
-    pub fn closed(&mut self, id: &Id, now: Tai) {
+    pub fn closed(&mut self, id: &Id, now: Time) {
         if let Some(own) = self.all.get_mut(id) {
             own.connections = own.connections.saturating_sub(1);
             own.unused = now;
@@ -155,12 +159,12 @@ impl Registry {
     /// Answers a request to `subscriptions` and below.
     pub(super) fn subscriptions(
         &mut self,
-        now: Tai,
+        now: Moment,
         rest: &[&str],
         ask: &Ask,
         is_closed: bool,
     ) -> Reply {
-        self.subscriptions.collect(now);
+        self.subscriptions.collect(now.monotonic);
         let value = |registry: &Self, id: &Id| {
             registry.subscriptions.get(id).map(|own| registry.shown(id, own, ask, is_closed))
         };
@@ -197,12 +201,13 @@ impl Registry {
         }
     }
 
-    fn subscribe(&mut self, now: Tai, ask: &Ask, is_closed: bool) -> Reply {
+    fn subscribe(&mut self, now: Moment, ask: &Ask, is_closed: bool) -> Reply {
         let body = match ask.body() {
             Ok(body) => body,
             Err(reply) => return reply,
         };
-        let made = match self.wanted(&body, now) {
+        let made = match self.wanted(&body, now.monotonic) {
+            Ok(made) if made.sync(self).is_none() => return Steps::refusal(),
             Ok(made) => made,
             Err(reply) => return reply,
         };
@@ -219,8 +224,8 @@ impl Registry {
             }
             None => {
                 self.subscriptions.made += 1;
-                let id =
-                    Id::named(&format!("suiro/subscription/{}/{now}", self.subscriptions.made));
+                let (made_before, tai) = (self.subscriptions.made, now.tai);
+                let id = Id::named(&format!("suiro/subscription/{made_before}/{tai}"));
                 self.subscriptions.all.insert(id.clone(), made);
                 (201, id)
             }
@@ -231,7 +236,7 @@ impl Registry {
     }
 
     /// The subscription that a body asks for.
-    fn wanted(&self, body: &Value, now: Tai) -> Result<Subscription, Reply> {
+    fn wanted(&self, body: &Value, now: Time) -> Result<Subscription, Reply> {
         let wrong = |key: &str, expected: &str| {
             let error = format!("{key}: expected {expected}, found {}", found(&body[key]));
             Reply::refusal(400, error)

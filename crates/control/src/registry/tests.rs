@@ -1,12 +1,20 @@
 use serde_json::json;
 
+use super::query::Steps;
 use super::subscriptions::News;
 use super::*;
 use crate::nmos::Ask;
 use crate::nmos::door::Door;
 
-const NOW: Tai = Tai::from_nanos(1_000_000_000_000);
+const NOW: Moment =
+    Moment { tai: Tai::from_nanos(1_000_000_000_000), monotonic: Time::from_secs(50) };
 const BASE: &str = "/x-nmos/registration/v1.3";
+
+/// Some seconds later on both clocks.
+fn later(seconds: u64) -> Moment {
+    let span = Duration::from_secs(seconds);
+    Moment { tai: NOW.tai.after(span), monotonic: NOW.monotonic + span }
+}
 
 fn core(name: &str) -> Value {
     json!({ "id": Id::named(name).as_str(), "version": "1:0", "label": name, "description": "", "tags": {} })
@@ -35,7 +43,7 @@ fn sender(name: &str, device: &str) -> Value {
     with(core(name), own)
 }
 
-fn post(registry: &mut Registry, now: Tai, kind: &str, data: &Value) -> crate::nmos::Reply {
+fn post(registry: &mut Registry, now: Moment, kind: &str, data: &Value) -> crate::nmos::Reply {
     let ask =
         Ask::json("POST", &format!("{BASE}/resource"), &json!({ "type": kind, "data": data }));
     registry.answer(now, &ask, &Door::open())
@@ -57,16 +65,60 @@ fn full() -> Registry {
 /// The second one is refused as long as the first one lives.
 #[test]
 fn two_nodes_of_one_name_are_told_apart_by_where_they_are() {
-    let mut registry = full();
-    let mut other = node("n");
-    other["href"] = json!("http://192.0.2.2/");
+    let mut registry = Registry::default();
+    let at = |href: &str| {
+        let services = json!([{ "type": SERVICE, "href": href }]);
+        with(node("n"), json!({ "href": href, "services": services }))
+    };
+    let other = at("http://192.0.2.2/");
+    assert_eq!(post(&mut registry, NOW, "node", &at("http://192.0.2.1/")).status, 201);
     let refused = post(&mut registry, NOW, "node", &other);
     assert_eq!(refused.status, 409);
     let reason = refused.reason();
     assert!(reason.contains("192.0.2.1") && reason.contains("192.0.2.2"), "{reason}");
     assert_eq!(registry.of(Kind::Node).next().unwrap()["href"], "http://192.0.2.1/");
-    let later = NOW.after(EXPIRY).after(Duration::from_secs(1));
-    assert_eq!(post(&mut registry, later, "node", &other).status, 201);
+    assert_eq!(post(&mut registry, later(13), "node", &other).status, 201);
+}
+
+/// Its identifier is its own, whatever its name and place.
+#[test]
+fn a_node_of_others_may_move() {
+    let mut registry = full();
+    let beat = format!("{BASE}/health/nodes/{}", Id::named("n"));
+    let beat = Ask { method: "POST".to_owned(), ..Ask::read(&beat) };
+    assert_eq!(registry.answer(NOW, &beat, &Door::open()).status, 200);
+    let moved = with(node("n"), json!({ "href": "http://192.0.2.2/", "version": "2:0" }));
+    assert_eq!(post(&mut registry, NOW, "node", &moved).status, 200);
+    assert_eq!(registry.of(Kind::Node).next().unwrap()["href"], "http://192.0.2.2/");
+    assert_eq!(registry.of(Kind::Sender).count(), 1, "what it has stays");
+}
+
+#[test]
+fn a_clock_that_is_set_removes_no_node_and_keeps_none() {
+    let mut registry = full();
+    let beat = format!("{BASE}/health/nodes/{}", Id::named("n"));
+    let mut ask = |method: &str, now: Moment| {
+        let ask = Ask { method: method.to_owned(), ..Ask::read(&beat) };
+        let reply = registry.answer(now, &ask, &Door::open());
+        (reply.status, reply.value()["health"].clone())
+    };
+    // The kernel learns the leap seconds.
+    let set = |seconds| Moment {
+        tai: later(seconds).tai.after(Duration::from_secs(37)),
+        ..later(seconds)
+    };
+    assert_eq!(ask("GET", set(1)), (200, json!("1000")));
+    assert_eq!(ask("POST", set(2)), (200, json!("1039")));
+    // It is set back; the node has been silent all the same.
+    assert_eq!(ask("GET", Moment { tai: NOW.tai, ..later(15) }).0, 404);
+}
+
+#[test]
+fn nodes_that_a_stalled_registry_could_not_hear_stay() {
+    let mut registry = full();
+    registry.stalled(Duration::from_secs(60), later(60).monotonic);
+    assert_eq!(registry.collect(later(61).monotonic), []);
+    assert_eq!(registry.collect(later(73).monotonic), [Id::named("n")]);
 }
 
 #[test]
@@ -74,11 +126,10 @@ fn a_node_lives_by_its_heartbeats() {
     let mut registry = full();
     assert_eq!(post(&mut registry, NOW, "node", &node("n")).status, 200);
     let beat = format!("{BASE}/health/nodes/{}", Id::named("n"));
-    let mut ask = |at: Tai, method: &str, path: &str| {
+    let mut ask = |at: Moment, method: &str, path: &str| {
         let ask = Ask { method: method.to_owned(), ..Ask::read(path) };
         registry.answer(at, &ask, &Door::open())
     };
-    let later = |seconds| NOW.after(Duration::from_secs(seconds));
     let reply = ask(later(10), "POST", &beat);
     assert_eq!((reply.status, reply.value()), (200, json!({ "health": "1010" })));
     assert_eq!(ask(later(22), "GET", &beat).value(), json!({ "health": "1010" }));
@@ -147,6 +198,61 @@ fn a_query_finds_by_attributes() {
     assert_eq!(ask("query.downgrade=v1.0").0, 501);
 }
 
+/// A registry with as many senders as fit, with long labels.
+fn crowded() -> Registry {
+    let mut registry = full();
+    let value = Arc::new(with(sender("s", "d"), json!({ "label": "a".repeat(4000) })));
+    for n in registry.resources.len()..RESOURCES_MAX {
+        let (created, updated, bytes) = (NOW.tai, NOW.tai, 4300);
+        let (node, value) = (Id::named("n"), Arc::clone(&value));
+        let entry = Entry { node, device: None, value, created, updated, bytes };
+        registry.resources.insert((Kind::Sender, Id::named(&n.to_string())), entry);
+    }
+    registry
+}
+
+#[test]
+fn a_query_that_takes_too_long_is_refused() {
+    let mut registry = crowded();
+    let mut ask = |query: &str| {
+        let query = Some(format!("paging.limit=1&query.rql={query}"));
+        let ask = Ask { query, ..Ask::read("/x-nmos/query/v1.3/senders") };
+        registry.answer(NOW, &ask, &Door::open())
+    };
+    assert_eq!(ask("eq(label,a)").status, 200);
+    let pattern = ["matches(label,%5Ba-c%5D*d)"; 8].join(",");
+    let refused = ask(&format!("or({pattern})"));
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.reason().starts_with("the query takes too long"), "{}", refused.reason());
+    // No pattern, but many values.
+    let values = format!("in(id,({}))", ["a"; 2000].join(","));
+    let refused = ask(&values);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    let refused = subscribe(&mut registry, &json!({ "query.rql": values }), false);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+}
+
+#[test]
+fn a_filter_that_takes_too_long_for_changes_is_given_up() {
+    let mut registry = full();
+    let pattern = "matches(label,%5Ba-c%5D*d)";
+    let made = subscribe(&mut registry, &json!({ "query.rql": pattern }), false);
+    assert_eq!(made.status, 201, "{}", made.body);
+    let path = made.value()["ws_href"].as_str().unwrap().replace("ws://r.example:80", "");
+    let (_, own) = registry.subscription_at(&path).unwrap();
+    let value = Some(Arc::new(json!({ "label": "a".repeat(4000) })));
+    let change = |kind| Change { kind, pre: None, post: value.clone() };
+    let mut steps = Steps::of_changes();
+    for _ in 0..1000 {
+        assert_eq!(own.entry(&change(Kind::Node), &mut steps), None);
+    }
+    assert!(!steps.is_over(), "resources of other kinds are not looked at");
+    for _ in 0..1000 {
+        assert_eq!(own.entry(&change(Kind::Sender), &mut steps), None);
+    }
+    assert!(steps.is_over());
+}
+
 #[test]
 fn the_token_is_asked_for_everywhere() {
     let door = Door::with("0123456789abcdefghijkl").unwrap();
@@ -165,8 +271,8 @@ fn a_registry_is_bounded() {
             node: own.clone(),
             device: None,
             value: Arc::new(value.clone()),
-            created: NOW,
-            updated: NOW,
+            created: NOW.tai,
+            updated: NOW.tai,
             bytes: 1,
         };
         registry.resources.insert((Kind::Sender, Id::named(&n.to_string())), entry);
@@ -198,11 +304,12 @@ fn a_subscription_hears_of_what_fits_it() {
     let path = href.strip_prefix("ws://r.example:80").unwrap();
     let (id, own) = registry.subscription_at(path).unwrap();
     let own = own.clone();
-    assert_eq!(own.sync(&registry), [], "the sender has another description");
+    assert_eq!(own.sync(&registry), Some(Vec::new()), "the sender has another description");
     let mut told = |change: &dyn Fn(&mut Registry)| {
         change(&mut registry);
         let changes = registry.take_changes();
-        let entries = changes.iter().filter_map(|change| own.entry(change));
+        let mut steps = Steps::of_changes();
+        let entries = changes.iter().filter_map(|change| own.entry(change, &mut steps));
         entries.map(|entry| (entry.pre.is_some(), entry.post.is_some())).collect::<Vec<_>>()
     };
     let described = |text: &str| with(sender("s", "d"), json!({ "description": text }));
@@ -222,7 +329,7 @@ fn a_subscription_hears_of_what_fits_it() {
     let node = Id::named("n");
     let removed = told(&move |registry: &mut Registry| assert!(registry.remove(Kind::Node, &node)));
     assert_eq!(removed, [(true, false)], "with its node");
-    let (head, tail) = own.message(&id, NOW);
+    let (head, tail) = own.message(&id, NOW.tai);
     let own = Arc::new(json!({ "id": "p", "label": "[]" }));
     let news = News { pre: None, post: Some(Arc::clone(&own)) };
     let message = format!("{head}{},{}{tail}", news.text(), news.text());
@@ -243,20 +350,20 @@ fn a_subscription_ends_with_its_last_connection_unless_it_persists() {
         id(subscribe(&mut registry, &json!({}), true)),
     );
     assert_eq!(subscribe(&mut registry, &json!({}), true).status, 200, "it is there already");
-    let mut ask = |at: Tai, method: &str, id: &Id| {
+    let mut ask = |at: Moment, method: &str, id: &Id| {
         let path = format!("/x-nmos/query/v1.3/subscriptions/{id}");
         let ask = Ask { method: method.to_owned(), ..Ask::read(&path) };
         registry.answer(at, &ask, &Door::open()).status
     };
     assert_eq!((ask(NOW, "GET", &own), ask(NOW, "DELETE", &own)), (200, 403));
-    let later = NOW.after(Duration::from_secs(61));
-    assert_eq!((ask(later, "GET", &own), ask(later, "GET", &kept)), (404, 200), "nobody came");
-    assert_eq!((ask(later, "DELETE", &kept), ask(later, "GET", &kept)), (204, 404));
+    let then = later(61);
+    assert_eq!((ask(then, "GET", &own), ask(then, "GET", &kept)), (404, 200), "nobody came");
+    assert_eq!((ask(then, "DELETE", &kept), ask(then, "GET", &kept)), (204, 404));
     let own = id(subscribe(&mut registry, &json!({}), false));
     registry.subscriptions.opened(&own);
-    registry.subscriptions.collect(NOW.after(Duration::from_secs(3600)));
+    registry.subscriptions.collect(later(3600).monotonic);
     assert!(registry.subscriptions.get(&own).is_some());
-    registry.subscriptions.closed(&own, NOW);
+    registry.subscriptions.closed(&own, NOW.monotonic);
     assert!(registry.subscriptions.get(&own).is_none());
 }
 

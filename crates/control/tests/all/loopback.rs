@@ -421,23 +421,26 @@ async fn the_next_registry_is_used_when_one_fails() {
     is_known_to(&second_base, "n1").await;
 }
 
+/// Where the only node of a registry is, as soon as it has registered.
+pub async fn only_node(registry: &Base) -> Base {
+    let places = Ask::read("/x-nmos/query/v1.3/nodes");
+    for _ in 0..400 {
+        let found = ask(registry, None, &places).await.value();
+        let port = found[0]["api"]["endpoints"][0]["port"].as_u64();
+        if let Some(port) = port.and_then(|port| u16::try_from(port).ok()) {
+            return Base { tls: false, host: "127.0.0.1".to_owned(), port };
+        }
+        tokio::time::sleep(StdDuration::from_millis(10)).await;
+    }
+    panic!("the node does not register");
+}
+
 /// A controller that was replaced may have sent its command before; it arrives after.
 #[tokio::test]
 async fn a_node_refuses_a_controller_that_was_replaced() {
     let (_registry, registry_base) = start_registry().await;
     let _one = start_node("n1", &registry_base).await;
-    let places = Ask::read("/x-nmos/query/v1.3/nodes");
-    let mut port = None;
-    for _ in 0..400 {
-        let found = ask(&registry_base, None, &places).await.value();
-        port = found[0]["api"]["endpoints"][0]["port"].as_u64();
-        if port.is_some() {
-            break;
-        }
-        tokio::time::sleep(StdDuration::from_millis(10)).await;
-    }
-    let port = port.and_then(|port| u16::try_from(port).ok()).expect("the node registers");
-    let node = Base { tls: false, host: "127.0.0.1".to_owned(), port };
+    let node = only_node(&registry_base).await;
     let status = |claim: &str| Ask::read(&format!("/x-suiro/node/v1.0/status/{claim}"));
     assert_eq!(ask(&node, None, &status("2-5-new")).await.value()["controller"], "2-5-new");
     let seen = ask(&node, None, &status("1-9-old")).await.value();

@@ -49,6 +49,15 @@ impl<C> Plan<C> {
         if is_due { self.waiting.pop_front() } else { None }
     }
 
+    /// Takes out the changes that wait for frame `frame`.
+    pub fn cancel(&mut self, frame: u64) -> Vec<C> {
+        let all = std::mem::take(&mut self.waiting).into_iter();
+        let is_own = |planned: &Planned<C>| planned.frame == Some(frame);
+        let (own, others): (VecDeque<_>, VecDeque<_>) = all.partition(is_own);
+        self.waiting = others;
+        own.into_iter().map(|planned| planned.change).collect()
+    }
+
     /// Drops the changes of which `unwanted` is true.
     pub fn remove(&mut self, unwanted: impl Fn(&C) -> bool) {
         self.waiting.retain(|planned| !unwanted(&planned.change));
@@ -99,6 +108,15 @@ mod tests {
         assert_eq!(take(&mut plan, 7), [""; 0]);
         assert_eq!(take(&mut plan, 12), ["b", "c", "d"], "what was missed is not forgotten");
         assert!(plan.is_empty());
+    }
+
+    #[test]
+    fn changes_that_are_cancelled_leave_the_others_in_their_order() {
+        let mut plan = plan(&[(Some(7), "a"), (Some(9), "b"), (None, "now"), (Some(9), "c")]);
+        assert_eq!(plan.cancel(9), ["b", "c"]);
+        assert_eq!(plan.cancel(9), [""; 0]);
+        let rest: Vec<_> = plan.iter().map(|planned| planned.change).collect();
+        assert_eq!(rest, ["now", "a"]);
     }
 
     #[test]

@@ -33,6 +33,12 @@ const TAKES_MAX: usize = 64;
 pub(super) enum Message {
     /// Changes of lanes, by their index.
     Order(Vec<(usize, Planned<Step>)>),
+    /// Forget what a lane, by its index, was ordered for a frame, and report whether anything was.
+    Cancel {
+        lane: usize,
+        frame: u64,
+        done: SyncSender<bool>,
+    },
     Stop,
 }
 
@@ -189,7 +195,15 @@ impl Worker {
 
     /// False if it is to end.
     fn take(&mut self, message: Message) -> bool {
-        let Message::Order(steps) = message else { return false };
+        let steps = match message {
+            Message::Order(steps) => steps,
+            Message::Cancel { lane, frame, done } => {
+                // Whoever asked may not have waited.
+                let _ = done.try_send(self.cancel(lane, frame));
+                return true;
+            }
+            Message::Stop => return false,
+        };
         for (at, planned) in steps {
             let own = &mut self.lanes[at];
             if own.plan.add(planned).is_err() {
@@ -199,6 +213,16 @@ impl Worker {
             }
         }
         true
+    }
+
+    /// Forgets what a lane was ordered for a frame. True if there was anything.
+    fn cancel(&mut self, at: usize, frame: u64) -> bool {
+        let steps = self.lanes[at].plan.cancel(frame);
+        let any = !steps.is_empty();
+        for (path, recording) in steps.into_iter().filter_map(|step| step.store.flatten()) {
+            self.close(at, Storage { path, recording, from: frame, until: Some(frame) });
+        }
+        any
     }
 
     /// Takes what has arrived: if there was anything, and if all of it was taken.

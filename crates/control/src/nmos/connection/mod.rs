@@ -82,8 +82,11 @@ pub trait Media {
         at: Option<Tai>,
     ) -> Result<Tai, String>;
 
-    /// Forgets a change that was scheduled.
-    fn cancel(&mut self, id: &Id);
+    /// Forgets a change that was scheduled: a sender or receiver stays in the state that is active.
+    ///
+    /// # Errors
+    /// Why it cannot, in words; then the change comes to pass.
+    fn cancel(&mut self, id: &Id, active: Option<&Wanted>) -> Result<(), String>;
 
     /// Whether a receiver can take a stream that is described so.
     ///
@@ -288,8 +291,13 @@ impl Connection {
                 format!("an activation is scheduled for {at}; cancel it with activation.mode null");
             return Reply::refusal(423, error);
         }
-        if patch.activation == Some(Asked::Cancel) && self.pending.take().is_some() {
-            media.cancel(&self.id);
+        if patch.activation == Some(Asked::Cancel) && self.pending.is_some() {
+            if let Err(reason) = media.cancel(&self.id, self.wanted.as_ref()) {
+                let error =
+                    format!("the activation that is scheduled cannot be cancelled: {reason}");
+                return Reply::refusal(500, error);
+            }
+            self.pending = None;
         }
         let at = match patch.activation {
             None | Some(Asked::Cancel) => {

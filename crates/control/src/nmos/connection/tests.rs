@@ -9,12 +9,13 @@ const NOW: Tai = Tai::from_nanos(1_000_000_000_000);
 /// The frame boundaries of [`Fake`].
 const FRAME_NS: u64 = 20_000_000;
 
-/// Streams that accept every command, unless they are full.
+/// Streams that accept every command, unless they are full, and cancel it, unless it began.
 #[derive(Debug, Default)]
 pub struct Fake {
     pub done: Vec<(Id, bool, Option<Tai>)>,
     pub cancelled: usize,
     pub full: bool,
+    pub began: bool,
 }
 
 impl Media for Fake {
@@ -33,8 +34,12 @@ impl Media for Fake {
         Ok(Tai::from_nanos(from.next_multiple_of(FRAME_NS)))
     }
 
-    fn cancel(&mut self, _: &Id) {
+    fn cancel(&mut self, _: &Id, _: Option<&Wanted>) -> Result<(), String> {
+        if self.began {
+            return Err("its frame has begun".to_owned());
+        }
         self.cancelled += 1;
+        Ok(())
     }
 
     fn fits(&self, _: &Id, description: &Description) -> Result<(), String> {
@@ -135,6 +140,21 @@ fn a_scheduled_activation_locks_until_its_time_or_its_end() {
     assert_eq!(sender.patch(time, &cancel, &mut media).status, 200);
     assert_eq!((media.cancelled, sender.scheduled()), (1, None));
     assert!(!sender.advance(NOW.after(Duration::from_secs(9))) && sender.is_active());
+}
+
+#[test]
+fn an_activation_that_cannot_be_cancelled_comes_to_pass() {
+    let (mut sender, mut media) = (sender(), Fake { began: true, ..Fake::default() });
+    let body = json!({ "master_enable": true, "activation": {
+        "mode": "activate_scheduled_relative", "requested_time": "0:40000000" } });
+    assert_eq!(sender.patch(NOW, &body, &mut media).status, 202);
+    let before = sender.clone();
+    let cancel = json!({ "activation": { "mode": null }, "master_enable": false });
+    let reply = sender.patch(NOW, &cancel, &mut media);
+    assert_eq!(reply.status, 500);
+    assert!(reply.reason().ends_with("cancelled: its frame has begun"), "{}", reply.reason());
+    assert_eq!(sender, before);
+    assert!(sender.advance(NOW.after(Duration::from_secs(1))) && sender.is_active());
 }
 
 #[test]

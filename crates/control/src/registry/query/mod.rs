@@ -1,6 +1,7 @@
 //! What a client asks the Query API for (IS-04 v1.3, Query Parameters): attributes, an expression in RQL, and a page. Pure.
 
 mod rql;
+mod steps;
 
 use serde_json::{Map, Value};
 
@@ -8,6 +9,7 @@ use super::RESOURCES_MAX;
 use crate::nmos::{Reply, Tai};
 
 use self::rql::Expression;
+pub(super) use self::steps::Steps;
 
 /// Parameters of a query at most.
 const PARAMETERS_MAX: usize = 64;
@@ -85,7 +87,14 @@ impl Query {
     }
 
     /// The page of resources that it asks for; each has the times of its creation and of its last change.
-    pub fn page<'a>(&self, all: impl Iterator<Item = (Tai, Tai, &'a Value)>) -> Page<'a> {
+    ///
+    /// # Errors
+    /// The reply: 400 if finding it takes too long.
+    pub fn page<'a>(
+        &self,
+        all: impl Iterator<Item = (Tai, Tai, &'a Value)>,
+    ) -> Result<Page<'a>, Reply> {
+        let mut steps = Steps::of_query();
         let Paging { since, until, by_creation, .. } = self.paging;
         let limit = self.paging.limit.unwrap_or(RESOURCES_MAX).min(RESOURCES_MAX);
         let mut newest = Tai::default();
@@ -95,9 +104,12 @@ impl Query {
             .filter(|(at, value)| {
                 let is_in =
                     since.is_none_or(|since| *at > since) && until.is_none_or(|until| *at <= until);
-                is_in && self.filter.fits(value)
+                is_in && self.filter.fits(value, &mut steps)
             })
             .collect();
+        if steps.is_over() {
+            return Err(Steps::refusal());
+        }
         found.sort_by_key(|(at, _)| *at);
         let left = found.len().saturating_sub(limit);
         let mut until = until.unwrap_or_else(|| newest.max(since.unwrap_or_default()));
@@ -116,7 +128,7 @@ impl Query {
             }
         };
         let resources = kept.iter().rev().map(|(_, value)| *value).collect();
-        Page { resources, limit, since, until }
+        Ok(Page { resources, limit, since, until })
     }
 }
 
@@ -195,21 +207,27 @@ impl Filter {
     }
 
     /// Whether a resource is one of those.
-    pub fn fits(&self, value: &Value) -> bool {
+    pub fn fits(&self, value: &Value, steps: &mut Steps) -> bool {
         let equal = |(path, wanted): &(String, String)| {
-            values(value, path).iter().any(|found| is_text(found, wanted))
+            values(value, path, steps).iter().any(|found| is_text(found, wanted))
         };
-        self.equal.iter().all(equal) && self.rql.as_ref().is_none_or(|rql| rql.holds(value))
+        self.equal.iter().all(equal) && self.rql.as_ref().is_none_or(|rql| rql.holds(value, steps))
     }
 }
 
-/// The values of an attribute, with dots for those of objects. Those of lists are the values of all their entries.
-fn values<'a>(of: &'a Value, path: &str) -> Vec<&'a Value> {
+/// The values of an attribute, with dots for those of objects. Those of lists are the values of all their entries. None if no
+/// steps are left.
+fn values<'a>(of: &'a Value, path: &str, steps: &mut Steps) -> Vec<&'a Value> {
     let mut found = vec![of];
     for key in path.split('.') {
-        found = found.into_iter().flat_map(entries).filter_map(|value| value.get(key)).collect();
+        let all: Vec<&Value> = found.into_iter().flat_map(entries).collect();
+        if !steps.take_values(all.len()) {
+            return Vec::new();
+        }
+        found = all.into_iter().filter_map(|value| value.get(key)).collect();
     }
-    found.into_iter().flat_map(entries).collect()
+    let found: Vec<&Value> = found.into_iter().flat_map(entries).collect();
+    if steps.take_values(found.len()) { found } else { Vec::new() }
 }
 
 fn entries(value: &Value) -> &[Value] {
@@ -222,11 +240,11 @@ fn entries(value: &Value) -> &[Value] {
 fn is_text(found: &Value, wanted: &str) -> bool {
     match found {
         Value::String(text) => text == wanted,
-        Value::Null => false,
-        other => {
-            let text = other.to_string();
+        Value::Bool(_) | Value::Number(_) => {
+            let text = found.to_string();
             text == wanted
         }
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
     }
 }
 
@@ -276,8 +294,8 @@ mod tests {
         let all = resources();
         let second = |n: usize| Tai::from_nanos(n as u64 * 1_000_000_000);
         let query = query(text);
-        let page = query
-            .page(all.iter().enumerate().map(|(at, own)| (second(20 - at), second(at + 1), own)));
+        let all = all.iter().enumerate().map(|(at, own)| (second(20 - at), second(at + 1), own));
+        let page = query.page(all).unwrap_or_else(|reply| panic!("{}", reply.body));
         let numbers = page.resources.iter().map(|own| own["n"].as_u64().unwrap()).collect();
         (numbers, page.since.as_nanos() / 1_000_000_000, page.until.as_nanos() / 1_000_000_000)
     }
@@ -317,7 +335,7 @@ mod tests {
     #[test]
     fn links_lead_to_the_other_pages() {
         let query = query("label=foo%26bar&paging.limit=3&paging.order=create");
-        let page = query.page(std::iter::empty());
+        let Ok(page) = query.page(std::iter::empty()) else { panic!("an empty page") };
         let headers = page.headers(&query, "http://h/nodes");
         let (_, link) = &headers[0];
         let last =

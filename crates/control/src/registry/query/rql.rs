@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::Value;
 
+use super::steps::Steps;
 use super::{decode, values};
 use crate::nmos::Reply;
 
@@ -12,8 +13,11 @@ use crate::nmos::Reply;
 const DEPTH_MAX: usize = 16;
 /// Longest expression, in bytes.
 const BYTES_MAX: usize = 4096;
-/// Largest program of a pattern, and longest text that it is compared with, in bytes: the time is their product.
-const PATTERN_BYTES_MAX: usize = 16 << 10;
+/// Patterns of an expression at most.
+const PATTERNS_MAX: usize = 8;
+/// Sizes of the program of a pattern, each twice the one before, and longest text that it is compared with, in bytes: the time
+/// is their product.
+const PATTERN_BYTES: [usize; 9] = [64, 128, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10];
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// What a resource must be.
@@ -37,11 +41,15 @@ pub(super) enum Expression {
 
 /// A regular expression.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Regex);
+pub(super) struct Pattern {
+    regex: Regex,
+    /// The smallest of [`PATTERN_BYTES`] that its program fits into.
+    bytes: usize,
+}
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.regex.as_str() == other.regex.as_str()
     }
 }
 
@@ -53,13 +61,22 @@ impl Pattern {
             "i" => format!("(?i){text}"),
             _ => return Err(wrong("no flag of a pattern but i")),
         };
-        let made = RegexBuilder::new(&text).size_limit(PATTERN_BYTES_MAX).build();
-        made.map(Self).map_err(|error| wrong(&format!("a regular expression: {error}")))
+        let made = |bytes: usize| RegexBuilder::new(&text).size_limit(bytes).build();
+        let [smaller @ .., largest] = PATTERN_BYTES;
+        let mut smaller = smaller.into_iter();
+        if let Some(own) = smaller.find_map(|bytes| Some(Self { regex: made(bytes).ok()?, bytes }))
+        {
+            return Ok(own);
+        }
+        let made = made(largest).map(|regex| Self { regex, bytes: largest });
+        made.map_err(|error| wrong(&format!("a regular expression: {error}")))
     }
 
-    fn is_in(&self, found: &Value) -> bool {
+    fn is_in(&self, found: &Value, steps: &mut Steps) -> bool {
         let text = found.as_str().filter(|text| text.len() <= TEXT_BYTES_MAX);
-        text.is_some_and(|text| self.0.is_match(text))
+        text.is_some_and(|text| {
+            steps.take(self.bytes as u64 * text.len() as u64) && self.regex.is_match(text)
+        })
     }
 }
 
@@ -94,30 +111,35 @@ impl Expression {
         if text.len() > BYTES_MAX {
             return Err(wrong(&format!("{BYTES_MAX} bytes at most")));
         }
-        let mut parser = Parser { rest: text };
+        let mut parser = Parser { rest: text, patterns: 0 };
         let expression = parser.call(0)?;
         if parser.rest.is_empty() { Ok(expression) } else { Err(wrong("the end after the last )")) }
     }
 
-    /// Whether it holds for a resource.
-    pub fn holds(&self, of: &Value) -> bool {
-        let one_of = |path: &str, wanted: &[Literal]| {
-            values(of, path).iter().any(|found| wanted.iter().any(|own| own.equals(found)))
+    /// Whether it holds for a resource; of no meaning if the steps did not suffice.
+    pub fn holds(&self, of: &Value, steps: &mut Steps) -> bool {
+        if steps.is_over() {
+            return false;
+        }
+        let mut one_of = |path: &str, wanted: &[Literal]| {
+            let found = values(of, path, steps);
+            steps.take_values(found.len() * wanted.len())
+                && found.iter().any(|found| wanted.iter().any(|own| own.equals(found)))
         };
         match self {
-            Self::And(all) => all.iter().all(|own| own.holds(of)),
-            Self::Or(all) => all.iter().any(|own| own.holds(of)),
-            Self::Not(own) => !own.holds(of),
+            Self::And(all) => all.iter().all(|own| own.holds(of, steps)),
+            Self::Or(all) => all.iter().any(|own| own.holds(of, steps)),
+            Self::Not(own) => !own.holds(of, steps),
             Self::Compare(Relation::Ne, path, wanted) => {
                 !one_of(path, std::slice::from_ref(wanted))
             }
             Self::Compare(relation, path, wanted) => {
-                values(of, path).iter().any(|found| wanted.is(*relation, found))
+                values(of, path, steps).iter().any(|found| wanted.is(*relation, found))
             }
             Self::In(path, wanted) => one_of(path, wanted),
             Self::Out(path, wanted) => !one_of(path, wanted),
             Self::Matches(path, pattern) => {
-                values(of, path).iter().any(|found| pattern.is_in(found))
+                values(of, path, steps).iter().any(|found| pattern.is_in(found, steps))
             }
         }
     }
@@ -176,6 +198,8 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
 
 struct Parser<'a> {
     rest: &'a str,
+    /// Patterns that were read.
+    patterns: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -263,6 +287,10 @@ impl<'a> Parser<'a> {
         let text = decode(self.word())?;
         let flags = if self.take(',') { self.word() } else { "" };
         self.expect(')')?;
+        self.patterns += 1;
+        if self.patterns > PATTERNS_MAX {
+            return Err(wrong(&format!("{PATTERNS_MAX} patterns at most")));
+        }
         Ok(Expression::Matches(path, Pattern::of(&text, flags)?))
     }
 
@@ -300,7 +328,10 @@ mod tests {
     fn holds(text: &str) -> bool {
         let resource = json!({ "label": "a b", "n": 7, "on": true, "none": null, "tags": { "x": ["1", "two"] },
             "list": [{ "name": "eth0" }, { "name": "eth1" }] });
-        Expression::parse(text).unwrap().holds(&resource)
+        let mut steps = Steps::of_query();
+        let holds = Expression::parse(text).unwrap().holds(&resource, &mut steps);
+        assert!(!steps.is_over(), "{text}");
+        holds
     }
 
     #[test]
@@ -349,6 +380,8 @@ mod tests {
         assert_eq!(status("matches(label,%5B)"), 400, "[ is no pattern");
         assert_eq!(status("matches(label,a%7B1000%7D%7B1000%7D)"), 400, "too large");
         assert_eq!(status("matches(label,a,x)"), 400);
+        let many = ["matches(label,a)"; 200].join(",");
+        assert_eq!(status(&format!("or({many})")), 400);
         assert_eq!(status(&"not(".repeat(DEPTH_MAX + 2)), 400);
         assert_eq!(status(&"x".repeat(BYTES_MAX + 1)), 400);
     }

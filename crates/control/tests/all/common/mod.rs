@@ -23,7 +23,9 @@ impl Media for Obedient {
         Ok(at.unwrap_or(now))
     }
 
-    fn cancel(&mut self, _: &Id) {}
+    fn cancel(&mut self, _: &Id, _: Option<&Wanted>) -> Result<(), String> {
+        Ok(())
+    }
 
     fn fits(&self, _: &Id, _: &Description) -> Result<(), String> {
         Ok(())

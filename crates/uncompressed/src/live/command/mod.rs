@@ -318,6 +318,14 @@ pub enum Refusal {
         /// The lane.
         lane: u32,
     },
+    /// What should be cancelled does not wait any more.
+    #[error("lane {lane}: nothing that was ordered for frame {frame} can be cancelled any more")]
+    Made {
+        /// The lane.
+        lane: u32,
+        /// The frame.
+        frame: u64,
+    },
     /// Too many orders wait for the node's thread.
     #[error("the node is busy: {ORDERS_MAX} orders are waiting for it")]
     Busy,

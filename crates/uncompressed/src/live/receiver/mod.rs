@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use suiro_units::{Duration, Time};
 
-use super::command::{self, Accepted, LANES_MAX, ORDERS_MAX, Order, PATHS_MAX, Refusal};
+use super::command::{self, Accepted, At, LANES_MAX, ORDERS_MAX, Order, PATHS_MAX, Refusal};
 use super::event::{Events, Teller, What};
 use super::merge::{BUDGET_FRAMES_MAX, LaneCounts, SkewClass};
 use super::plan::{PLANNED_MAX, Planned};
@@ -86,6 +86,17 @@ pub struct ReceiverConfig {
     pub frames: Option<SyncSender<(u32, Frame)>>,
 }
 
+/// How long the node's thread may take to forget an order.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The paths of a lane once everything that was ordered has happened.
+#[derive(Debug, Clone, Default)]
+struct Ahead {
+    legs: Vec<Leg>,
+    /// Those that it had before the order that was last, and the boundary of that.
+    before: Option<(u64, Vec<Leg>)>,
+}
+
 /// The handle of a running receiver. Dropping it ends the node.
 #[derive(Debug)]
 pub struct Receiver {
@@ -95,8 +106,7 @@ pub struct Receiver {
     epoch: Epoch,
     orders: SyncSender<Message>,
     shared: Arc<Shared>,
-    /// The paths of each lane once everything that was ordered has happened.
-    ahead: Mutex<BTreeMap<usize, Vec<Leg>>>,
+    ahead: Mutex<BTreeMap<usize, Ahead>>,
     missed: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -172,21 +182,52 @@ impl Receiver {
             let at = self.numbers.iter().position(|own| own == number).expect("checked above");
             let rate = self.lanes[at].layout.geometry().rate();
             let frame = command::boundary(order.at, self.epoch, rate, now)?;
-            let step = self.prepare(at, change, after.entry(at).or_default())?;
+            let own = after.entry(at).or_default();
+            let before = own.legs.clone();
+            let step = self.prepare(at, change, &mut own.legs)?;
+            own.before = frame.map(|frame| (frame, before));
             let current = self.epoch.frame_at(rate, now);
             steps.push((at, Planned { frame: Some(frame.unwrap_or(current + 1)), change: step }));
             let tai = frame.map(|frame| rate.start_of(frame));
             accepted.get_or_insert(Accepted { frame, tai });
         }
-        match self.orders.try_send(Message::Order(steps)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(Refusal::Busy),
-            Err(TrySendError::Disconnected(_)) => {
-                return Err(Refusal::Over(self.shared.over().clone()));
-            }
-        }
+        self.hand_over(Message::Order(steps))?;
         *ahead = after;
         Ok(accepted.expect("an order has changes: checked above"))
+    }
+
+    /// Forgets the last order of a lane, which was accepted for the boundary at `tai`: the lane goes on as it is. Waits for
+    /// the node's thread, which makes a change while the frame before is being received.
+    ///
+    /// # Errors
+    /// [`Refusal::Made`] if the change is made already, or was not the last one; otherwise as of [`Self::order`].
+    pub fn cancel(&self, lane: u32, tai: Duration) -> Result<(), Refusal> {
+        let now = clock::monotonic();
+        let order = Order::one(At::Tai(tai), lane, ());
+        command::lanes(&order, &self.numbers)?;
+        let at = self.numbers.iter().position(|own| *own == lane).expect("checked above");
+        let rate = self.lanes[at].layout.geometry().rate();
+        let frame = command::boundary(order.at, self.epoch, rate, now)?;
+        let frame = frame.expect("a time has a boundary");
+        let made = || Refusal::Made { lane, frame };
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = ahead.entry(at).or_default();
+        let before = own.before.clone().filter(|(own, _)| *own == frame);
+        let (_, legs) = before.ok_or_else(made)?;
+        let (done, cancelled) = sync_channel(1);
+        self.hand_over(Message::Cancel { lane: at, frame, done })?;
+        if !cancelled.recv_timeout(PATIENCE.into()).map_err(|_| Refusal::Busy)? {
+            return Err(made());
+        }
+        *own = Ahead { legs, before: None };
+        Ok(())
+    }
+
+    fn hand_over(&self, message: Message) -> Result<(), Refusal> {
+        self.orders.try_send(message).map_err(|error| match error {
+            TrySendError::Full(_) => Refusal::Busy,
+            TrySendError::Disconnected(_) => Refusal::Over(self.shared.over().clone()),
+        })
     }
 
     /// Checks a lane's change, and opens what it needs.

@@ -2,7 +2,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::*;
 use crate::geometry::Geometry;
-use crate::live::{At, Event, LaneConfig, Load, Material, Sender, SenderChange, SenderConfig};
+use crate::live::{Event, LaneConfig, Load, Material, Sender, SenderChange, SenderConfig};
 use crate::node::Source;
 use crate::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
 use crate::reader;
@@ -147,6 +147,32 @@ fn two_paths_are_one_stream_and_other_lanes_are_not_touched() {
     assert!(state.lanes[0].paths.is_empty());
     let counts = &state.lanes[1].counts;
     assert!(counts.frames > 20 && counts.lost + counts.incomplete == 0, "{counts:?}");
+}
+
+#[test]
+fn what_is_cancelled_does_not_happen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("received.frames");
+    let (receiver, told) = receiver(1);
+    join(&receiver, &told, 0, vec![any()]);
+    let rate = geometry().rate();
+    let begin = receiver.epoch().first_from(rate, clock::monotonic()) + 10;
+    let at = |frame: u64| At::Tai(rate.start_of(frame));
+    let storing = Some(Storing::To { path, replace: false });
+    let change = ReceiverChange { store: storing, ..ReceiverChange::leave() };
+    receiver.order(&Order::one(at(begin), 0, change)).unwrap();
+    receiver.cancel(0, rate.start_of(begin)).unwrap();
+    let stored = wait(&told, |what| matches!(what, What::Stored { .. }));
+    assert!(matches!(stored.what, What::Stored { frames: 0, .. }), "{stored:?}");
+    let again = receiver.cancel(0, rate.start_of(begin)).unwrap_err().to_string();
+    assert!(again.contains(&format!("ordered for frame {begin} can be cancelled")), "{again}");
+    // The same path goes on: to stay is no change of it.
+    receiver.order(&Order::one(at(begin + 2), 0, ReceiverChange::join(vec![any()]))).unwrap();
+    receiver.order(&Order::one(at(begin + 5), 0, ReceiverChange::leave())).unwrap();
+    let stopped = wait(&told, |what| matches!(what, What::Stopped { .. }));
+    assert_eq!(stopped.what, What::Stopped { last: begin + 4 });
+    let foreign = receiver.cancel(7, rate.start_of(begin + 50)).unwrap_err().to_string();
+    assert!(foreign.contains("lane 7"), "{foreign}");
 }
 
 #[test]
