@@ -36,7 +36,8 @@ pub(crate) fn listeners<'v>(view: &'v View<'_>) -> Vec<Listener<'v>> {
     let within = view.within(&view.records.audio, nanos);
     let rows = grouped(within, |row| &*row.endpoint, nanos);
     let listener = |(name, mut rows): (&'v str, Vec<&'v AudioRow>)| {
-        rows.sort_by_key(|row| row.frame);
+        // Of several senders, one after the other, each may count from anywhere.
+        rows.sort_by_key(|row| (row.t_ns, row.frame));
         let screen = view.player(name).map(|player| player.screen.shown());
         let shown = screen.unwrap_or_default().iter();
         let shown = shown.filter_map(|(t_ns, frame)| Some((*t_ns, frame.captured_ns?)));
@@ -70,7 +71,7 @@ impl Listener<'_> {
         (!self.rows.is_empty()).then(|| self.count(fate) / self.rows.len() as f64)
     }
 
-    /// Frames from the first that came to the last.
+    /// Frames from the first that came to the last that was due.
     pub fn frames(&self) -> f64 {
         self.rows.len() as f64
     }
@@ -105,7 +106,18 @@ impl Listener<'_> {
 
     /// When pieces were concealed, and how long they were, in milliseconds.
     pub fn concealed_ms(&self) -> impl Iterator<Item = (i64, f64)> {
-        self.rows.iter().map(|row| (nanos(row), PIECE.as_millis_f64() * row.concealed as f64))
+        self.rows.iter().flat_map(|row| {
+            // In place of one that did not come in time, or before one that did.
+            let last = match row.fate {
+                AudioFate::Lost | AudioFate::Late => nanos(row),
+                AudioFate::Played | AudioFate::Skipped => nanos(row).saturating_sub(PIECE_NS),
+            };
+            let all = std::iter::successors(Some(last), |at| at.checked_sub(PIECE_NS));
+            let count = usize::try_from(row.concealed).unwrap_or(usize::MAX);
+            // None was before the trial.
+            let within = all.take(count).take_while(|at| *at >= 0);
+            within.map(|at| (at, PIECE.as_millis_f64()))
+        })
     }
 
     /// Frames of video with sound that viewers notice to be ahead or behind, as a share of those with sound.
@@ -221,6 +233,22 @@ mod tests {
         assert_eq!(one.concealed_ratio(), Some(0.6));
         assert_eq!(values(one.held_ms()).mean(), Some(15.0));
         assert_eq!(values(one.ages_ms()).mean(), Some(110.0));
+    }
+
+    #[test]
+    fn pieces_are_concealed_one_after_the_other() {
+        let rows = [
+            row(0, AudioFate::Played, 100, 0),
+            row(1, AudioFate::Played, 180, 3),
+            row(2, AudioFate::Lost, 220, 2),
+            row(3, AudioFate::Late, 240, 1),
+            row(4, AudioFate::Skipped, 260, 0),
+            row(5, AudioFate::Played, 20, u64::MAX),
+        ];
+        let all: Vec<(i64, f64)> = listener(&rows, &[]).concealed_ms().collect();
+        assert!(all.iter().all(|(_, ms)| *ms == 20.0));
+        let times: Vec<i64> = all.iter().map(|(at, _)| at / 1_000_000).collect();
+        assert_eq!(times, [160, 140, 120, 220, 200, 240, 0]);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! QUIC connections that carry media, and sessions of Media over QUIC.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use suiro_record::tables::{FrameRow, MoqDataRow, MoqSessionRow, QuicRow};
 use suiro_record::words::FlowRole;
 use suiro_units::Duration;
@@ -90,25 +93,59 @@ pub(crate) struct Session<'a> {
     first_shown_ns: Option<i64>,
     /// What became of frames.
     frames: Vec<&'a FrameRow>,
+    /// What the encoders of the publisher made; `None` if that is not known.
+    encoded: Option<Arc<Encoded>>,
     /// Objects of a data track.
     data: Vec<&'a MoqDataRow>,
     /// When the trial ended.
     end_ns: i64,
 }
 
+/// What the encoders of a publisher made and its sender took: numbers of frames and their sizes in bytes.
+type Encoded = BTreeSet<(i64, i64)>;
+
+/// The same of every endpoint that publishes.
+fn publishers(view: &View<'_>) -> Vec<Arc<Encoded>> {
+    let sessions = view.records.moq_sessions.iter();
+    let moq: BTreeSet<&str> = sessions.map(|row| &*row.endpoint).collect();
+    let mut publishers: BTreeMap<&str, Encoded> = BTreeMap::new();
+    for row in view.records.encoder.iter().filter(|row| moq.contains(&*row.endpoint) && !row.lost) {
+        let Some(bytes) = row.encoded_bytes.and_then(|bytes| i64::try_from(bytes).ok()) else {
+            continue;
+        };
+        publishers.entry(&row.endpoint).or_default().insert((row.frame, bytes));
+    }
+    publishers.into_values().map(Arc::new).collect()
+}
+
+/// The publisher whose frames most of these are.
+fn publisher_of(frames: &[&FrameRow], publishers: &[Arc<Encoded>]) -> Option<Arc<Encoded>> {
+    let own = |encoded: &Encoded| {
+        let came = frames.iter().filter_map(|frame| Some((frame.frame, frame.encoded_bytes?)));
+        came.filter(|frame| encoded.contains(frame)).count()
+    };
+    let counted = publishers.iter().map(|encoded| (own(encoded), encoded));
+    let (count, encoded) = counted.max_by_key(|(count, _)| *count)?;
+    (count > 0).then(|| Arc::clone(encoded))
+}
+
 /// The sessions of endpoints that view.
 pub(crate) fn sessions<'v>(view: &'v View<'_>) -> Vec<Session<'v>> {
     let clients = view.records.moq_sessions.iter().filter(|row| row.role == FlowRole::Client);
+    let publishers = publishers(view);
     let session = |row: &'v MoqSessionRow| {
         let player = view.player(&row.endpoint)?;
         let begun = row.t_ns.as_nanos_i64();
         let shown = player.screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun);
         let frames = view.records.frames.iter();
-        let frames = frames.filter(|frame| frame.endpoint == row.endpoint).collect();
+        let frames: Vec<&FrameRow> =
+            frames.filter(|frame| frame.endpoint == row.endpoint).collect();
+        let encoded = publisher_of(&frames, &publishers);
         let data = view.records.moq_data.iter();
         let data = data.filter(|object| object.endpoint == row.endpoint).collect();
         let end_ns = view.duration_ns;
-        Some(Session { name: &row.endpoint, row, first_shown_ns: shown, frames, data, end_ns })
+        let (name, first_shown_ns) = (&*row.endpoint, shown);
+        Some(Session { name, row, first_shown_ns, frames, encoded, data, end_ns })
     };
     clients.filter_map(session).collect()
 }
@@ -168,6 +205,24 @@ impl Session<'_> {
         let last_ns = self.end_ns.saturating_sub(UNDER_WAY_NS);
         let came = |frame: &&&FrameRow| frame.received_ns.is_some_and(|at| at <= last_ns);
         self.frames.iter().filter(came).filter(|frame| !frame.decodable).count() as f64
+    }
+
+    /// Frames that an encoder made and that had not come when they were given up, although a later one came; `None` if it is
+    /// not known what the encoder made. Those given up in the last [`UNDER_WAY_NS`] do not count.
+    pub fn frames_missing(&self) -> Option<f64> {
+        let encoded = self.encoded.as_ref()?;
+        let came = self.frames.iter().filter(|frame| frame.received_ns.is_some());
+        let newest = came.map(|frame| frame.frame).max()?;
+        let last_ns = self.end_ns.saturating_sub(UNDER_WAY_NS);
+        let is_encoded =
+            |number| encoded.range((number, i64::MIN)..=(number, i64::MAX)).next().is_some();
+        let is_missing = |frame: &&&FrameRow| {
+            frame.received_ns.is_none()
+                && frame.frame < newest
+                && frame.t_ns <= last_ns
+                && is_encoded(frame.frame)
+        };
+        Some(self.frames.iter().filter(is_missing).count() as f64)
     }
 
     /// From the connection's beginning to the first frame shown, in milliseconds.

@@ -14,6 +14,7 @@ pub mod follow;
 mod job;
 mod numbers;
 mod order;
+mod pictures;
 mod places;
 pub mod publish;
 mod records;

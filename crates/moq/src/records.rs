@@ -35,6 +35,9 @@ pub struct Summary {
     pub received_bytes: u64,
     /// Objects that could not be read.
     pub malformed: u64,
+    /// Of a viewer: frames that came twice, or after they had been given up. Table `frames` has the latter as frames that
+    /// never came.
+    pub refused_frames: u64,
 }
 
 struct Open {

@@ -18,6 +18,7 @@ use crate::cmaf::{self, Unpacker};
 use crate::container::{self, Picture};
 use crate::data::{self, Message};
 use crate::job::{FOREVER, ViewerJob};
+use crate::pictures::Place;
 use crate::switch::Order;
 
 /// Largest number of groups of a track that are read at the same time.
@@ -26,10 +27,10 @@ const GROUPS_MAX: usize = 4096;
 pub(crate) enum Received {
     /// The bit rates of the qualities that can be played, from the lowest to the highest. Comes first.
     Qualities(Vec<BitRate>),
-    /// An object of a quality's track, which is complete since `at`.
+    /// An object of the track of a quality, which is complete since `at`.
     Video {
         at: Time,
-        quality: usize,
+        place: Place,
         /// `None` if the object cannot be read.
         pictures: Option<Vec<Picture>>,
     },
@@ -192,9 +193,9 @@ async fn receive_video(
     let doing = asking.failed("asking for the video of");
     let track = asking.track(&track).await.map_err(doing)?;
     let clock = asking.clock;
-    let read = move |object: &[u8]| {
+    let read = move |group: u64, object: &[u8]| {
         let pictures = packaging.read(object);
-        Received::Video { at: clock.now(), quality, pictures }
+        Received::Video { at: clock.now(), place: Place { quality, group }, pictures }
     };
     let received = receive(track, Arc::new(read), &asking.post, stop.notified()).await;
     received.map_err(asking.failed("receiving the video of"))
@@ -204,7 +205,7 @@ async fn receive_sound(asking: Arc<Asking>, track: String) -> Result<(), Endpoin
     let doing = asking.failed("asking for the sound of");
     let track = asking.track(&track).await.map_err(doing)?;
     let clock = asking.clock;
-    let read = move |object: &[u8]| {
+    let read = move |_: u64, object: &[u8]| {
         let (at, packet) = (clock.now(), container::read_sound(object).ok());
         Received::Sound { at, packet }
     };
@@ -217,7 +218,7 @@ async fn receive_data(asking: Arc<Asking>, track: String) -> Result<(), Endpoint
     let doing = asking.failed("asking for the data track of");
     let track = asking.track(&track).await.map_err(doing)?;
     let clock = asking.clock;
-    let read = move |object: &[u8]| {
+    let read = move |_: u64, object: &[u8]| {
         let (at, message) = (clock.now(), data::read(object).ok());
         Received::Data { at, bytes: object.len(), message }
     };
@@ -226,8 +227,8 @@ async fn receive_data(asking: Arc<Asking>, track: String) -> Result<(), Endpoint
     received.map_err(asking.failed("receiving the data track of"))
 }
 
-/// Receives the objects of a track until it ends. Groups are read concurrently: one that is delayed does not delay the
-/// others. From `stop` on, only the groups that have begun are received.
+/// Receives the objects of a track until it ends; `read` gets the number of the group of each. Groups are read concurrently:
+/// one that is delayed does not delay the others. From `stop` on, only the groups that have begun are received.
 async fn receive<F>(
     mut track: track::Subscriber,
     read: Arc<F>,
@@ -235,7 +236,7 @@ async fn receive<F>(
     stop: impl Future<Output = ()>,
 ) -> Result<(), moq_net::Error>
 where
-    F: Fn(&[u8]) -> Received + Send + Sync + 'static,
+    F: Fn(u64, &[u8]) -> Received + Send + Sync + 'static,
 {
     let mut reading = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
@@ -248,8 +249,8 @@ where
                 Some(Next::Group(group)) => {
                     reading.spawn(read_group(*group, Arc::clone(&read), post.clone()));
                 }
-                Some(Next::Datagram(object)) => {
-                    if post.send(read(&object)).await.is_err() {
+                Some(Next::Datagram(group, object)) => {
+                    if post.send(read(group, &object)).await.is_err() {
                         return Ok(());
                     }
                 }
@@ -265,14 +266,16 @@ where
 /// What a track has next.
 enum Next {
     Group(Box<group::Consumer>),
-    Datagram(bytes::Bytes),
+    /// Its number is one of groups, too.
+    Datagram(u64, bytes::Bytes),
 }
 
 /// The next group, unless there are enough, or datagram of a track; `None` at its end.
 async fn next(track: &mut track::Subscriber, full: bool) -> Result<Option<Next>, moq_net::Error> {
     kio::wait(|waiter| {
         if let Poll::Ready(Ok(Some(datagram))) = track.poll_recv_datagram(waiter) {
-            return Poll::Ready(Ok(Some(Next::Datagram(datagram.payload))));
+            let next = Next::Datagram(datagram.sequence, datagram.payload);
+            return Poll::Ready(Ok(Some(next)));
         }
         if full {
             return Poll::Pending;
@@ -286,11 +289,11 @@ async fn next(track: &mut track::Subscriber, full: bool) -> Result<Option<Next>,
 
 async fn read_group<F>(mut group: group::Consumer, read: Arc<F>, post: mpsc::Sender<Received>)
 where
-    F: Fn(&[u8]) -> Received,
+    F: Fn(u64, &[u8]) -> Received,
 {
     // The stream of a group can be reset; what is missing then does not come.
     while let Ok(Some(frame)) = group.read_frame().await {
-        if post.send(read(&frame.payload)).await.is_err() {
+        if post.send(read(group.sequence, &frame.payload)).await.is_err() {
             return;
         }
     }

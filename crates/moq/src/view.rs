@@ -5,13 +5,12 @@ use std::pin::Pin;
 use moq_net::{Client, origin};
 use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
 use suiro_media::screen;
-use suiro_realtime::{Delivered, Listening, Log, Viewer as Playing};
+use suiro_realtime::{Listening, Log};
 use suiro_record::Writer;
 use suiro_record::tables::MoqDataRow;
 use suiro_record::words::FlowRole;
 use suiro_scenario::Job;
 use suiro_units::{BitRate, Duration, Time};
-use suiro_viewer::Parts;
 use tokio::sync::mpsc;
 
 use crate::EndpointError;
@@ -20,6 +19,7 @@ use crate::container::Picture;
 use crate::data::Message;
 use crate::job::{FOREVER, ViewerJob};
 use crate::numbers::Numbers;
+use crate::pictures::{Pictures, Place};
 use crate::records::{EVERY, Records, Summary};
 use crate::subscribe::{Received, ask};
 use crate::switch::{Arrival, Order, Switch};
@@ -78,25 +78,23 @@ pub async fn run(
     let (post, objects) = mpsc::channel(OBJECTS_MAX);
     let (orders, ordered) = mpsc::channel(ORDERS_MAX);
     let asking = ask(clock, origin.consume(), job, post, ordered);
-    let (pulse, playing) = (pulse.clone(), Playing::new(job.viewer));
+    let (pulse, pictures) = (pulse.clone(), Pictures::new(job.viewer));
     let qualities = Qualities { switches: job.switches, highest: 0, orders, switch: None };
     let (dir, name) = (common.dir.clone(), common.name.clone());
     let policy = (job.viewer, job.lip_sync);
     let listening = Listening::new(dir, name, clock.epoch_unix_ns(), policy);
-    let (data, unnumbered) = (None, 0);
     let viewer = Viewer {
         pulse,
         job,
         records,
         link,
-        playing,
+        pictures,
         numbers: Numbers::default(),
         listening,
         log,
-        data,
+        data: None,
         objects,
         qualities,
-        unnumbered,
     };
     viewer.run(asking, stop).await
 }
@@ -106,7 +104,7 @@ struct Viewer<'a> {
     job: &'a ViewerJob,
     records: Records,
     link: Link,
-    playing: Playing,
+    pictures: Pictures,
     /// Those of the sound.
     numbers: Numbers,
     listening: Listening,
@@ -115,8 +113,6 @@ struct Viewer<'a> {
     data: Option<Writer<MoqDataRow>>,
     objects: mpsc::Receiver<Received>,
     qualities: Qualities,
-    /// The number of the next frame, of publishers that do not number their frames.
-    unnumbered: u64,
 }
 
 /// The qualities of the broadcast, and which of them is played.
@@ -194,7 +190,7 @@ enum Awake {
 impl Viewer<'_> {
     /// The time. The viewer hears of an interval in which this process did not run before it hears of any later time.
     fn now(&mut self) -> Time {
-        self.pulse.now(|absence| self.playing.on_absence(absence.from, absence.to))
+        self.pulse.now(|absence| self.pictures.playing.on_absence(absence.from, absence.to))
     }
 
     async fn run(
@@ -209,7 +205,7 @@ impl Viewer<'_> {
         let mut over = false;
         let (mut look, mut asks) = (clock.now(), true);
         loop {
-            let due = [self.playing.next_event(), self.listening.next_event()];
+            let due = [self.pictures.playing.next_event(), self.listening.next_event()];
             let due = due.into_iter().flatten().min();
             let awake = tokio::select! {
                 biased;
@@ -237,12 +233,14 @@ impl Viewer<'_> {
                     ended?;
                     // The publisher has ended; what came is shown until the viewer is stopped.
                     asks = false;
+                    self.listening.end();
                 }
                 Awake::Closed(cause) => {
                     let (now, number) = (clock.now(), self.link.number);
                     self.records.ended(now, number, &cause.to_string())?;
                     // What came is shown until the viewer is stopped.
                     (over, asks) = (true, false);
+                    self.listening.end();
                     if !is_farewell(&cause) {
                         let doing = "watching through the relay".to_owned();
                         return Err(EndpointError::Session { doing, cause });
@@ -261,12 +259,12 @@ impl Viewer<'_> {
                 self.qualities.begin(now, rates);
                 self.qualities.look(now);
             }
-            Received::Video { at, quality, pictures } => {
+            Received::Video { at, place, pictures } => {
                 if pictures.is_none() {
                     self.records.summary.malformed += 1;
                 }
                 for picture in pictures.into_iter().flatten() {
-                    self.on_picture(at, quality, picture);
+                    self.on_picture(at, place, picture);
                 }
             }
             Received::Sound { packet: None, .. } => self.records.summary.malformed += 1,
@@ -281,15 +279,13 @@ impl Viewer<'_> {
         Ok(())
     }
 
-    fn on_picture(&mut self, at: Time, quality: usize, picture: Picture) {
+    fn on_picture(&mut self, at: Time, place: Place, picture: Picture) {
         let captured_ns = picture.time_us.saturating_mul(1000);
         let encoded = picture.mark.and_then(|mark| mark.waited()).unwrap_or_default();
         let took = self.pulse.clock().unix_ns(at).saturating_sub(captured_ns);
         let took = Duration::from_nanos(took).saturating_sub(encoded);
-        for picture in self.qualities.on_picture((at, took), quality, picture) {
-            let delivered = self.delivered(picture);
-            // One that comes twice, or long after its time, changes nothing.
-            let _ = self.playing.on_frame(at, delivered);
+        for picture in self.qualities.on_picture((at, took), place.quality, picture) {
+            self.pictures.on_picture(at, place, picture);
         }
     }
 
@@ -319,38 +315,12 @@ impl Viewer<'_> {
         Ok(())
     }
 
-    fn delivered(&mut self, picture: Picture) -> Delivered {
-        let mark = picture.mark;
-        let number = mark.map_or(self.unnumbered, |mark| mark.number.into());
-        self.unnumbered = number + 1;
-        let references = match mark {
-            Some(mark) if mark.references == 0 => None,
-            Some(mark) => number.checked_sub(mark.references.into()),
-            None if picture.key => None,
-            None => number.checked_sub(1),
-        };
-        let captured_unix_ns = mark.map(|_| picture.time_us.saturating_mul(1000));
-        let waited = mark.and_then(|mark| mark.waited());
-        Delivered {
-            number,
-            captured: Time::from_nanos(picture.time_us.saturating_mul(1000)),
-            references,
-            parts: Parts::All,
-            captured_unix_ns,
-            sent_unix_ns: captured_unix_ns
-                .zip(waited)
-                .and_then(|(at, waited)| at.checked_add(waited.as_nanos())),
-            rate: mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
-            data: picture.data,
-        }
-    }
-
     /// Records the frames whose fate is decided by now.
     fn show(&mut self) -> Result<(), EndpointError> {
         let now = self.now();
         self.listening.advance(now)?;
-        self.playing.advance(now);
-        while let Some(seen) = self.playing.take_seen() {
+        self.pictures.playing.advance(now);
+        while let Some(seen) = self.pictures.playing.take_seen() {
             self.listening.on_seen(&seen);
             self.log.push(&seen)?;
         }
@@ -359,8 +329,8 @@ impl Viewer<'_> {
 
     async fn finish(mut self) -> Result<Summary, EndpointError> {
         let now = self.now();
-        self.playing.finish(now);
-        while let Some(seen) = self.playing.take_seen() {
+        self.pictures.playing.finish(now);
+        while let Some(seen) = self.pictures.playing.take_seen() {
             self.log.push(&seen)?;
         }
         self.log.close()?;
@@ -369,6 +339,7 @@ impl Viewer<'_> {
             data.close()?;
         }
         self.records.switches = self.qualities.changes();
+        self.records.summary.refused_frames = self.pictures.refused;
         let summary = self.records.close()?;
         self.link.close().await;
         Ok(summary)

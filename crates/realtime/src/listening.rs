@@ -63,6 +63,21 @@ impl Listening {
         self.listener.as_mut().map_or(Ok(()), |listener| listener.advance(now))
     }
 
+    /// The sender has ended; see [`Listener::end`].
+    pub fn end(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.end();
+        }
+    }
+
+    /// Another sender begins; see [`Listener::restart`].
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub fn restart(&mut self, now: Time) -> Result<(), LogError> {
+        self.listener.as_mut().map_or(Ok(()), |listener| listener.restart(now))
+    }
+
     /// Ends it, and completes the table.
     ///
     /// # Errors

@@ -146,6 +146,7 @@ pub struct Listener {
     endpoint: Text,
     epoch_unix_ns: u64,
     numbering: Numbering,
+    policy: Policy,
     hearing: Hearing,
     decoder: Decoder,
     ear: Ear,
@@ -174,6 +175,7 @@ impl Listener {
             endpoint: name.into(),
             epoch_unix_ns,
             numbering: Numbering::Counted(None),
+            policy,
             hearing: Hearing::new(policy),
             decoder: Decoder::new()?,
             ear: Ear::default(),
@@ -196,8 +198,9 @@ impl Listener {
         if data.is_empty() || data.len() > sound::PACKET_MAX {
             return false;
         }
-        // Only differences count, so that a number is a time.
-        let captured = Time::from_nanos(number.saturating_mul(FRAME.as_nanos()));
+        // Only differences count, so that a number is a time. One that no time can be added to is none.
+        let captured = number.checked_mul(FRAME.as_nanos()).filter(|ns| *ns <= i64::MAX as u64);
+        let Some(captured) = captured.map(Time::from_nanos) else { return false };
         if self.hearing.on_frame(now, number, captured).is_err() {
             return false;
         }
@@ -231,8 +234,8 @@ impl Listener {
         if let Some(extra) = self.sync.as_mut().and_then(|sync| sync.look(now)) {
             self.hearing.hold(extra);
         }
-        while let Some((_, piece)) = self.hearing.play(now) {
-            self.play(piece)?;
+        while let Some((at, piece)) = self.hearing.play(now) {
+            self.play(at, piece)?;
         }
         while let Some(sounded) = self.last.take().or_else(|| self.hearing.take_sounded(now)) {
             if self.playing == Some(sounded.number) {
@@ -244,11 +247,16 @@ impl Listener {
         Ok(())
     }
 
-    fn play(&mut self, piece: Piece) -> Result<(), SoundError> {
+    fn play(&mut self, at: Time, piece: Piece) -> Result<(), SoundError> {
         let number = match piece {
             Piece::Frame(number) => Some(number),
             Piece::Concealment => None,
         };
+        // Now, and not when the row is written: rows behind a missing frame are written up to 2 s later.
+        let age = number.and_then(|number| self.age_ns(number, at + CODEC_DELAY));
+        if let (Some(sync), Some(age)) = (&mut self.sync, age) {
+            sync.on_sound(age);
+        }
         let data = number.and_then(|number| self.known.get(&number));
         let said = data.and_then(|known| self.decoder.decode(&known.data).ok());
         let heard = match said {
@@ -263,6 +271,11 @@ impl Listener {
         Ok(())
     }
 
+    /// How old a frame is that is played at `at`, in nanoseconds, if that is known.
+    fn age_ns(&self, number: u64, at: Time) -> Option<i64> {
+        age_ns(at, self.numbering.captured_unix_ns(number)?, self.epoch_unix_ns)
+    }
+
     fn push(&mut self, sounded: Sounded) -> Result<(), LogError> {
         let captured = self.numbering.captured_unix_ns(sounded.number);
         let in_trial =
@@ -273,10 +286,6 @@ impl Listener {
         };
         let known = self.known.remove(&sounded.number);
         let (fate, at) = (fate(sounded.heard), sounded.at + CODEC_DELAY);
-        let age = captured.and_then(|unix| age_ns(at, unix, self.epoch_unix_ns));
-        if let (Some(sync), Some(age), AudioFate::Played) = (&mut self.sync, age, fate) {
-            sync.on_sound(age);
-        }
         self.rows.push(AudioRow {
             t_ns: at,
             endpoint: self.endpoint.clone(),
@@ -293,18 +302,43 @@ impl Listener {
         Ok(())
     }
 
+    /// The sender has ended: what waits is played, and nothing is missing afterwards.
+    pub fn end(&mut self) {
+        self.hearing.end();
+    }
+
+    /// Another sender begins, whose numbers may be any. What the one before has sent has its fate.
+    ///
+    /// # Errors
+    /// A row cannot be written, or the decoder cannot be made.
+    pub fn restart(&mut self, now: Time) -> Result<(), LogError> {
+        self.settle(now)?;
+        self.numbering = Numbering::Counted(None);
+        self.hearing = Hearing::new(self.policy);
+        (self.decoder, self.ear) = (Decoder::new()?, Ear::default());
+        self.playing = None;
+        self.known.clear();
+        if let Some(sync) = &mut self.sync {
+            *sync = LipSync::default();
+        }
+        Ok(())
+    }
+
     /// Ends it: what is missing is lost, and what waits to be played has no row.
     ///
     /// # Errors
     /// A row could not be written.
     pub fn close(mut self, now: Time) -> Result<(), LogError> {
+        self.settle(now)?;
+        Ok(self.rows.close().map(drop)?)
+    }
+
+    /// Writes the rows of all frames whose places were passed.
+    fn settle(&mut self, now: Time) -> Result<(), LogError> {
         self.advance(now)?;
         let rest: Vec<Sounded> =
             self.last.take().into_iter().chain(self.hearing.finish()).collect();
-        for sounded in rest {
-            self.push(sounded)?;
-        }
-        Ok(self.rows.close().map(drop)?)
+        rest.into_iter().try_for_each(|sounded| self.push(sounded))
     }
 }
 
@@ -327,6 +361,7 @@ fn fate(heard: Heard) -> AudioFate {
 mod tests {
     use suiro_record::Reader;
     use suiro_units::Duration;
+    use suiro_viewer::{Fate, Outcome};
 
     use super::*;
 
@@ -336,6 +371,14 @@ mod tests {
 
     /// What a listener wrote down of 5 s of sound that took 30 ms, of which those frames were lost, counted from the first.
     fn heard(lost: impl Fn(u64) -> bool) -> Vec<AudioRow> {
+        heard_with_video(lost, (250, None))
+    }
+
+    /// The same of so many frames of sound, while frames of video are shown at that age.
+    fn heard_with_video(
+        lost: impl Fn(u64) -> bool,
+        (count, age): (u64, Option<Duration>),
+    ) -> Vec<AudioRow> {
         let dir = tempfile::tempdir().unwrap();
         let mut microphone =
             Microphone::create(dir.path(), "camera", BitRate::from_kbps(64), EPOCH).unwrap();
@@ -343,24 +386,78 @@ mod tests {
         let mut listener = Listener::create(dir.path(), "viewer", EPOCH, policy).unwrap();
         microphone.start(Time::from_secs(1));
         let mut now = Time::from_secs(1);
-        for count in 0..250 {
+        for number in 0..count {
             let at = microphone.next_event().unwrap();
             let frame = microphone.take(at).unwrap().unwrap();
             assert_eq!(frame.captured + FRAME, at);
             now = at + PATH;
+            if let Some(age) = age {
+                listener.on_seen(&shown(now, age));
+            }
             listener.advance(now).unwrap();
-            if !lost(count) {
+            if !lost(number) {
                 assert!(listener.on_packet(now, frame.number, Numbering::Wall, frame.data));
             }
         }
         microphone.close().unwrap();
         listener.close(now + FRAME).unwrap();
         let sent: Vec<AudioSentRow> = Reader::read_all(dir.path()).unwrap();
-        assert!(sent.len() == 250 && sent.iter().all(|row| row.encoded_bytes == 160));
+        assert!(sent.len() as u64 == count && sent.iter().all(|row| row.encoded_bytes == 160));
         let rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();
         let sent: Vec<_> = sent.iter().map(|row| (row.frame, Some(row.captured_ns))).collect();
         assert!(rows.iter().all(|row| sent.contains(&(row.frame, row.captured_ns))));
         rows
+    }
+
+    /// A frame of video of that age.
+    fn shown(at: Time, age: Duration) -> Seen {
+        let outcome = Outcome {
+            frame: 0,
+            captured: None,
+            received: None,
+            fate: Fate::Displayed,
+            at,
+            damaged: false,
+        };
+        Seen {
+            outcome,
+            captured_unix_ns: Some(EPOCH + at.saturating_sub(age).as_nanos()),
+            sent_unix_ns: None,
+            rate: None,
+            data: None,
+        }
+    }
+
+    #[test]
+    fn sound_that_waits_for_the_video_does_not_wait_longer() {
+        let video = Duration::from_millis(360);
+        let rows = heard_with_video(|number| number % 20 == 10, (1000, Some(video)));
+        let ages_ms = rows.iter().filter_map(|row| {
+            Some((row.played_ns?.as_nanos_i64() - row.captured_ns?) as f64 / 1e6)
+        });
+        let ages_ms: Vec<f64> = ages_ms.collect();
+        assert!(ages_ms.iter().all(|age| *age <= 400.0), "{ages_ms:?}");
+        assert!(ages_ms.last().is_some_and(|age| *age >= 320.0), "{ages_ms:?}");
+    }
+
+    #[test]
+    fn another_sender_may_count_from_anywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let policy = (Policy::default(), true);
+        let mut listener = Listener::create(dir.path(), "viewer", EPOCH, policy).unwrap();
+        for (second, first) in [(1, 5), (2, 1 << 30)] {
+            let now = Time::from_secs(second);
+            listener.restart(now).unwrap();
+            for number in first..first + 3 {
+                let counted = Numbering::Counted(None);
+                assert!(listener.on_packet(now, number, counted, vec![0xff; 40]));
+            }
+            listener.advance(now + FRAME * 4).unwrap();
+        }
+        listener.close(Time::from_secs(3)).unwrap();
+        let rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();
+        let frames: Vec<i64> = rows.iter().map(|row| row.frame).collect();
+        assert_eq!(frames, [5, 6, 7, 1 << 30, (1 << 30) + 1, (1 << 30) + 2]);
     }
 
     #[test]
@@ -405,7 +502,9 @@ mod tests {
         let mut give = |number, data: &[u8]| {
             listener.on_packet(now, number, Numbering::Counted(None), data.to_vec())
         };
-        assert!(!give(5, &[]) && !give(5, &[0; sound::PACKET_MAX + 1]));
+        assert!(
+            !give(u64::MAX, &[0xff; 40]) && !give(5, &[]) && !give(5, &[0; sound::PACKET_MAX + 1])
+        );
         assert!(give(5, &[0xff; 40]) && !give(5, &[0xff; 40]) && !give(1 << 50, &[0xff; 40]));
         listener.close(now + FRAME * 3).unwrap();
         let rows: Vec<AudioRow> = Reader::read_all(dir.path()).unwrap();

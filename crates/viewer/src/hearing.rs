@@ -26,6 +26,9 @@ const WAITING_MAX: usize = 1000;
 const LATE_MAX: Duration = Duration::from_secs(2);
 /// A number that is this far ahead is of another stream, or damaged.
 const GAP_MAX: u64 = 3000;
+/// Pieces for which the buffer is dry at most, 30 s; then the frames that they stand for are given up. Thus the numbers of a
+/// sender that goes on after a long silence are not far from those that are played.
+const DRY_MAX: u64 = GAP_MAX / 2;
 
 /// What became of a frame of sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +104,8 @@ pub struct Hearing {
     owed: u64,
     /// How much longer frames are held than the arrivals ask for.
     extra: Duration,
+    /// Whether the sender has ended: when nothing waits any more, nothing is missing.
+    over: bool,
     sounded: VecDeque<Sounded>,
 }
 
@@ -115,6 +120,7 @@ impl Hearing {
             concealed: 0,
             owed: 0,
             extra: Duration::ZERO,
+            over: false,
             sounded: VecDeque::new(),
         }
     }
@@ -140,6 +146,7 @@ impl Hearing {
         if self.next.is_none() {
             self.base = (number, captured);
             self.next = Some((number, due.max(now) + AHEAD_FIRST));
+            self.over = false;
         }
         if self.waiting.len() > WAITING_MAX {
             self.skip();
@@ -167,7 +174,12 @@ impl Hearing {
         self.extra
     }
 
-    /// When the next piece is due; `None` before the first frame.
+    /// The sender has ended. What waits is played, and then the loudspeaker stops until another frame comes.
+    pub fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// When the next piece is due; `None` before the first frame, and after [`Self::end`].
     pub fn next_event(&self) -> Option<Time> {
         self.next.map(|(_, at)| at)
     }
@@ -175,6 +187,10 @@ impl Hearing {
     /// What is played next, and when, if that is by `now`.
     pub fn play(&mut self, now: Time) -> Option<(Time, Piece)> {
         let (_, at) = self.next.filter(|(_, at)| *at <= now)?;
+        if self.over && self.waiting.is_empty() {
+            self.stop();
+            return None;
+        }
         let piece = self.decide(at);
         if let Some((_, next)) = &mut self.next {
             *next = at + PIECE;
@@ -183,16 +199,13 @@ impl Hearing {
     }
 
     fn decide(&mut self, at: Time) -> Piece {
-        // What was concealed while nothing was there stood for the frames that are given up now.
         while self.owed > 0 && self.is_missing() {
-            self.owed -= 1;
-            // One piece each.
-            let others = self.concealed.saturating_sub(1);
-            self.concealed -= others;
-            self.give_up(at);
-            self.concealed = others;
+            self.give_up_owed(at);
         }
         if self.waiting.is_empty() {
+            if self.owed == DRY_MAX {
+                self.give_up_owed(at);
+            }
             self.owed += 1;
             return self.conceal();
         }
@@ -244,6 +257,26 @@ impl Hearing {
         self.sound(number, (Heard::Lost, self.captured(number), None), at);
     }
 
+    /// Gives up the frame that the first of the owed pieces stood for; the next piece is played at `at`.
+    fn give_up_owed(&mut self, at: Time) {
+        let passed = at.saturating_sub(PIECE * self.owed);
+        self.owed -= 1;
+        // One piece each.
+        let others = self.concealed.saturating_sub(1);
+        self.concealed -= others;
+        self.give_up(passed);
+        self.concealed = others;
+    }
+
+    /// The loudspeaker stops. Frames whose places were passed so long ago that they count as lost are given up.
+    fn stop(&mut self) {
+        let Some((_, at)) = self.next else { return };
+        while PIECE * self.owed >= LATE_MAX && (self.waiting.is_empty() || self.is_missing()) {
+            self.give_up_owed(at);
+        }
+        (self.next, self.concealed, self.owed) = (None, 0, 0);
+    }
+
     /// Leaves the next frame out, if it is there.
     fn skip(&mut self) {
         let Some((number, at)) = self.next else { return };
@@ -286,8 +319,10 @@ impl Hearing {
         self.sounded.pop_front_if(settled)
     }
 
-    /// Ends it: what is missing is lost. What waits is neither played nor lost.
+    /// Ends it: what is missing is lost. What waits is neither played nor lost, and neither are frames that were missing
+    /// for less than 2 s when the buffer was dry: they may be on their way.
     pub fn finish(&mut self) -> impl Iterator<Item = Sounded> {
+        self.stop();
         self.waiting.clear();
         std::mem::take(&mut self.sounded).into_iter()
     }
@@ -318,7 +353,7 @@ mod tests {
             hearing.on_frame(ms(at), number, ms(number * 20)).unwrap();
         }
         let end = ms(transits.len() as u64 * 20 + 500);
-        while hearing.play(end).is_some() {}
+        while !hearing.waiting.is_empty() && hearing.play(end).is_some() {}
         while let Some(one) = hearing.take_sounded(end) {
             sounded.push(one);
         }
@@ -390,6 +425,69 @@ mod tests {
         assert_eq!(sounded[60].received, Some(ms(1320)));
     }
 
+    /// Frames that all take 50 ms, from one number to before another, each played when it is due.
+    fn play(hearing: &mut Hearing, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            let at = ms(number * 20 + 50);
+            while hearing.play(at).is_some() {}
+            hearing.on_frame(at, number, ms(number * 20)).unwrap();
+        }
+    }
+
+    fn numbers(sounded: &[Sounded], heard: Heard) -> Vec<u64> {
+        sounded.iter().filter(|one| one.heard == heard).map(|one| one.number).collect()
+    }
+
+    #[test]
+    fn what_is_missing_when_the_buffer_is_dry_is_concealed_in_its_places() {
+        let mut hearing = hearing("");
+        play(&mut hearing, 0..100);
+        play(&mut hearing, 350..400);
+        while !hearing.waiting.is_empty() && hearing.play(ms(9000)).is_some() {}
+        let sounded: Vec<Sounded> = hearing.finish().collect();
+        assert_eq!(counts(&sounded), [150, 250, 0, 0, 250]);
+        assert!((0..).zip(&sounded).all(|(n, one)| one.at == ms(n * 20 + 60)), "{sounded:?}");
+        let lost = sounded.iter().filter(|one| one.heard == Heard::Lost);
+        assert!(lost.clone().all(|one| one.concealed == 1));
+    }
+
+    #[test]
+    fn what_is_missing_at_the_end_is_lost_unless_it_may_be_on_its_way() {
+        let mut ended = hearing("");
+        play(&mut ended, 0..100);
+        // Of 300 pieces those of the last 2 s.
+        let end = ms(99 * 20 + 60 + 300 * 20);
+        while ended.play(end).is_some() {}
+        let sounded: Vec<Sounded> = ended.finish().collect();
+        assert_eq!(counts(&sounded), [100, 201, 0, 0, 201]);
+        assert!((0..).zip(&sounded).all(|(n, one)| one.at == ms(n * 20 + 60)), "{sounded:?}");
+    }
+
+    #[test]
+    fn nothing_is_missing_after_the_sender_has_ended() {
+        let mut hearing = hearing("");
+        play(&mut hearing, 0..100);
+        hearing.end();
+        while hearing.play(ms(60_000)).is_some() {}
+        assert_eq!(hearing.next_event(), None);
+        // Another one begins.
+        play(&mut hearing, 7000..7010);
+        while !hearing.waiting.is_empty() && hearing.play(ms(200_000)).is_some() {}
+        let sounded: Vec<Sounded> = hearing.finish().collect();
+        assert_eq!(counts(&sounded), [110, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn sound_goes_on_after_a_long_silence() {
+        let mut hearing = hearing("");
+        play(&mut hearing, 0..10);
+        play(&mut hearing, 4000..4100);
+        while !hearing.waiting.is_empty() && hearing.play(ms(90_000)).is_some() {}
+        let sounded: Vec<Sounded> = hearing.finish().collect();
+        assert_eq!(numbers(&sounded, Heard::Played), (0..10).chain(4000..4100).collect::<Vec<_>>());
+        assert_eq!(numbers(&sounded, Heard::Lost), (10..4000).collect::<Vec<_>>());
+    }
+
     #[test]
     fn the_buffer_follows_the_jitter() {
         // Up to 60 ms more than the fastest.
@@ -422,8 +520,8 @@ mod tests {
         }
         assert_eq!(hearing.on_frame(ms(91), 2, ms(40)), Err(Unheard::Duplicate(2)));
         assert_eq!(hearing.on_frame(ms(91), 1 << 40, ms(40)), Err(Unheard::Far(1 << 40)));
-        while hearing.play(ms(200)).is_some() {}
-        assert_eq!(hearing.on_frame(ms(200), 1, ms(20)), Err(Unheard::Duplicate(1)));
+        while hearing.play(ms(100)).is_some() {}
+        assert_eq!(hearing.on_frame(ms(100), 1, ms(20)), Err(Unheard::Duplicate(1)));
         let played: Vec<u64> = hearing.finish().map(|one| one.number).collect();
         assert_eq!(played, [0, 1, 2]);
     }

@@ -29,6 +29,8 @@ pub struct Counts {
     pub firs: u64,
     /// Datagrams that are neither STUN, DTLS, RTP nor RTCP.
     pub malformed: u64,
+    /// Events that were left out because too many waited for the caller.
+    pub left_out: u64,
 }
 
 /// Counts, from one interval to the next.
@@ -61,6 +63,11 @@ impl Counter {
     /// A datagram that is nothing of WebRTC's.
     pub fn malformed(&mut self) {
         self.counts.malformed += 1;
+    }
+
+    /// Too many events wait: one was left out.
+    pub fn left_out(&mut self) {
+        self.counts.left_out += 1;
     }
 
     /// A packet before it is encrypted, or after it is decrypted. `again` is the payload type of retransmissions.

@@ -14,6 +14,10 @@ const SHARE: Share = Share { encoder: 0.9, drain: Duration::from_millis(500), le
 /// second.
 const SOUND_HEADERS: BitRate = BitRate::from_bps(50 * 72 * 8);
 
+/// Viewers get no more key frames on request than one in this time: as many as libwebrtc's senders grant
+/// (`kMinKeyframeSendIntervalMs`).
+const KEY_FRAMES: Duration = Duration::from_millis(300);
+
 /// What an encoder is to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
@@ -67,6 +71,8 @@ pub(crate) struct Encoding {
     /// Whether nobody wants it.
     idle: bool,
     key_frame: bool,
+    /// When a viewer's request for a key frame was last taken.
+    requested: Option<Time>,
     /// From one key frame to the next, at most, and when the newest was captured.
     key_every: Option<Duration>,
     keyed: Option<Time>,
@@ -94,6 +100,7 @@ impl Encoding {
             fill: Fill::default(),
             idle: false,
             key_frame: false,
+            requested: None,
             key_every,
             keyed: None,
             newest: None,
@@ -115,7 +122,17 @@ impl Encoding {
         self.newest
     }
 
-    /// Somebody needs a key frame.
+    /// A viewer requests a key frame. Requests soon after one that was taken count for nothing: each key frame goes to all
+    /// viewers, and a viewer behind a queue repeats its request while one is on its way.
+    pub fn on_key_frame_request(&mut self, now: Time) {
+        let is_soon = |before| now.saturating_since(before) < KEY_FRAMES;
+        if !self.requested.is_some_and(is_soon) {
+            self.requested = Some(now);
+            self.ask_for_key_frame();
+        }
+    }
+
+    /// A key frame is needed.
     pub fn ask_for_key_frame(&mut self) {
         self.key_frame = true;
     }
@@ -201,6 +218,18 @@ mod tests {
         assert_eq!(keys(Some(Duration::from_secs(1))), [0, 30, 60, 90]);
         assert_eq!(keys(Some(Duration::from_millis(100))).len(), 40);
         assert_eq!(keys(None), [0]);
+    }
+
+    #[test]
+    fn viewers_get_a_key_frame_in_300_ms_at_most() {
+        let mut encoding = encoding(None);
+        let granted = (0..100).filter(|n| {
+            encoding.on_key_frame_request(Time::from_millis(5000 + 10 * n));
+            encoding.take_key_frame_request()
+        });
+        assert_eq!(granted.collect::<Vec<u64>>(), [0, 30, 60, 90]);
+        encoding.ask_for_key_frame();
+        assert!(encoding.take_key_frame_request(), "one for a new viewer comes at once");
     }
 
     #[test]

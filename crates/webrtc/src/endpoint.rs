@@ -400,6 +400,11 @@ pub struct Summary {
     pub unsent: u64,
     /// Candidates of the other end that cannot be used: not of UDP, or with a name that only mDNS resolves.
     pub unused: u64,
+    /// Events of connections, such as packets that came, that were left out because too many waited.
+    pub left_out: u64,
+    /// Of a viewer: frames that came twice, or after they had been given up. Table `frames` has the latter as frames that
+    /// never came.
+    pub refused_frames: u64,
 }
 
 /// The tables.
@@ -413,9 +418,8 @@ struct Log {
     flows: FlowLog,
     /// The flows of sessions that are open.
     media: BTreeMap<u64, Opened>,
-    /// The pair of candidates of each session that is open, and the newest session that had one.
+    /// The pair of candidates of each session that is open.
     pairs: BTreeMap<u64, (SocketAddr, SocketAddr)>,
-    flow_of: u64,
     /// When the last row of each session's statistics was written.
     last: BTreeMap<u64, Time>,
     plain: Option<plain::Log>,
@@ -440,7 +444,6 @@ impl Log {
             flows: FlowLog::create(dir, name)?,
             media: BTreeMap::new(),
             pairs: BTreeMap::new(),
-            flow_of: 0,
             last: BTreeMap::new(),
             plain: None,
             summary: Summary::default(),
@@ -458,21 +461,13 @@ impl Log {
         self.flows.opened(now, Flow { role, protocol, local, remote, carries, peer });
     }
 
-    /// The flow of a session, once its pair of candidates is known, and another one where the pair changes. Between endpoints
-    /// of suiro, the sender writes it.
+    /// The flow of a session that is open, once its pair of candidates is known, and another one where the pair changes.
+    /// Between endpoints of suiro, the sender writes it.
     fn pair(&mut self, now: Time, number: u64, (local, remote): (SocketAddr, SocketAddr)) {
         match self.pairs.insert(number, (local, remote)) {
             Some(before) if before == (local, remote) => return,
             Some(_) => {}
-            // A session that has ended.
-            None if number <= self.flow_of => {
-                self.pairs.remove(&number);
-                return;
-            }
-            None => {
-                self.flow_of = number;
-                self.summary.connections += 1;
-            }
+            None => self.summary.connections += 1,
         }
         if self.way == Way::Receives && self.peer.is_some() {
             return;
@@ -511,6 +506,7 @@ impl Log {
         self.summary.sent_bytes += counts.sent_bytes;
         self.summary.received_bytes += counts.received_bytes;
         self.summary.malformed += counts.malformed;
+        self.summary.left_out += counts.left_out;
         let target = sends.map(|(_, (_, target))| target);
         self.rows.push(WebrtcRow {
             t_ns: statistics.at,
@@ -569,5 +565,19 @@ mod tests {
         let expected = [(one, "127.0.0.1:10", Some(three)), (three, "127.0.0.1:11", None)];
         let expected = expected.map(|(from, remote, to)| (from, remote.to_owned(), to));
         assert_eq!(flows.iter().map(said).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_session_that_connects_after_a_later_one_has_its_flow() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::create(dir.path(), "camera", (Way::Sends, None)).unwrap();
+        let end = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (second, session, remote) in [(1, 2, 20), (2, 1, 10), (3, 2, 20), (4, 1, 10)] {
+            log.pair(Time::from_secs(second), session, (end(9), end(remote)));
+        }
+        assert_eq!(log.close().unwrap().connections, 2);
+        let flows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
+        let remotes: Vec<String> = flows.iter().map(|row| row.remote.to_string()).collect();
+        assert_eq!(remotes, ["127.0.0.1:20", "127.0.0.1:10"]);
     }
 }

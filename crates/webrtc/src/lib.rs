@@ -19,6 +19,7 @@ pub mod sessions;
 pub mod signalling;
 mod stream;
 pub mod view;
+mod watching;
 
 pub use counts::Counts;
 pub use encoding::Target;

@@ -1,6 +1,7 @@
 //! Our frame mark as a header extension: RTP has a frame's time, but not its number at the source. A peer of another
 //! make does not negotiate it, and its frames are counted instead.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use str0m::rtp::{Extension, ExtensionSerializer, ExtensionValues};
@@ -14,10 +15,30 @@ const URI: &str = "urn:x-suiro:frame-mark";
 const WITHIN: u8 = 0;
 
 /// A mark on its way out, and when its frame was captured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Leaving {
-    pub mark: FrameMark,
-    pub captured: Instant,
+    mark: FrameMark,
+    captured: Instant,
+    /// As it left. A packet that is sent again has the same: the session keeps it with its values.
+    left: OnceLock<FrameMark>,
+}
+
+impl Leaving {
+    /// Of a packet that was not sent yet.
+    pub fn new(mark: FrameMark, captured: Instant) -> Self {
+        Self { mark, captured, left: OnceLock::new() }
+    }
+
+    /// The mark of a packet that leaves at `now`.
+    fn at(&self, now: Option<Instant>) -> FrameMark {
+        *self.left.get_or_init(|| match now {
+            Some(now) => {
+                let waited = Duration::from(now.saturating_duration_since(self.captured));
+                self.mark.leaving(Time::ZERO + waited, Time::ZERO)
+            }
+            None => self.mark,
+        })
+    }
 }
 
 /// A mark that came.
@@ -40,13 +61,7 @@ impl ExtensionSerializer for Serializer {
             return 1;
         };
         // The session sets the time of sending just before it writes the header.
-        let waited =
-            values.abs_send_time.map(|now| now.saturating_duration_since(leaving.captured));
-        let mark = match waited {
-            Some(waited) => leaving.mark.leaving(Time::ZERO + Duration::from(waited), Time::ZERO),
-            None => leaving.mark,
-        };
-        let bytes = mark.write();
+        let bytes = leaving.at(values.abs_send_time).write();
         buffer[..bytes.len()].copy_from_slice(&bytes);
         bytes.len()
     }

@@ -88,21 +88,26 @@ pub async fn run(
     let microphone =
         |rate| Microphone::create(&common.dir, &common.name, rate, clock.epoch_unix_ns());
     let microphone = job.audio.map(microphone).transpose()?;
-    let mut endpoint = Endpoint::open(common, clock, (Way::Sends, job.rates)).await?;
+    let endpoint = Endpoint::open(common, clock, (Way::Sends, job.rates)).await?;
     ready();
-    let mut stop = std::pin::pin!(stop);
-    tokio::select! {
-        () = clock.sleep_until(job.common.start) => {}
-        () = &mut stop => {}
-    }
-    endpoint.meet(&job.common.meeting).await?;
     let random = (job.common.seed.random(), clock.epoch_unix_ns());
     let pictures = ((job.camera.width, job.camera.height), job.camera.fps);
     let sending =
         Sending::new(pictures, (job.rates.0, &most), job.key_every, random).with_sound(job.audio);
     let feeds = Feeds::new(clock, job.camera.clone(), (cameras, most.len()), log.clone());
     let followed = clock.now();
-    Publisher { endpoint, sending, feeds, microphone, log, followed }.run(stop).await
+    let mut publisher = Publisher { endpoint, sending, feeds, microphone, log, followed };
+    let mut stop = std::pin::pin!(stop);
+    let meets = async {
+        clock.sleep_until(common.start).await;
+        publisher.endpoint.meet(&common.meeting).await
+    };
+    tokio::select! {
+        biased;
+        () = &mut stop => return publisher.finish().await,
+        met = meets => met?,
+    }
+    publisher.run(stop).await
 }
 
 /// What woke the publisher.
@@ -160,7 +165,7 @@ impl Publisher {
         while let Some((number, happened)) = self.endpoint.take_happened(Some(&self.sending))? {
             match happened {
                 Happened::Connected => self.on_connected(clock.now(), number).await?,
-                Happened::KeyFrame => self.sending.on_key_frame_request(number),
+                Happened::KeyFrame => self.sending.on_key_frame_request(clock.now(), number),
                 _ => {}
             }
         }

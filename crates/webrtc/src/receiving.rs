@@ -79,6 +79,11 @@ impl Receiving {
         self.incoming.take_seen()
     }
 
+    /// Frames that changed nothing: they came twice, or after they had been given up.
+    pub fn refused(&self) -> u64 {
+        self.incoming.refused()
+    }
+
     /// Ends the viewing: everything still held has its fate.
     pub fn finish(&mut self, now: Time) {
         self.advance(now);

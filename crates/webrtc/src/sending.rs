@@ -158,10 +158,10 @@ impl Sending {
         self.streams.insert(session, stream);
     }
 
-    /// Somebody needs a key frame.
-    pub fn on_key_frame_request(&mut self, session: u64) {
+    /// A viewer requests a key frame.
+    pub fn on_key_frame_request(&mut self, now: Time, session: u64) {
         if let Some(stream) = self.streams.get(&session) {
-            self.encodings[stream.current()].ask_for_key_frame();
+            self.encodings[stream.current()].on_key_frame_request(now);
         }
     }
 

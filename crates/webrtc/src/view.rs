@@ -12,9 +12,8 @@ use suiro_viewer::Policy;
 
 use crate::EndpointError;
 use crate::endpoint::{Common, Endpoint, Summary, Woken};
-use crate::numbers::Numbers;
 use crate::peer::{Happened, Way};
-use crate::receiving::Receiving;
+use crate::watching::Watching;
 
 /// What a viewer needs to know.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,32 +75,31 @@ pub async fn run(
     let policy = (job.viewer, job.lip_sync);
     let listening = Listening::new(dir, name, clock.epoch_unix_ns(), policy);
     ready();
+    let watching = Watching::new(job.viewer, listening, log);
+    let mut viewer = Viewer { pulse: pulse.clone(), endpoint, watching };
     let mut stop = std::pin::pin!(stop);
+    let meets = async {
+        clock.sleep_until(common.start).await;
+        viewer.endpoint.meet(&common.meeting).await
+    };
     tokio::select! {
-        () = clock.sleep_until(job.common.start) => {}
-        () = &mut stop => {}
+        biased;
+        () = &mut stop => return viewer.finish().await,
+        met = meets => met?,
     }
-    let (pulse, receiving) = (pulse.clone(), Receiving::new(job.viewer));
-    let numbers = Numbers::default();
-    let mut viewer = Viewer { pulse, endpoint, receiving, numbers, listening, log };
-    viewer.endpoint.meet(&job.common.meeting).await?;
     viewer.run(stop).await
 }
 
 struct Viewer {
     pulse: Pulse,
     endpoint: Endpoint,
-    receiving: Receiving,
-    /// Those of the sound.
-    numbers: Numbers,
-    listening: Listening,
-    log: Log,
+    watching: Watching,
 }
 
 impl Viewer {
     /// The time. The viewer hears of an interval in which this process did not run before it hears of any later time.
     fn now(&mut self) -> Time {
-        self.pulse.now(|absence| self.receiving.on_absence(absence.from, absence.to))
+        self.pulse.now(|absence| self.watching.on_absence(absence.from, absence.to))
     }
 
     async fn run(
@@ -112,8 +110,7 @@ impl Viewer {
         loop {
             self.work()?;
             self.endpoint.flush().await?;
-            let due = [self.receiving.next_event(), self.listening.next_event()];
-            let due = due.into_iter().flatten().min();
+            let due = self.watching.next_event();
             let woken: Option<Woken> = tokio::select! {
                 biased;
                 () = &mut stop => None,
@@ -126,47 +123,48 @@ impl Viewer {
 
     fn work(&mut self) -> Result<(), EndpointError> {
         while let Some((number, happened)) = self.endpoint.take_happened(None)? {
+            if !self.is_watched(number) {
+                continue;
+            }
             match happened {
                 Happened::Packet(video) => {
                     let now = self.now();
                     if let Some(session) = self.endpoint.sessions.get(number) {
                         session.on_video(now);
                     }
-                    self.receiving.on_video(now, *video);
+                    self.watching.on_video(now, number, *video)?;
                 }
                 Happened::Sound(sound) => {
                     let now = self.now();
-                    let number = self.numbers.of(&sound);
-                    self.listening.on_packet(now, number, sound.payload)?;
+                    self.watching.on_sound(now, number, *sound)?;
                 }
                 _ => {}
             }
         }
+        let watched = self.watching.session();
+        if watched.is_some_and(|watched| self.endpoint.sessions.get(watched).is_none()) {
+            self.watching.on_end();
+        }
         let now = self.now();
-        self.listening.advance(now)?;
-        self.receiving.advance(now);
-        if self.receiving.take_key_frame_request(now) {
+        if self.watching.advance(now)? {
             for number in self.endpoint.sessions.connected() {
                 self.endpoint
                     .sessions
                     .with(now, number, |session| session.peer.request_key_frame(now));
             }
         }
-        while let Some(seen) = self.receiving.take_seen() {
-            self.listening.on_seen(&seen);
-            self.log.push(&seen)?;
-        }
         Ok(())
+    }
+
+    /// Whether packets of a session are taken: those of one session, as long as it is open.
+    fn is_watched(&mut self, number: u64) -> bool {
+        let other = self.watching.session().filter(|watched| *watched != number);
+        other.is_none_or(|other| self.endpoint.sessions.get(other).is_none())
     }
 
     async fn finish(mut self) -> Result<Summary, EndpointError> {
         let now = self.now();
-        self.receiving.finish(now);
-        while let Some(seen) = self.receiving.take_seen() {
-            self.log.push(&seen)?;
-        }
-        self.log.close()?;
-        self.listening.close(now)?;
-        self.endpoint.close().await
+        let refused_frames = self.watching.close(now)?;
+        Ok(Summary { refused_frames, ..self.endpoint.close().await? })
     }
 }

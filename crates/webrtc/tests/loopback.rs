@@ -373,6 +373,34 @@ async fn an_offer_that_never_connects_keeps_no_publisher_out() {
     assert!(ended.len() == 1 && ended[0].ended == Some(SessionEnd::Displaced), "{sessions:?}");
 }
 
+#[tokio::test]
+async fn a_viewer_that_is_stopped_before_it_has_met_its_publisher_completes_its_tables() {
+    // Takes connections, and answers nothing.
+    let silent = suiro_webrtc::net::listen(LOCALHOST, 0).await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    for waits_to_start in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let pulse = Pulse::new(Clock::from_now());
+        let mut screen = viewer(dir.path(), offers(port, Signalling::Whep, None));
+        if waits_to_start {
+            screen.common.start = Time::from_secs(3600);
+        }
+        let mut held = None;
+        let stop = async {
+            if !waits_to_start {
+                held = silent.accept().await.ok();
+            }
+        };
+        let ended = view::run(&screen, &pulse, || (), stop);
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(5), ended).await;
+        assert_eq!(ended.expect("it stops").unwrap().connections, 0);
+        let sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir.path()).unwrap();
+        assert_eq!(sessions.len(), usize::from(!waits_to_start));
+        let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
+        assert!(frames.is_empty());
+    }
+}
+
 /// An offer of one candidate.
 fn offer_from(clock: Clock, way: Way, candidate: &str) -> String {
     let setup = Setup {

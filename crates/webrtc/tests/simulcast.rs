@@ -218,7 +218,7 @@ impl World {
                     let (quality, estimate) = (session.quality, session.peer.estimate());
                     self.sending.on_connected(now, number, quality, estimate);
                 }
-                Happened::KeyFrame => self.sending.on_key_frame_request(number),
+                Happened::KeyFrame => self.sending.on_key_frame_request(now, number),
                 _ => {}
             }
         }

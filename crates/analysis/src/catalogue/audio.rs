@@ -45,7 +45,8 @@ static METRICS: &[Measure<Listeners>] = metrics! {
         "Share of the time played in which the decoder made the sound up, because no frame was there: lost, late, or waited for.",
         |l| l.concealed_ratio();
     #[main] audio.loss_ratio ["ratio", Lower, 3] "Sound lost",
-        "Frames of sound (20 ms) that never came, as a share of all from the first that came to the last.",
+        "Frames of sound (20 ms) that never came, as a share of all from the first that came to the last that was due. When nothing \
+         comes any more, a frame counts 2 s after its place was passed.",
         |l| l.share(AudioFate::Lost);
     audio.late_ratio ["ratio", Lower, 3] "Sound too late",
         "Frames that came after their place had been passed, as a share of all.",
@@ -67,7 +68,7 @@ static METRICS: &[Measure<Listeners>] = metrics! {
         "The same, 95th percentile.",
         |l| values(l.held_ms()).percentile(0.95);
     audio.frames ["frames", Higher, 4] "Frames of sound",
-        "Frames of sound (20 ms) from the first that came to the last.",
+        "Frames of sound (20 ms) from the first that came to the last that was due.",
         |l| Some(l.frames());
     audio.misread ["frames", Lower, 3] "Sound of another frame",
         "Frames played whose sound says another number than they have, where nothing was concealed or left out just before or \

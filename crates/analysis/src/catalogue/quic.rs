@@ -123,10 +123,10 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
         |s| s.first_frame_ms();
     #[main] moq.transfer_p50_ms ["ms", Lower, 4] "Transfer, MoQ, median",
         "From the hand-over of a frame to the publisher's QUIC until the viewer had all of it, through the relay, median \
-         over the frames that came.",
+         over the frames that came before they were given up.",
         |s| s.transfer_ms().percentile(0.5);
     moq.transfer_p95_ms ["ms", Lower, 4] "Transfer, MoQ, 95 %",
-        "From the hand-over of a frame to the publisher's QUIC until the viewer had all of it, 95th percentile.",
+        "The same, 95th percentile. Frames that came after they were given up do not count: they are among `moq.frames_missing`.",
         |s| s.transfer_ms().percentile(0.95);
     moq.frame_mean_bytes ["B", Neither, 4] "Size of a frame, MoQ",
         "Bytes of the coded frames that came, mean.",
@@ -134,6 +134,10 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
     moq.frames_undecodable ["frames", Lower, 3] "Frames undecodable, MoQ",
         "Frames that came and could not be decoded, because one that they refer to had not come in time. In the trial's last second it may be under way: frames of that second do not count.",
         |s| Some(s.frames_undecodable());
+    moq.frames_missing ["frames", Lower, 3] "Frames missing, MoQ",
+        "Frames that the publisher's encoder made and that had not come when the viewer gave them up, although a later one came. \
+         Frames given up in the trial's last second do not count; null if it is not known what the encoder made.",
+        |s| s.frames_missing();
     moq.quality_mean_bps ["bit/s", Higher, 3] "Quality, MoQ",
         "Bit rate that the encoder of each frame that came was set to, mean over the frames.",
         |s| s.quality_bps();

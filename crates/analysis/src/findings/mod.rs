@@ -134,4 +134,7 @@ fn because(means: &Judged, alone: &[(u32, Option<bool>)], caveat: Option<&str>) 
 mod tests;
 
 #[cfg(test)]
+mod s1_tests;
+
+#[cfg(test)]
 mod s3_tests;

@@ -6,6 +6,7 @@ mod captures;
 mod common;
 mod control;
 mod layers;
+mod moq;
 mod rivals;
 mod screen;
 mod trial;

@@ -60,6 +60,9 @@ impl Desk {
     }
 
     fn on_offer(&mut self, offer: &str, reply: oneshot::Sender<Reply>) {
+        // Who waited in vain for the page's answer is gone.
+        let is_gone = |waits: &oneshot::Sender<Reply>| waits.is_closed();
+        self.sessions.retain(|_, session| !session.waits.as_ref().is_some_and(is_gone));
         let unanswered = self.sessions.values().filter(|session| session.waits.is_some()).count();
         let number = self.opened + 1;
         let answer = Order::Answer { session: number, offer };
@@ -84,6 +87,11 @@ impl Desk {
             }
         };
         let _ = waits.send(reply);
+    }
+
+    /// A session has ended, by the page's report.
+    pub fn on_ended(&mut self, number: u64) {
+        self.sessions.remove(&number);
     }
 
     fn named(&self, name: &str) -> Option<(u64, &Session)> {
@@ -120,4 +128,58 @@ impl Desk {
 
 fn unknown() -> Reply {
     Reply::problem(404, "not found", "no session of that name")
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::words::Signalling;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::signalling::door::{Ask, SDP};
+
+    /// A desk, and what the page is asked for.
+    fn desk() -> (Desk, mpsc::Receiver<String>) {
+        let (orders, ordered) = mpsc::channel(1);
+        let door = Door { signalling: Signalling::Whep, token: None };
+        (Desk::new(door, orders), ordered)
+    }
+
+    /// Somebody offers something; the page hears of it.
+    fn offer((desk, ordered): &mut (Desk, mpsc::Receiver<String>)) -> oneshot::Receiver<Reply> {
+        let ask = Ask {
+            method: "POST".to_owned(),
+            path: "/whep".to_owned(),
+            content_type: Some(SDP.to_owned()),
+            body: "v=0".to_owned(),
+            ..Ask::default()
+        };
+        let (reply, replied) = oneshot::channel();
+        desk.on_asked(Waiting { ask, reply });
+        let _ = ordered.try_recv();
+        replied
+    }
+
+    #[test]
+    fn sessions_that_have_ended_leave_room_for_others() {
+        let mut desk = desk();
+        for number in 1..=SESSIONS_MAX as u64 + 1 {
+            let mut replied = offer(&mut desk);
+            desk.0.on_answer(number, Ok("v=0".to_owned()));
+            assert_eq!(replied.try_recv().unwrap().status, 201, "{number}");
+            desk.0.on_ended(number);
+        }
+    }
+
+    #[test]
+    fn offers_that_the_page_never_answers_end_no_others() {
+        let mut desk = desk();
+        let waiting: Vec<_> = (0..UNANSWERED_MAX).map(|_| offer(&mut desk)).collect();
+        assert_eq!(offer(&mut desk).try_recv().unwrap().status, 503);
+        // They give up.
+        drop(waiting);
+        let mut replied = offer(&mut desk);
+        desk.0.on_answer(UNANSWERED_MAX as u64 + 1, Ok("v=0".to_owned()));
+        assert_eq!(replied.try_recv().unwrap().status, 201);
+    }
 }

@@ -342,6 +342,8 @@ impl End {
                     Ok(Some(format!("it left out {} entries", report.left_out)))
                 }
                 Ok(report) => {
+                    let ended = report.sessions.iter().filter(|session| session.ended.is_some());
+                    ended.for_each(|session| self.desk.on_ended(session.session));
                     let failure = report.failure.clone();
                     self.records.on_report(report)?;
                     Ok(failure)

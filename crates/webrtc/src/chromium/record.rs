@@ -7,7 +7,7 @@ use std::path::Path;
 use suiro_browser::Ms;
 use suiro_media::screen::Codec;
 use suiro_realtime::{Log as FrameLog, LogError};
-use suiro_record::flows::{End, Flow, FlowLog};
+use suiro_record::flows::{End, Flow, FlowLog, Opened};
 use suiro_record::tables::{BrowserRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{Carries, FlowRole, Signalling, Transport};
 use suiro_record::{RecordError, Text, Writer};
@@ -43,6 +43,8 @@ struct Session {
     last: Option<StatisticsReport>,
     first_packet: Option<Time>,
     pair: Option<(SocketAddr, SocketAddr)>,
+    /// The flow of that pair, while it is open; not of an end that leaves it to the other.
+    flow: Option<Opened>,
     /// The codec of the video, by the browser's statistics.
     codec: Option<String>,
 }
@@ -130,8 +132,12 @@ impl Log {
     pub fn on_report(&mut self, report: Report) -> Result<(), LogError> {
         self.summary.missed = report.missed;
         for session in report.sessions {
-            if let Some(known) = self.session(session.session) {
-                known.report = Some(session);
+            let Some(known) = self.session(session.session) else { continue };
+            let ended = session.ended_ms.map(Ms::time);
+            let flow = ended.and_then(|_| known.flow.take());
+            known.report = Some(session);
+            if let (Some(ended), Some(flow)) = (ended, flow) {
+                self.flows.closed(ended, flow);
             }
         }
         for statistics in report.statistics {
@@ -165,11 +171,9 @@ impl Log {
         let parse = |text: &Option<String>| text.as_ref()?.parse::<SocketAddr>().ok();
         let pair = parse(&now.local).zip(parse(&now.remote));
         known.codec = now.codec.clone().or(known.codec.take());
-        let is_new = known.pair.is_none() && pair.is_some();
-        known.pair = pair.or(known.pair);
         let before = known.last.replace(now.clone());
-        if is_new && let Some(pair) = pair {
-            self.pair(at, pair);
+        if let Some(pair) = pair {
+            self.pair(at, now.session, pair);
         }
         let row = self.row(now, before.as_ref(), pair);
         self.summary.coded.0 += now.coded - before.as_ref().map_or(0, |it| it.coded.min(now.coded));
@@ -181,11 +185,21 @@ impl Log {
         self.rows.push(row)
     }
 
-    /// The flow of a session. Between endpoints of one trial, the sender writes it.
-    fn pair(&mut self, at: Time, (local, remote): (SocketAddr, SocketAddr)) {
-        self.summary.connections += 1;
-        if self.who.role == FlowRole::Receiver && self.who.peer.is_some() {
+    /// The flow of a session, and another one where its pair of candidates changes. Between endpoints of one trial, the sender
+    /// writes it.
+    fn pair(&mut self, at: Time, number: u64, (local, remote): (SocketAddr, SocketAddr)) {
+        let peer = self.peer();
+        let Some(known) = self.known.get_mut(&number) else { return };
+        let before = known.pair.replace((local, remote));
+        if before == Some((local, remote)) {
             return;
+        }
+        self.summary.connections += u64::from(before.is_none());
+        if self.who.role == FlowRole::Receiver && peer.is_some() {
+            return;
+        }
+        if let Some(flow) = known.flow.take() {
+            self.flows.closed(at, flow);
         }
         let flow = Flow {
             role: self.who.role,
@@ -193,9 +207,9 @@ impl Log {
             local: local.into(),
             remote: remote.into(),
             carries: Carries::Video,
-            peer: self.peer(),
+            peer,
         };
-        self.flows.opened(at, flow);
+        known.flow = Some(self.flows.opened(at, flow));
     }
 
     /// A row of what happened between two looks; the first begins with the connection.
@@ -328,4 +342,88 @@ fn row_of(who: &Who, number: u64, session: Session) -> Option<WebrtcSessionRow> 
         feedback: text(|it| it.feedback),
         extensions: text(|it| it.extensions),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::Reader;
+    use suiro_record::tables::FlowRow;
+
+    use super::*;
+    use crate::chromium::report;
+
+    /// A report on session 1: the statistics of a pair with that remote port, at a time; and when the session ended.
+    fn report(ms: u64, remote: u16, ended: Option<u64>) -> Report {
+        let times = format!(
+            r#""opened_ms":1,"answered_ms":2,"connected_ms":3,"ended_ms":{},"ended":{}"#,
+            ended.map_or("null".to_owned(), |ms| ms.to_string()),
+            ended.map_or("null", |_| r#""closed""#),
+        );
+        let none = [
+            "rtt_ms",
+            "estimate_bps",
+            "target_bps",
+            "loss_ratio",
+            "width",
+            "height",
+            "key_frames",
+            "qp_sum",
+            "dropped",
+            "freezes",
+            "freezes_ms",
+            "jitter_buffer_frames",
+            "jitter_buffer_ms",
+            "jitter_buffer_target_ms",
+            "limitation",
+            "codec",
+        ];
+        let zero = [
+            "sent_packets",
+            "sent_bytes",
+            "received_packets",
+            "received_bytes",
+            "nacks",
+            "retransmissions",
+            "plis",
+            "firs",
+            "video_packets",
+            "coding_ms",
+            "coded",
+        ];
+        let none = none.map(|name| format!(r#""{name}":null"#)).join(",");
+        let zero = zero.map(|name| format!(r#""{name}":0"#)).join(",");
+        let text = format!(
+            r#"{{"sessions":[{{"session":1,{times},"location":null,"candidates":[],"agreed":null}}],
+            "statistics":[{{"session":1,"at_ms":{ms},"local":"10.0.0.1:9","remote":"10.0.0.2:{remote}",{none},{zero}}}],
+            "shown":[],"missed":0,"failure":null,"left_out":0}}"#
+        );
+        report::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn another_pair_of_candidates_is_another_flow() {
+        let dir = tempfile::tempdir().unwrap();
+        let who = Who {
+            name: "browser".to_owned(),
+            role: FlowRole::Sender,
+            signalling: Signalling::Whip,
+            peer: Some("viewer".to_owned()),
+            port: (80, FlowRole::Server),
+        };
+        let mut log = Log::create(dir.path(), who, (Time::ZERO, 0), false).unwrap();
+        for (ms, remote, ended) in
+            [(100, 10, None), (200, 10, None), (300, 11, None), (400, 11, Some(390))]
+        {
+            log.on_report(report(ms, remote, ended)).unwrap();
+        }
+        assert_eq!(log.close().unwrap().connections, 1);
+        let flows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
+        let said = |row: &FlowRow| (row.t_ns, row.remote.to_string(), row.closed_ns);
+        let ms = Time::from_millis;
+        let expected = [
+            (ms(100), "10.0.0.2:10".to_owned(), Some(ms(300))),
+            (ms(300), "10.0.0.2:11".to_owned(), Some(ms(390))),
+        ];
+        assert_eq!(flows.iter().map(said).collect::<Vec<_>>(), expected);
+    }
 }

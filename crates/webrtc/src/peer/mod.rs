@@ -37,7 +37,7 @@ pub const STATISTICS_EVERY: Duration = Duration::from_millis(100);
 pub const PAYLOAD_MAX: usize = 1120;
 /// Candidates of the other end that are taken, from its description and afterwards.
 pub const CANDIDATES_MAX: usize = 32;
-/// Statistics and packets that wait for the caller at most; it fetches them after every call.
+/// Statistics and packets that wait for the caller at most; it fetches them after every call. More are left out and counted.
 const EVENTS_MAX: usize = 4096;
 /// What is farther away than this is no event: str0m's word for "never".
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -404,7 +404,7 @@ impl Peer {
         let captured = self.instant(outgoing.captured);
         let mut values = ExtensionValues::default();
         if let Some(mark) = outgoing.piece.mark {
-            values.user_values.set(mark::Leaving { mark, captured });
+            values.user_values.set(mark::Leaving::new(mark, captured));
             let unix = std::time::Duration::from_nanos(outgoing.captured_unix_ns);
             values.abs_capture_time = Some(AbsCaptureTime {
                 capture_time: std::time::SystemTime::UNIX_EPOCH + unix,
@@ -573,6 +573,11 @@ impl Peer {
         if let Some(rtt) = stats.rtt {
             self.flight.on_rtt(now, rtt.into());
         }
+        if self.happened.len() >= EVENTS_MAX {
+            // What was counted is of the next interval.
+            self.counter.left_out();
+            return;
+        }
         let queue = (self.way == Way::Sends).then(|| self.queue(now));
         let statistics = Statistics {
             at: now,
@@ -586,9 +591,18 @@ impl Peer {
     }
 
     fn happen(&mut self, happened: Happened) {
-        if self.happened.len() < EVENTS_MAX {
+        if self.happened.len() < EVENTS_MAX || self.is_kept(&happened) {
             self.happened.push_back(happened);
+        } else {
+            self.counter.left_out();
         }
+    }
+
+    /// Whether an event has a place although too many wait: what changes the session, and does not wait already.
+    fn is_kept(&self, happened: &Happened) -> bool {
+        let kind = std::mem::discriminant(happened);
+        matches!(happened, Happened::Connected | Happened::Gone(_) | Happened::KeyFrame)
+            && !self.happened.iter().any(|other| std::mem::discriminant(other) == kind)
     }
 }
 

@@ -214,6 +214,23 @@ fn what_is_lost_is_sent_again_and_counted() {
 }
 
 #[test]
+fn the_mark_of_a_packet_that_is_sent_again_says_when_it_left_first() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(2));
+    world.send_frame(4, 100, 1);
+    world.run_until(Time::from_millis(2300));
+    world.cut = Some(world.now);
+    world.send_frame(5, 101, 1);
+    world.run_until(Time::from_millis(2600));
+    world.cut = None;
+    world.send_frame(6, 102, 1);
+    world.run_until(Time::from_secs(4));
+    let came = world.packets().into_iter().find(|video| video.sequence == 101);
+    let waited = came.expect("it was sent again").piece.mark.unwrap().waited();
+    assert!(waited < Some(Duration::from_millis(50)) && waited.is_some(), "{waited:?}");
+}
+
+#[test]
 fn a_key_frame_is_asked_for() {
     let mut world = World::new();
     world.run_until(Time::from_secs(2));
@@ -223,6 +240,24 @@ fn a_key_frame_is_asked_for() {
     world.peers[0].request_key_frame(now).unwrap();
     world.run_until(Time::from_secs(3));
     assert!(world.when(1, |h| matches!(h, Happened::KeyFrame)).is_some());
+}
+
+#[test]
+fn what_changes_a_session_is_never_left_out() {
+    let mut peer = peer(0, Way::Receives, zero());
+    let sound = || Sound { timestamp: 0, clock: None, payload: vec![] };
+    for _ in 0..EVENTS_MAX + 10 {
+        peer.happen(Happened::Sound(Box::new(sound())));
+    }
+    for _ in 0..2 {
+        peer.happen(Happened::KeyFrame);
+        peer.end(Why::Closed);
+    }
+    let happened: Vec<Happened> = std::iter::from_fn(|| peer.take_happened()).collect();
+    assert_eq!(happened.len(), EVENTS_MAX + 2);
+    let last = &happened[EVENTS_MAX..];
+    assert!(matches!(last, [Happened::KeyFrame, Happened::Gone(Why::Closed)]), "{last:?}");
+    assert_eq!(peer.counter.take().left_out, 11);
 }
 
 /// RFC 7675 §5.1: consent expires after 30 s.

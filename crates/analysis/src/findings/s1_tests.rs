@@ -1,0 +1,46 @@
+//! A finding of study S1 over results made by hand.
+
+use suiro_record::TrialSummary;
+use suiro_units::Seed;
+
+use super::judge;
+
+const LIMITS: [&str; 4] = ["2 Mbit/s", "1 Mbit/s", "500 kbit/s", "300 kbit/s"];
+
+/// What became of S1.7 when WebRTC and MoQ were frozen for so many seconds at each limit, and frames of MoQ were missing or
+/// could not be decoded.
+fn stutters(frozen: [f64; 2], [missing, undecodable]: [f64; 2]) -> Option<bool> {
+    let trial = |protocol: &str, limit: &str, metrics: &[(&str, f64)]| TrialSummary {
+        cell: [("protocol", protocol), ("limit", limit)]
+            .map(|(axis, label)| (axis.to_owned(), label.into()))
+            .into_iter()
+            .collect(),
+        repetition: 1,
+        seed: Seed(1),
+        valid: true,
+        skipped: false,
+        invalid_because: None,
+        metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
+    };
+    let [webrtc, moq] = frozen.map(|seconds| ("video.freeze_s", seconds));
+    let frames = [("moq.frames_missing", missing), ("moq.frames_undecodable", undecodable)];
+    let trials: Vec<TrialSummary> = LIMITS
+        .iter()
+        .flat_map(|limit| {
+            let moq = [&[moq][..], &frames].concat();
+            [trial("webrtc", limit, &[webrtc]), trial("moq", limit, &moq)]
+        })
+        .collect();
+    let study = suiro_study::find("S1").unwrap();
+    let place = study.findings.iter().position(|finding| finding.id == "S1.7").unwrap();
+    judge(&study, &trials).findings[place].holds
+}
+
+#[test]
+fn webrtc_rarely_stutters_and_no_frame_of_moq_is_missing() {
+    assert_eq!(stutters([0.3, 15.2], [0.0, 0.0]), Some(true));
+    assert_eq!(stutters([30.0, 31.0], [0.0, 0.0]), Some(false));
+    assert_eq!(stutters([0.3, 0.2], [0.0, 0.0]), Some(false));
+    assert_eq!(stutters([0.3, 15.2], [1.0, 0.0]), Some(false));
+    assert_eq!(stutters([0.3, 15.2], [0.0, 1.0]), Some(false));
+}
