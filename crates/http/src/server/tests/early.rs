@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use bytes::Bytes;
+use hyper::StatusCode;
 use moq_noq::ServerConfig;
 use moq_noq::crypto::rustls::QuicServerConfig;
 use rustls::server::ServerSessionMemoryCache;
@@ -24,6 +26,14 @@ struct Forgetful {
 
 impl Forgetful {
     fn start(folder: &std::path::Path) -> Self {
+        Self::answering(folder, |_| Response::new("here"))
+    }
+
+    /// A server whose answer depends on whether the request came early.
+    fn answering(
+        folder: &std::path::Path,
+        answer: impl Fn(bool) -> Response<&'static str> + Clone + Send + Sync + 'static,
+    ) -> Self {
         let certificate = folder.join("certificate.der");
         let clock = Clock::from_now();
         let (now, names) = (clock.unix_ns(clock.now()), vec!["localhost".to_owned()]);
@@ -37,7 +47,8 @@ impl Forgetful {
         let respond = move |_, request: Request<()>| {
             let is_early = request.extensions().get::<Early>().is_some();
             seen.lock().expect("no holder panics").push(is_early);
-            async { Response::new(Body::whole("here")) }
+            let answer = answer(is_early).map(Body::whole);
+            async { answer }
         };
         let (endpoint, served) = (endpoint.clone(), endpoint);
         tokio::spawn(async move {
@@ -95,6 +106,37 @@ async fn a_further_connection_carries_requests_before_its_handshake() {
     assert_eq!(recorded, [None, Some(true), Some(false), Some(true)]);
     // The server does not see a refused request; the client sends it again after the handshake.
     assert_eq!((seen.len(), seen[1], seen[3]), (4, true, true), "{seen:?}");
+}
+
+/// RFC 8470 §5.2: a server that takes no risk with a replay says so, and may get the request again after the handshake.
+#[tokio::test]
+async fn a_request_that_was_too_early_is_a_failure_and_goes_well_on_the_same_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Forgetful::answering(folder.path(), |is_early| {
+        let status = if is_early { StatusCode::TOO_EARLY } else { StatusCode::OK };
+        let mut response = Response::new("here");
+        *response.status_mut() = status;
+        response
+    });
+    let (http, clock, url) = (HttpVersion::Http3, Clock::from_now(), served.url());
+    let transport = Transport::new(Download::Segment, None, http, &served.certificate, clock);
+    let transport = transport.with_early_data();
+    let (home, head) = (Arc::new(url.clone()), tokio::sync::watch::Sender::default());
+    let mut client = FetchClient::new(clock, transport.clone(), home, None, head.subscribe());
+    let mut came = Vec::new();
+    for number in 0..3 {
+        let wanted = fetch(number, url.clone());
+        let fetched = tokio::time::timeout(BOUND, client.fetch(&wanted)).await.expect("an end");
+        came.push((fetched.body.map_err(|error| error.to_string()), fetched.early));
+        if number == 0 {
+            // The next one begins with a ticket.
+            let (connection, _) = transport.connect(&url, (&url, None)).await.expect("it is open");
+            transport.forget(&connection).await;
+        }
+    }
+    let here = || Ok(Bytes::from_static(b"here"));
+    assert_eq!(came, [(here(), None), (Err("status 425".to_owned()), Some(true)), (here(), None)]);
+    assert_eq!(*served.early.lock().expect("no holder panics"), [false, true, false]);
 }
 
 #[tokio::test]
