@@ -27,7 +27,7 @@ pub enum FolderError {
         cause: std::io::Error,
     },
     /// The file is not that document.
-    #[error("{path}: not a document of this version of suiro: {cause}")]
+    #[error("{path}: {}", not_that(path, cause))]
     Json {
         /// The file.
         path: PathBuf,
@@ -45,6 +45,19 @@ pub enum FolderError {
     /// The table of the summary could not be written or read.
     #[error(transparent)]
     Table(#[from] RecordError),
+}
+
+/// Why a document cannot be read, and what helps.
+fn not_that(path: &Path, cause: &serde_json::Error) -> String {
+    if !cause.is_eof() {
+        return format!("not a document of this version of suiro: {cause}");
+    }
+    let hint = match path.file_name().and_then(|name| name.to_str()) {
+        Some("summary.json" | "findings.json") => "suiro report writes it again",
+        Some("trial.json") => "suiro run --resume runs the trial again",
+        _ => "copy the folder again",
+    };
+    format!("the file is cut off at line {} column {}\nhint: {hint}", cause.line(), cause.column())
 }
 
 /// A results folder.
@@ -153,6 +166,11 @@ impl Folder {
     /// Reads a trial's `trial.json`; `None` if the trial did not get that far.
     pub fn outcome(&self, planned: &PlannedTrial) -> Result<Option<Trial>, FolderError> {
         read_if_there(&self.root, &Path::new(&planned.folder).join("trial.json"))
+    }
+
+    /// Whether a trial has ended and is valid.
+    pub fn is_valid(&self, planned: &PlannedTrial) -> bool {
+        matches!(self.outcome(planned), Ok(Some(trial)) if trial.valid)
     }
 }
 
@@ -271,7 +289,11 @@ mod tests {
             fs::write(place.join("trial.json"), damaged).unwrap();
             fs::write(place.join("screens.json"), "7").unwrap();
             let error = folder.outcome(&trial).unwrap_err().to_string();
-            assert!(error.contains("trial.json: not a document of this version"), "{error}");
+            let told = match damaged.len() {
+                0 | 1 if damaged != "\u{0}" => "trial.json: the file is cut off at line 1 column ",
+                _ => "trial.json: not a document of this version",
+            };
+            assert!(error.contains(told), "{error}");
             assert!(screens(&place).unwrap_err().to_string().contains("screens.json"));
         }
         fs::write(place.join("trial.json"), [0xff, 0xfe]).unwrap();

@@ -1,5 +1,6 @@
 //! A scenario: where it comes from, and the way to its plan.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::document::{self, entry};
@@ -123,12 +124,21 @@ impl Scenario {
             return parse(text, &format!("{name}.toml"));
         }
         let text = read_text(Path::new(name_or_path)).map_err(|error| {
-            let reason = match error.kind() {
-                std::io::ErrorKind::InvalidData => "the file is not UTF-8 text".to_owned(),
-                _ => format!("cannot read the scenario: {error}"),
+            let (reason, hint) = match error.kind() {
+                ErrorKind::InvalidData => {
+                    ("the file is not UTF-8 text".to_owned(), Some("save it as UTF-8"))
+                }
+                ErrorKind::NotFound => (
+                    format!("cannot read the scenario: {error}"),
+                    Some("suiro list prints the built-in scenarios"),
+                ),
+                _ => (format!("cannot read the scenario: {error}"), None),
             };
-            let hint = "suiro list prints the built-in scenarios";
-            Refusal::<Place>::new(name_or_path, reason).hint(hint)
+            let refusal = Refusal::<Place>::new(name_or_path, reason);
+            match hint {
+                Some(hint) => refusal.hint(hint),
+                None => refusal,
+            }
         })?;
         parse(&text, name_or_path)
     }

@@ -23,7 +23,7 @@ pub struct Changes {
     /// The scenario's short form: fewer seconds, fewer cells.
     #[arg(long)]
     pub quick: bool,
-    /// Keep only the cells whose axis KEY has the value VALUE.
+    /// Keep only the cells whose axis KEY has the value VALUE; several with commas, such as tcp=reno,tcp=cubic.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Change a parameter or any key of the scenario; may be repeated.
@@ -82,7 +82,8 @@ pub struct RunArgs {
     /// What is changed.
     #[command(flatten)]
     pub changes: Changes,
-    /// Run only the trials of these numbers, from 1, in the order of the plan; `suiro merge` makes one folder of several.
+    /// Run only the trials of these numbers, such as 1,2, counted from 1 in the order of the plan; `suiro merge` makes one
+    /// folder of several.
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub trial: Vec<u32>,
     /// Trials to run in parallel.
@@ -92,7 +93,8 @@ pub struct RunArgs {
     /// late, or an endpoint waited for a CPU. Every attempt is recorded.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=2), default_value_t = 2)]
     pub retries: u32,
-    /// Continue an interrupted run: run only the trials that are missing in --out.
+    /// Continue an interrupted run: run only the trials that are missing, not valid or damaged in --out. What those recorded is
+    /// replaced.
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// What the results must keep to.

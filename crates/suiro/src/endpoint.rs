@@ -27,6 +27,7 @@ use suiro_scenario::{
 use suiro_units::{BitRate, Duration, Time};
 
 use crate::args::within;
+use crate::outputs::{self, Existing};
 use crate::webrtc::{self, Serving, host_name};
 use crate::{Outcome, Usage, media};
 
@@ -93,6 +94,9 @@ pub struct ServeArgs {
     /// With --whep: folder for the records webrtc, webrtc_sessions and flows, each `TABLE.publisher.parquet`.
     #[arg(long, value_name = "DIR", default_value = ".", requires = "whep")]
     out: PathBuf,
+    /// With --whep: replace the records that an earlier one left in --out.
+    #[arg(long, requires = "whep")]
+    replace: bool,
 }
 
 /// Arguments of `play`.
@@ -132,8 +136,8 @@ pub struct PlayArgs {
     /// Also save the played media, as files in the folder of --out.
     #[arg(long)]
     save: bool,
-    /// Replace the files of an earlier --save.
-    #[arg(long, requires = "save")]
+    /// Replace the records and files that an earlier one left in --out.
+    #[arg(long)]
     replace: bool,
     /// Folder for the records: requests, player, frames and lateness, each
     /// `TABLE.player.parquet`.
@@ -201,6 +205,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     if args.whep {
         let (source, token, out) = (args.media.as_str(), args.token.clone(), args.out.as_path());
         let (bind, port, qualities) = (args.bind, args.port, &args.qualities);
+        outputs::make_room(out, "publisher", Existing::of(args.replace))?;
         let serving = Serving { source, bind, port, token, qualities, out };
         return webrtc::serve(&serving, &args.camera);
     }
@@ -265,16 +270,16 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         let name = args.player.name();
         bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
     }
-    std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;
-    if args.save {
-        make_room(&args.out, args.replace)?;
-    }
     let knows = args.player == Program::Suiro || args.player.is_in_browser();
     if secure && (!knows || args.http == HttpVersion::Http1) {
         let what =
             "over TLS only suiro's own player, dash.js and hls.js play, over HTTP/2 or HTTP/3";
         bail!(Usage(format!("{}: {what}", args.url)));
     }
+    if args.player != Program::Suiro && args.save {
+        bail!(Usage("--save: only suiro's own player saves the played media".to_owned()));
+    }
+    outputs::make_room(&args.out, "player", Existing::of(args.replace))?;
     if args.player != Program::Suiro {
         return play_by_another(args, url, protocol);
     }
@@ -321,32 +326,12 @@ fn play_webrtc(args: &PlayArgs, url: &Url) -> Result<Outcome> {
         let name = args.player.name();
         bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
     }
+    outputs::make_room(&args.out, "player", Existing::of(args.replace))?;
     webrtc::play(url, args.token.clone(), (args.duration, args.save, &args.out))
-}
-
-/// Refuses to write over what an earlier play saved in a folder, or removes it.
-fn make_room(folder: &Path, replace: bool) -> Result<()> {
-    let doing = || format!("reading {}", folder.display());
-    for entry in std::fs::read_dir(folder).with_context(doing)? {
-        let path = entry.with_context(doing)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if !name.starts_with("played.player.") {
-            continue;
-        }
-        if !replace {
-            let hint = "hint: --save --replace replaces it, --out names another folder";
-            bail!(Usage(format!("{} is there already\n{hint}", path.display())));
-        }
-        std::fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
-    }
-    Ok(())
 }
 
 /// The same by a player that is not ours.
 fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outcome> {
-    if args.save {
-        bail!(Usage("--save: only suiro's own player saves the played media".to_owned()));
-    }
     let job = PlayJob {
         name: "player".to_owned(),
         program: args.player,

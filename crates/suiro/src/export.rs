@@ -42,7 +42,8 @@ pub enum ExportCommand {
 pub struct CsvArgs {
     /// The results folder.
     dir: PathBuf,
-    /// Which table: `summary`, with a row per trial and a column per metric, or one of docs/records.md.
+    /// Which table: `summary`, with a row per trial and a column per metric, or one of docs/records.md. In column `valid`, false
+    /// marks trials that do not count.
     #[arg(long, value_name = "TABLE", default_value = SUMMARY)]
     table: String,
     /// Only this cell: its values, or `AXIS=VALUE`, joined with `+`; `#N` for one repetition. Several may be named.
@@ -187,12 +188,14 @@ impl Export<'_> {
             if !dir.is_dir() {
                 continue;
             }
-            let place = self.place(trial);
+            let mut place = self.place(trial);
+            place.push(self.folder.is_valid(trial).to_string());
             TextTable::each(&dir, table, |names, values| -> Result<()> {
                 let columns = match &columns {
                     Some(columns) => columns,
                     None => {
-                        csv.write_record(self.header().chain(names.iter().map(String::as_str)))?;
+                        let own = names.iter().map(String::as_str);
+                        csv.write_record(self.header().chain(["valid"]).chain(own))?;
                         columns.insert(names.to_owned())
                     }
                 };

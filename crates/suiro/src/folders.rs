@@ -23,7 +23,11 @@ pub fn open(dir: &Path) -> Result<Folder> {
         Err(error) => error.kind() == ErrorKind::NotADirectory,
     };
     if has_none {
-        let found = if dir.is_file() { "it is a file" } else { "it has no manifest.json" };
+        let found = match dir {
+            dir if dir.is_file() => "it is a file",
+            dir if dir.is_dir() => "it has no manifest.json",
+            _ => "there is nothing of this name",
+        };
         bail!(Usage(format!(
             "{} is not a results folder: {found}\n\
              hint: give the folder that suiro run wrote, named after --out or below results/",
@@ -40,9 +44,14 @@ pub fn scenario_of(folder: &Folder) -> String {
 
 /// Refuses a folder without a summary.
 pub fn check_summary(folder: &Folder) -> Result<()> {
+    check_document(folder, "summary.json")
+}
+
+/// Refuses a folder without a document that `suiro report` writes.
+pub fn check_document(folder: &Folder, name: &str) -> Result<()> {
     let dir = folder.root().display();
-    if matches!(folder.root().join("summary.json").try_exists(), Ok(false)) {
-        bail!(Usage(format!("{dir} has no summary.json\nhint: suiro report {dir} writes it")));
+    if matches!(folder.root().join(name).try_exists(), Ok(false)) {
+        bail!(Usage(format!("{dir} has no {name}\nhint: suiro report {dir} writes it")));
     }
     Ok(())
 }

@@ -23,10 +23,12 @@ use suiro_link::{LinkConfig, LinkSpec, Preset};
 use suiro_outside::file;
 use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Date, Link, MTU, TEXT_BYTES_MAX, Topology};
+use suiro_strict::source::Source;
 use suiro_strict::{Place, Refusal, Span, document};
 use suiro_units::{Duration, Seed, Time};
 
 use crate::args::within;
+use crate::outputs::{self, Existing};
 use crate::work::Work;
 use crate::{Outcome, Usage, interrupt, run};
 
@@ -88,6 +90,9 @@ pub struct LinkArgs {
     /// Folder for the record of every packet, link.link.parquet.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// Replace the record that an earlier one left in the folder of --record.
+    #[arg(long, requires = "record")]
+    replace: bool,
     /// Do not measure the link before the command starts.
     #[arg(long)]
     no_check: bool,
@@ -145,7 +150,7 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
         command: args.command.clone(),
     };
     if let Some(dir) = &order.record {
-        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        outputs::make_room(dir, "link", Existing::of(args.replace))?;
     }
     let (sender, events) = channel();
     interrupt::forward_to(sender.clone())?;
@@ -249,15 +254,18 @@ fn code_of(status: ExitStatus) -> Outcome {
 /// The link that the options describe, through the same words as a scenario.
 fn config(args: &LinkArgs) -> Result<LinkConfig> {
     let Some(file) = &args.scenario_link else { return config_of_options(args) };
-    let named = |why: &dyn std::fmt::Display| Usage(format!("{}: {why}", file.display()));
-    let text = file::read_text(file, TEXT_BYTES_MAX).map_err(|error| named(&error))?;
-    let spec: LinkSpec = toml::from_str(&text).map_err(|error| named(&error))?;
+    let text = file::read_text(file, TEXT_BYTES_MAX).map_err(|error| Usage::file(file, error))?;
+    let source = Source::new(file.display().to_string(), text);
+    let refused = |refusals: Vec<Refusal<Span>>| Usage(source.error(refusals).to_string());
+    let root = document::parse(source.text()).map_err(refused)?;
+    let spec = document::read::<LinkSpec>(root, "the link", &[]);
+    let spec = spec.map_err(|refusal| refused(vec![refusal]))?;
     let base = file.parent().unwrap_or(Path::new(""));
     let mut read = |trace: &Path| {
         let path = base.join(trace);
         file::read_text(&path, TEXT_BYTES_MAX).map_err(|e| format!("{}: {e}", path.display()))
     };
-    Ok(spec.resolve(&mut read).map_err(|refusal| named(&refusal))?)
+    Ok(spec.resolve(&mut read).map_err(|refusal| Usage::file(file, refusal))?)
 }
 
 /// The same without a file. A refusal names the option.

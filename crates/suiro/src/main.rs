@@ -39,6 +39,8 @@ mod what_if;
 mod why;
 mod work;
 
+use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -62,6 +64,13 @@ pub enum Outcome {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+impl Usage {
+    /// What is wrong with a file that was named.
+    pub fn file(path: &Path, problem: impl Display) -> Self {
+        Self(format!("{}: {problem}", path.display()))
+    }
+}
 
 fn main() -> ExitCode {
     match dispatch(Cli::from_command_line().command) {

@@ -191,12 +191,6 @@ fn check_plan(part: &Part, whole: &Part, first: &Path) -> Result<()> {
             found.suiro, expected.suiro
         )));
     }
-    if found.virtual_time != expected.virtual_time {
-        bail!(Usage(format!(
-            "{dir}: the guests' kernel is another one than in {other}\n\
-             hint: run the trials of one of them again with the other's kernel (SUIRO_KERNEL)"
-        )));
-    }
     let plan = |manifest: &Manifest| {
         (manifest.scenario.clone(), manifest.text.clone(), manifest.seed, manifest.plan_trials)
     };
@@ -205,6 +199,17 @@ fn check_plan(part: &Part, whole: &Part, first: &Path) -> Result<()> {
             "{dir}: holds trials of another plan than {other}: the scenario or its settings differ\n\
              hint: merge only folders of the same command, apart from --trial, --only, --jobs and --out"
         )));
+    }
+    if found.virtual_time != expected.virtual_time {
+        let (which, hint) = match (&found.virtual_time, &expected.virtual_time) {
+            (Some(_), Some(_)) => (
+                "the guests' kernel is another one than in",
+                "run the trials of one of them again with the other's kernel (SUIRO_KERNEL)",
+            ),
+            (Some(_), None) => ("ran in virtual time, unlike", "run all with --virtual, or none"),
+            (None, _) => ("did not run in virtual time, unlike", "run all with --virtual, or none"),
+        };
+        bail!(Usage(format!("{dir}: {which} {other}\nhint: {hint}")));
     }
     Ok(())
 }

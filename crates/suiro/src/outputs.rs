@@ -56,6 +56,28 @@ pub fn check(outputs: &[PathBuf], inputs: &[PathBuf], existing: Existing) -> Res
     Ok(())
 }
 
+/// Makes the folder `dir` for the records of the endpoint `name`, and what it saves. If an earlier one has left such files there, it
+/// is refused, unless they may be replaced: then they are removed.
+pub fn make_room(dir: &Path, name: &str, existing: Existing) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let doing = || format!("reading {}", dir.display());
+    let (record, saved) = (format!(".{name}.parquet"), format!("played.{name}."));
+    for entry in std::fs::read_dir(dir).with_context(doing)? {
+        let path = entry.with_context(doing)?.path();
+        let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if !file.ends_with(&record) && !file.starts_with(&saved) {
+            continue;
+        }
+        let shown = path.display();
+        if existing == Existing::Kept {
+            let hint = "hint: --replace replaces what is there, or name another folder";
+            bail!(Usage(format!("{shown} is there already\n{hint}")));
+        }
+        std::fs::remove_file(&path).with_context(|| format!("removing {shown}"))?;
+    }
+    Ok(())
+}
+
 /// A file that appears when it is whole; a device or FIFO is written to at once.
 pub enum Output {
     /// Next to its place until it is kept.

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
-use suiro_record::Folder;
+use suiro_record::{Folder, PlannedTrial};
 use suiro_report::{Run, Unjudged};
 
 use crate::args::{FindingsArgs, ReportArgs};
@@ -24,8 +24,27 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
     if run == Run::UnderWay {
         say!("{}: a run is in progress; this is its measurement so far", args.dir.display());
     }
+    check_trials(&folder, run)?;
     let limits = limits::of_folder(&folder, &args.limits)?;
     make_of(&folder, run, Some(&limits))
+}
+
+/// Refuses a folder whose trials are elsewhere, such as a baseline: its summary would become that of no trial.
+fn check_trials(folder: &Folder, run: Run) -> Result<()> {
+    let plan = folder.manifest().context("reading the results folder")?.plan;
+    let is_there = |planned: &PlannedTrial| folder.trial(planned).join("trial.json").exists();
+    if run == Run::UnderWay || plan.iter().any(is_there) {
+        return Ok(());
+    }
+    let ran = folder.summary().is_ok_and(|summary| summary.trials.iter().any(|trial| trial.valid));
+    if ran {
+        bail!(Usage(format!(
+            "{} has only the summary of a run: its trials are not here\n\
+             hint: run suiro report where they are",
+            folder.root().display()
+        )));
+    }
+    Ok(())
 }
 
 /// Draws the page of one trial.
@@ -78,7 +97,8 @@ fn make_of(folder: &Folder, run: Run, limits: Option<&Asked>) -> Result<Outcome>
 /// `suiro findings DIR`. Fails if a finding does not hold.
 pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
     let folder = folders::open(&args.dir)?;
-    let found = folder.findings().context("reading the findings, which suiro report writes")?;
+    folders::check_document(&folder, "findings.json")?;
+    let found = folder.findings().context("reading the findings")?;
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &found)?;

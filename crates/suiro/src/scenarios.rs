@@ -12,7 +12,7 @@ use suiro_analysis::why::wording::count;
 use suiro_hosts::Privilege;
 use suiro_lab::guests;
 use suiro_outside::printable;
-use suiro_record::PlannedTrial;
+use suiro_record::{PlannedTrial, label_text};
 use suiro_scenario::{Disk, Files, NamedLimit, Plan, Scenario, TimeKind, Trial};
 
 use crate::Outcome;
@@ -55,7 +55,10 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
     let seconds: f64 = plan.trials.iter().map(|t| t.setup.duration.as_secs_f64()).sum();
     writeln!(out, "{}: {}", plan.name, printable(&plan.title))?;
     for axis in &plan.axes {
-        writeln!(out, "  {} = {}", axis.name, printable(&axis.labels.join(", ")))?;
+        let cells = || plan.trials.iter().filter_map(|it| it.planned.cell.get(&axis.name));
+        let is_kept = |label: &&String| cells().any(|value| label_text(value) == **label);
+        let kept: Vec<&str> = axis.labels.iter().filter(is_kept).map(String::as_str).collect();
+        writeln!(out, "  {} = {}", axis.name, printable(&kept.join(", ")))?;
     }
     write!(
         out,

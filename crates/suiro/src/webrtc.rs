@@ -18,6 +18,7 @@ use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::view::{self, ViewerJob};
 
 use crate::args::within;
+use crate::outputs::{self, Existing};
 use crate::{Outcome, Usage};
 
 /// The estimate to begin with, as libwebrtc.
@@ -63,6 +64,9 @@ pub struct PublishArgs {
     /// Folder for the records: webrtc, webrtc_sessions and flows, each `TABLE.publisher.parquet`.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
+    /// Replace the records that an earlier one left in --out.
+    #[arg(long)]
+    replace: bool,
 }
 
 /// What `serve --whep` serves, and to whom.
@@ -108,11 +112,12 @@ impl CameraArgs {
 pub fn publish(args: &PublishArgs) -> Result<Outcome> {
     let camera = args.camera.footage(&args.source)?;
     let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    outputs::make_room(&args.out, "publisher", Existing::of(args.replace))?;
     let meeting = Meeting::Offers(server(&url, Signalling::Whip, args.token.clone()));
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {
         let addresses = vec![towards(&url).await?];
-        let common = common("publisher", meeting, (addresses, &args.out))?;
+        let common = common("publisher", meeting, (addresses, &args.out));
         let job = args.camera.job(common, camera, Vec::new());
         let stop = Stop::after(args.duration).requested()?;
         let tell = || say!("publishing to {url}; press Ctrl-C to stop");
@@ -137,7 +142,7 @@ pub fn serve(args: &Serving<'_>, camera: &CameraArgs) -> Result<Outcome> {
         false => vec![bind],
     };
     let meeting = Meeting::Waits { address: Some(bind), port, token: args.token.clone() };
-    let common = common("publisher", meeting, (addresses, args.out))?;
+    let common = common("publisher", meeting, (addresses, args.out));
     let job = camera.job(common, footage, args.qualities.to_vec());
     let host = host_name(bind);
     let pulse = Pulse::new(Clock::from_now());
@@ -162,7 +167,7 @@ pub fn play(
     let pulse = Pulse::new(Clock::from_now());
     let summary = pulse.block_on::<_, anyhow::Error>(async {
         let addresses = vec![towards(url).await?];
-        let common = Common { sound: true, ..common("player", meeting, (addresses, out))? };
+        let common = Common { sound: true, ..common("player", meeting, (addresses, out)) };
         let job = ViewerJob { common, viewer: Default::default(), lip_sync: true, save };
         let stop = Stop::after(duration).requested()?;
         Ok(view::run(&job, &pulse, || pulse.begin(), stop).await?)
@@ -184,9 +189,8 @@ async fn towards(url: &Url) -> Result<IpAddr> {
     found.with_context(|| format!("finding the route to {}", url.host()))
 }
 
-fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) -> Result<Common> {
-    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
-    Ok(Common {
+fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) -> Common {
+    Common {
         name: name.to_owned(),
         meeting,
         peer: None,
@@ -196,7 +200,7 @@ fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) 
         seed: seed(),
         plain: false,
         sound: false,
-    })
+    }
 }
 
 /// The first numbers of RTP packets must not be guessed (RFC 3550 §5.1): from the system's randomness, by which the standard library seeds its maps.

@@ -19,6 +19,9 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// `suiro why DIR` or `suiro why FILE...`.
 pub fn run(args: &WhyArgs) -> Result<Outcome> {
+    if !args.dir.exists() {
+        bail!(Usage::file(&args.dir, "there is no such file or folder"));
+    }
     if args.dir.is_file() || !args.more.is_empty() {
         return foreign(args);
     }
@@ -73,20 +76,22 @@ fn foreign(args: &WhyArgs) -> Result<Outcome> {
         ));
     }
     let paths: Vec<&Path> = std::iter::once(&args.dir).chain(&args.more).map(|it| &**it).collect();
+    if let Some(dir) = paths.iter().find(|path| path.is_dir()) {
+        let hint = "hint: give one folder alone, or only files";
+        bail!(Usage::file(dir, format!("it is a folder, next to other files\n{hint}")));
+    }
     let read = |path: &&Path| {
         // Two hosts may have files of the same name.
         let same = paths.iter().filter(|it| it.file_name() == path.file_name()).count();
         let name = path.file_name().filter(|_| same == 1).map_or(path.as_os_str(), |it| it);
         let name = name.to_string_lossy().into_owned();
         let content = suiro_outside::file::read(path, FILE_BYTES_MAX);
-        content
-            .map(|content| (name, content))
-            .with_context(|| format!("reading {}", path.display()))
+        content.map(|content| (name, content)).map_err(|error| Usage::file(path, error))
     };
-    let files: Vec<(String, Vec<u8>)> = paths.iter().map(read).collect::<Result<_>>()?;
+    let files: Vec<(String, Vec<u8>)> = paths.iter().map(read).collect::<Result<_, _>>()?;
     let sources: Vec<Source<'_>> =
         files.iter().map(|(name, content)| Source { name, content }).collect();
-    let account = suiro_foreign::explain(&sources)?;
+    let account = suiro_foreign::explain(&sources).map_err(|error| Usage(error.to_string()))?;
     let mut out = crate::say::results();
     match args.json {
         true => {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use suiro_layers::pcapng::{Capture, Ends, recordings};
 use suiro_layers::report::joined;
@@ -48,16 +48,15 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
 }
 
 fn read(path: &Path) -> Result<Capture> {
-    let told = || format!("reading {}", path.display());
     let file = match file::read(path, FILE_BYTES) {
         Err(error) if error.kind() == ErrorKind::FileTooLarge => {
             let hint =
                 "hint: `editcap -A TIME -B TIME` keeps a part, `tcpdump -s 96` captures less";
-            return Err(Usage(format!("{}: {error}\n{hint}", path.display())).into());
+            return Err(Usage::file(path, format!("{error}\n{hint}")).into());
         }
-        file => file.with_context(told)?,
+        file => file.map_err(|error| Usage::file(path, error))?,
     };
-    let capture = Capture::read(&file).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
+    let capture = Capture::read(&file).map_err(|error| Usage::file(path, error))?;
     for (count, what) in [
         (capture.others, "packets are not UDP or TCP over IP, or have no timestamp"),
         (capture.short, "packets were captured too short, or are malformed"),

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use clap::Args;
-use suiro_layers::agent::keys::{self, Role};
+use suiro_layers::agent::keys::{self, KeysError, Role};
 
-use crate::Outcome;
+use crate::{Outcome, Usage};
 
 pub(super) const EXAMPLES: &str = "Examples:
   suiro layers keys trust studio.example 192.0.2.7 --watcher laptop
@@ -36,7 +36,13 @@ pub(super) fn run(args: &KeysArgs) -> Result<Outcome> {
     let hosts = args.name.iter().map(|name| (name.clone(), Role::Host));
     let watchers = args.watcher.iter().map(|name| (name.clone(), Role::Watcher));
     let names: Vec<_> = hosts.chain(watchers).collect();
-    let made = keys::make(&args.folder, &names, args.days, SystemTime::now())?;
+    let made = keys::make(&args.folder, &names, args.days, SystemTime::now());
+    let made = made.map_err(|error| match error {
+        KeysError::Name { .. } | KeysError::Taken { .. } | KeysError::Days(_) => {
+            anyhow::Error::new(Usage(error.to_string()))
+        }
+        other => other.into(),
+    })?;
     let mut out = std::io::stdout().lock();
     for folder in made {
         writeln!(out, "{}", folder.display())?;

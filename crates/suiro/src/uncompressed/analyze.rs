@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use suiro_outside::file;
 use suiro_uncompressed::sdp::{self, Announced};
@@ -109,9 +109,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     }
     let mut announced = Vec::new();
     for path in &args.sdp {
-        let doing = || format!("reading {}", path.display());
-        let text = file::read_text(path, sdp::BYTES_MAX as u64).with_context(doing)?;
-        announced.extend(Announced::read(&text).with_context(|| path.display().to_string())?);
+        let text = file::read_text(path, sdp::BYTES_MAX as u64);
+        let text = text.map_err(|error| Usage::file(path, error))?;
+        announced.extend(Announced::read(&text).map_err(|error| Usage::file(path, error))?);
     }
     let files: Vec<(String, Vec<u8>)> =
         args.captures.iter().map(|path| read(path)).collect::<Result<_>>()?;
@@ -123,7 +123,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<Outcome> {
         tai_offset_s: args.tai_offset,
         only: args.only.clone(),
     };
-    let analysis = analyze(&captures, &options)?;
+    let analysis = analyze(&captures, &options).map_err(|error| Usage(error.to_string()))?;
     warn(&analysis, &options.announced);
     let mut out = crate::say::results();
     if args.json {
@@ -140,7 +140,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let content = file::read(path, FILE_BYTES_MAX).map_err(|error| {
         let large = error.kind() == ErrorKind::FileTooLarge;
         let hint = "\nhint: editcap -s 96 keeps what is needed of each packet";
-        anyhow!("reading {}: {error}{}", path.display(), if large { hint } else { "" })
+        Usage::file(path, format!("{error}{}", if large { hint } else { "" }))
     })?;
     Ok((path.display().to_string(), content))
 }

@@ -90,7 +90,7 @@ fn who_has_the_token_sees_the_camera_and_a_stranger_does_not() {
     let Some((camera, url)) = serve(&room) else { return };
     let low = format!("{url}?quality=low");
     let play = |token: &[&str]| {
-        let play = ["play", low.as_str(), "--duration", "6 s", "--out", "viewer"];
+        let play = ["play", low.as_str(), "--duration", "6 s", "--out", "viewer", "--replace"];
         room.run(&[&play, token].concat())
     };
     play(&[]).exits(1).says(&["401"]);
@@ -128,7 +128,7 @@ fn a_server_that_knows_the_token_gets_the_camera_and_one_that_does_not_refuses_i
     let publish = |token: &[&str]| {
         let camera = ["publish", &url, "--source", "synthetic", "--size", "320x180", "--fps", "15"];
         let mut command = room.suiro(&[&camera, token].concat());
-        command.args(["--duration", "6 s", "--out", "camera"]);
+        command.args(["--duration", "6 s", "--out", "camera", "--replace"]);
         Done::of(command.env("SUIRO_FFMPEG", ffmpeg.path()))
     };
     publish(&[]).exits(1).says(&["401"]);

@@ -242,7 +242,25 @@ fn csv_has_the_rows_of_labels_that_are_numbers() {
     assert_eq!(csv.lines().count(), 1 + 6, "{csv}");
     assert!(csv.lines().nth(1).unwrap().starts_with("10 kB,5,1,1,true"), "{csv}");
     let csv = ["export", "csv", "out", "--table", "moq_data", "--cell", "rate=5#1"];
-    assert_eq!(room.run(&csv).exits(0).stdout.lines().count(), 1 + 2 * 3 * (1 + 3 + 5));
+    let rows = room.run(&csv).exits(0).stdout;
+    assert_eq!(rows.lines().count(), 1 + 2 * 3 * (1 + 3 + 5));
+    // None of these trials has ended.
+    assert!(rows.starts_with("queue,rate,repetition,valid,"), "{rows}");
+    assert!(rows.lines().skip(1).all(|row| row.contains(",5,1,false,")), "{rows}");
+}
+
+/// A baseline has the summary of trials that are elsewhere.
+#[test]
+fn a_summary_without_its_trials_is_not_made_again() {
+    let room = Room::new();
+    let dir = made(&room);
+    let summary = std::fs::read_to_string(dir.join("summary.json")).unwrap();
+    room.run(&["report", "out"]).exits(2).says(&[
+        "out has only the summary of a run: its trials are not here",
+        "hint: run suiro report where they are",
+    ]);
+    assert_eq!(std::fs::read_to_string(dir.join("summary.json")).unwrap(), summary);
+    room.run(&["findings", "out"]).exits(2).says(&["out has no findings.json\nhint: suiro report"]);
 }
 
 /// An export that Ctrl-C ends once it has begun to write leaves nothing, and reports that.

@@ -63,7 +63,7 @@ fn options_that_are_wrong_are_named() {
         (&["--trace-down", "trace"], "trace"),
         (&["--trace-down", "nowhere"], "--trace-down: nowhere: No such file"),
         (&["--trace-down", "trace", "--down", "1 Mbit/s"], "--down"),
-        (&["--scenario-link", "link.toml"], "delya"),
+        (&["--scenario-link", "link.toml"], "did you mean `delay`?"),
         (&["--scenario-link", "nowhere.toml"], "nowhere.toml"),
         (&["--scenario-link", "link.toml", "--delay", "1 ms"], "--delay"),
     ];

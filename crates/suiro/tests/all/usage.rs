@@ -242,12 +242,31 @@ fn play_without_a_manifest_fails_with_the_cause() {
         ("http://127.0.0.1:1/x.mpd", "there was no manifest: connecting: "),
         ("http://no-such-host.invalid/x.m3u8", "there was no manifest: "),
     ] {
-        let done = room.run(&["play", url, "--duration", "500 ms", "--out", "."]).exits(1);
-        done.says(&["error: ", url, cause]);
+        let play = ["play", url, "--duration", "500 ms", "--out", "played", "--replace"];
+        room.run(&play).exits(1).says(&["error: ", url, cause]);
     }
-    room.write("played.player.video.0001.mp4", "years of work");
-    let save = ["play", "http://127.0.0.1:1/x.mpd", "--save", "--duration", "100 ms"];
-    room.run(&save).exits(2).says(&["played.player.video.0001.mp4 is there already\nhint: "]);
+}
+
+/// Neither a server that does not answer nor a command that does nothing costs what was recorded before.
+#[test]
+fn what_an_earlier_session_left_is_kept() {
+    let room = Room::new();
+    for (earlier, command) in [
+        ("frames.player.parquet", &["play", "http://127.0.0.1:1/x.mpd"][..]),
+        ("played.player.video.0001.mp4", &["play", "http://127.0.0.1:1/whep", "--save"]),
+        ("flows.publisher.parquet", &["publish", "http://127.0.0.1:1/whip"]),
+        ("flows.publisher.parquet", &["serve", "bbb", "--whep"]),
+        ("link.link.parquet", &["link", "--record", ".", "--", "true"]),
+    ] {
+        room.write(earlier, "years of work");
+        let refused = format!("{earlier} is there already\nhint: --replace ");
+        room.run(command).exits(2).says(&[&refused]);
+        assert_eq!(
+            std::fs::read_to_string(room.path("work").join(earlier)).unwrap(),
+            "years of work"
+        );
+        std::fs::remove_file(room.path("work").join(earlier)).unwrap();
+    }
 }
 
 /// A server whose segments never come: what is played is nothing, however long.
