@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use rustix::thread::CpuSet;
 use suiro_units::{Bytes, Seed};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, UP};
 use crate::kernel::Kernel;
 
 /// A guest that is to be started.
@@ -22,7 +22,7 @@ pub struct Launch {
     pub memory: Bytes,
     /// What all random numbers of its kernel come from.
     pub seed: Seed,
-    /// Its wall clock when it starts, in nanoseconds since 1970 UTC.
+    /// Its wall clock when its program starts, in nanoseconds since 1970 UTC.
     pub wall_clock_ns: u64,
     /// The CPU to run on. A guest is one process at a time; the handing over between them costs five times as much from one
     /// CPU to another.
@@ -70,7 +70,7 @@ impl Launch {
         command.args([
             format!("mem={}", self.memory.get()),
             format!("seed={}", self.seed),
-            format!("time-travel-start={}", self.wall_clock_ns),
+            format!("time-travel-start={}", self.wall_clock_ns.saturating_sub(UP.as_nanos())),
             format!("time-travel-show={}", clock.fd()),
         ]);
         command.args(FIXED);

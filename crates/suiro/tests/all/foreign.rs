@@ -37,10 +37,10 @@ fn what_cannot_be_explained_is_refused_with_its_name() {
     let room = Room::new();
     room.write("notes.txt", "nothing of the kind");
     room.run(&["why", "notes.txt"])
-        .exits(1)
+        .exits(2)
         .says(&["notes.txt: expected a capture", "a log of ffmpeg"]);
     room.run(&["why", &sample("capture.pcapng"), "gone.pcapng"])
-        .exits(1)
+        .exits(2)
         .says(&["gone.pcapng", "No such file"]);
     let capture = sample("capture.pcapng");
     room.run(&["why", &capture, "--prove"]).exits(2).says(&["--prove need a results folder"]);

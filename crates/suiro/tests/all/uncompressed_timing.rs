@@ -81,16 +81,16 @@ fn a_description_is_taken_and_one_of_another_stream_is_named() {
     let [_, errors] = said(&[&[CAPTURE, "--sdp", &other][..], &only].concat(), 0);
     assert!(errors.contains("a stream to 239.0.0.9:5004, which is not analysed"), "{errors}");
     let wrong = describe("wrong.sdp", "TP=fast", 1);
-    let [_, errors] = said(&[CAPTURE, "--sdp", &wrong], 1);
+    let [_, errors] = said(&[CAPTURE, "--sdp", &wrong], 2);
     assert!(errors.contains("wrong.sdp: line 8: expected TP=2110TPN"), "{errors}");
 }
 
 #[test]
 fn what_is_no_capture_is_refused() {
-    let [_, errors] = said(&["/nowhere.pcap"], 1);
-    assert!(errors.contains("reading /nowhere.pcap: No such file"), "{errors}");
+    let [_, errors] = said(&["/nowhere.pcap"], 2);
+    assert!(errors.contains("/nowhere.pcap: No such file"), "{errors}");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let [_, errors] = said(&[source.to_str().unwrap()], 1);
+    let [_, errors] = said(&[source.to_str().unwrap()], 2);
     assert!(errors.contains("not a capture") && errors.contains("hint: "), "{errors}");
     let [_, errors] = said(&[CAPTURE, "--rate", "0"], 2);
     assert!(errors.contains("expected 1 to 1000 per second"), "{errors}");

@@ -108,7 +108,7 @@ async fn a_further_connection_carries_requests_before_its_handshake() {
     assert_eq!((seen.len(), seen[1], seen[3]), (4, true, true), "{seen:?}");
 }
 
-/// RFC 8470 §5.2: a server that takes no risk with a replay says so, and may get the request again after the handshake.
+/// RFC 8470 §5.2: a server that takes no risk with a replay answers 425, and may get the request again after the handshake.
 #[tokio::test]
 async fn a_request_that_was_too_early_is_a_failure_and_goes_well_on_the_same_connection() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -122,7 +122,9 @@ async fn a_request_that_was_too_early_is_a_failure_and_goes_well_on_the_same_con
     let transport = Transport::new(Download::Segment, None, http, &served.certificate, clock);
     let transport = transport.with_early_data();
     let (home, head) = (Arc::new(url.clone()), tokio::sync::watch::Sender::default());
-    let mut client = FetchClient::new(clock, transport.clone(), home, None, head.subscribe());
+    let client =
+        || FetchClient::new(clock, transport.clone(), home.clone(), None, head.subscribe());
+    let (mut client, next) = (client(), client);
     let mut came = Vec::new();
     for number in 0..3 {
         let wanted = fetch(number, url.clone());
@@ -132,6 +134,7 @@ async fn a_request_that_was_too_early_is_a_failure_and_goes_well_on_the_same_con
             // The next one begins with a ticket.
             let (connection, _) = transport.connect(&url, (&url, None)).await.expect("it is open");
             transport.forget(&connection).await;
+            client = next();
         }
     }
     let here = || Ok(Bytes::from_static(b"here"));
