@@ -142,7 +142,7 @@ impl Stream<'_, '_> {
     }
 
     /// The longest time within a stretch in which nothing came to the first link, if that is most of it, and the sender held
-    /// nothing back by its own rows. `None` if it has none of that time.
+    /// nothing back by its own rows, or writes none any more. `None` if they do not tell.
     pub fn silence(&self, (from, to): (i64, i64)) -> Option<(i64, i64)> {
         let begun = |way: &&Carried| way.rows.first().map_or(i64::MAX, |row| row.t_ns);
         let first = self.data.iter().min_by_key(begun)?;
@@ -154,11 +154,22 @@ impl Stream<'_, '_> {
         let waiting = self.waiting_rows().map(|(t_ns, _, bytes)| (t_ns, bytes));
         let within = |(t_ns, _): &(i64, i64)| (begun..=ended).contains(t_ns);
         let rows: Vec<(i64, i64)> = self.queued_rows().chain(waiting).filter(within).collect();
-        let (_, last) = rows.iter().max_by_key(|(t_ns, _)| *t_ns)?;
+        let Some((_, last)) = rows.iter().max_by_key(|(t_ns, _)| *t_ns) else {
+            let is_over = self.heard_last().is_some_and(|at| at <= begun.saturating_add(ROW_NS));
+            return (is_most && is_over).then_some((begun, ended));
+        };
         // A row is about the time before it.
         let inner = begun.saturating_add(ROW_NS)..ended.saturating_sub(ROW_NS);
         let held = rows.iter().any(|(t_ns, bytes)| inner.contains(t_ns) && *bytes > 0);
         (is_most && !held && *last == 0).then_some((begun, ended))
+    }
+
+    /// When the sender wrote its last row; `None` if it wrote none.
+    fn heard_last(&self) -> Option<i64> {
+        let rate = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
+        let webrtc = self.webrtc().map(|row| row.t_ns.as_nanos_i64());
+        let quic = self.waiting_rows().map(|(t_ns, ..)| t_ns);
+        rate.map(|row| row.t_ns).chain(webrtc).chain(quic).max()
     }
 
     /// Bytes that waited in the sender, by its own rows.

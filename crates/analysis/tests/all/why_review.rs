@@ -257,3 +257,20 @@ fn a_sender_that_pauses_or_has_ended_had_nothing_to_send() {
     let held = pauses(30_000);
     assert_eq!(share(&held, SEEN, Cause::Application), 0.0, "{}", sentences(&held));
 }
+
+/// Chromium does not say what waits in it.
+#[test]
+fn a_sender_that_writes_no_more_rows_has_ended() {
+    let sent = video(|_| 700_000).into_iter().filter(|(at, ..)| *at < 8000 * MS).collect();
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent);
+    let frames = frames_of(&passed, |_| true);
+    let link: Vec<LinkRow> = passed.into_iter().map(|(row, _)| row).collect();
+    let mut records = records_of(link, frames, 800_000);
+    records.rate = Vec::new();
+    for (until_ms, cause) in [(8000, Cause::Application), (8500, Cause::Unknown)] {
+        let rows = set_to(30).into_iter();
+        records.webrtc = rows.filter(|row| row.t_ns <= Time::from_millis(until_ms)).collect();
+        let why = explain(&trial(SECONDS as f64), &records);
+        assert_eq!(main_cause(&why, &[Effect::Freeze]), (cause, 0.0), "{}", sentences(&why));
+    }
+}
