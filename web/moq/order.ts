@@ -5,7 +5,7 @@ import type { Picture } from "./container";
 const GIVEN_UP_MS = 2000;
 /** Frames that wait for others at most. */
 export const WAITING_MAX = 4096;
-/** A frame that leaves the decoder this long after it came is late. */
+/** A frame that leaves the decoder this long after it could be decoded is late. */
 const LATE_MS = 100;
 /** The decoder does not keep up if every frame of so long a time is late. */
 const LATE_FOR_MS = 500;
@@ -26,11 +26,11 @@ export class Order {
     this.waiting.set(number, { picture, at_ms });
   }
 
-  /** The next frame to decode, and when it came; null: it has not. */
-  give(now_ms: number): { picture: Picture; at_ms: number } | null {
+  /** The next frame to decode, which may have waited for others until now; null: it has not come. */
+  give(now_ms: number): Picture | null {
     const number = this.find(now_ms);
     if (number === null) return null;
-    const found = this.waiting.get(number) ?? null;
+    const found = this.waiting.get(number)?.picture ?? null;
     for (const other of this.waiting.keys()) if (other <= number) this.waiting.delete(other);
     this.next = number + 1;
     return found;
@@ -56,7 +56,7 @@ export class Order {
   }
 }
 
-/** A frame in a decoder: when it came, and when the decoder was given it. */
+/** A frame in a decoder: when it could be decoded, and when the decoder was given it. */
 interface Entered {
   readonly key: boolean;
   readonly at_ms: number;
@@ -73,7 +73,7 @@ export class Decoding {
     return this.came.size;
   }
 
-  /** A frame goes in, which came at `at_ms`. Whether the decoder has fallen behind. */
+  /** A frame goes in, which could be decoded from `at_ms` on. Whether the decoder has fallen behind. */
   enters(frame: { time_us: number; key: boolean; at_ms: number }, now_ms: number): boolean {
     const { time_us, key, at_ms } = frame;
     this.came.set(time_us, { key, at_ms, given_ms: now_ms });

@@ -90,8 +90,9 @@ class Player {
     for (;;) {
       const given = this.order.give(at_ms);
       if (given === null || this.decoder.state !== "configured") return;
-      const { time_us, key, data } = given.picture;
-      const behind = this.decoding.enters({ time_us, key, at_ms: given.at_ms }, this.now());
+      // One that came before has waited for this one: the decoder is not to blame for that.
+      const { time_us, key, data } = given;
+      const behind = this.decoding.enters({ time_us, key, at_ms }, this.now());
       const type = key ? "key" : "delta";
       this.decoder.decode(new EncodedVideoChunk({ type, timestamp: time_us, data }));
       if (behind) this.skip();

@@ -96,7 +96,7 @@ test("frames are decoded in order, and a lost one is given up after two seconds"
     for (;;) {
       const next = order.give(now_ms);
       if (next === null) return numbers;
-      numbers.push(next.picture.mark.number);
+      numbers.push(next.mark.number);
     }
   };
   for (const number of [6, 5, 8]) order.take(frame(number, number === 5 ? 0 : 1), number);
