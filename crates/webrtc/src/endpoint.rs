@@ -189,8 +189,26 @@ impl Endpoint {
         Ok(Self { clock, sessions, way, sockets, door, desk, server, opened: None, log })
     }
 
+    /// Meets the other end when the trial begins for this one. False if `stop` was ready before they had met.
+    pub async fn begin(
+        &mut self,
+        common: &Common,
+        stop: impl Future<Output = ()>,
+    ) -> Result<bool, EndpointError> {
+        let clock = self.clock;
+        let meets = async {
+            clock.sleep_until(common.start).await;
+            self.meet(&common.meeting).await
+        };
+        tokio::select! {
+            biased;
+            () = stop => Ok(false),
+            met = meets => met.map(|()| true),
+        }
+    }
+
     /// Makes an offer, if this end does, and takes the answer.
-    pub async fn meet(&mut self, meeting: &Meeting) -> Result<(), EndpointError> {
+    async fn meet(&mut self, meeting: &Meeting) -> Result<(), EndpointError> {
         let Meeting::Offers(server) = meeting else { return Ok(()) };
         let (number, offered) = self.sessions.offer(self.clock.now())?;
         let answered = server.offer(offered.description.clone()).await?;

@@ -98,14 +98,8 @@ pub async fn run(
     let followed = clock.now();
     let mut publisher = Publisher { endpoint, sending, feeds, microphone, log, followed };
     let mut stop = std::pin::pin!(stop);
-    let meets = async {
-        clock.sleep_until(common.start).await;
-        publisher.endpoint.meet(&common.meeting).await
-    };
-    tokio::select! {
-        biased;
-        () = &mut stop => return publisher.finish().await,
-        met = meets => met?,
+    if !publisher.endpoint.begin(common, stop.as_mut()).await? {
+        return publisher.finish().await;
     }
     publisher.run(stop).await
 }

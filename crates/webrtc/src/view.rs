@@ -78,14 +78,8 @@ pub async fn run(
     let watching = Watching::new(job.viewer, listening, log);
     let mut viewer = Viewer { pulse: pulse.clone(), endpoint, watching };
     let mut stop = std::pin::pin!(stop);
-    let meets = async {
-        clock.sleep_until(common.start).await;
-        viewer.endpoint.meet(&common.meeting).await
-    };
-    tokio::select! {
-        biased;
-        () = &mut stop => return viewer.finish().await,
-        met = meets => met?,
+    if !viewer.endpoint.begin(common, stop.as_mut()).await? {
+        return viewer.finish().await;
     }
     viewer.run(stop).await
 }
