@@ -109,11 +109,16 @@ impl<'a> Direction<'a> {
         arrived.filter(move |(t_ns, _)| (0..end).contains(t_ns))
     }
 
-    /// Payload delivered and when, copies that the link itself made left out.
-    pub fn payload(&self) -> impl Iterator<Item = (i64, f64)> {
+    /// Payload delivered, when and of which flow, copies that the link itself made left out.
+    fn payload_of_flows(&self) -> impl Iterator<Item = (i64, &'a str, f64)> {
         self.delivered()
             .filter(|(_, row)| !is_duplicate(row))
-            .map(|(t_ns, row)| (t_ns, row.payload_bytes.unwrap_or(0) as f64))
+            .map(|(t_ns, row)| (t_ns, &*row.flow, row.payload_bytes.unwrap_or(0) as f64))
+    }
+
+    /// The same of all flows.
+    pub fn payload(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.payload_of_flows().map(|(t_ns, _, bytes)| (t_ns, bytes))
     }
 
     /// Packets dropped; those still in the link at the end are not.
@@ -301,8 +306,8 @@ pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
 /// The payload of each flow that met the link, also of one of which nothing was delivered.
 fn payload_by_flow<'a>(link: &Direction<'a>) -> BTreeMap<&'a str, f64> {
     let mut flows: BTreeMap<&str, f64> = link.rows.iter().map(|row| (&*row.flow, 0.0)).collect();
-    for (_, row) in link.delivered().filter(|(_, row)| !is_duplicate(row)) {
-        *flows.entry(&row.flow).or_default() += row.payload_bytes.unwrap_or(0) as f64;
+    for (_, flow, bytes) in link.payload_of_flows() {
+        *flows.entry(flow).or_default() += bytes;
     }
     flows
 }

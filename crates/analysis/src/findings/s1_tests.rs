@@ -1,26 +1,19 @@
 //! A finding of study S1 over results made by hand.
 
 use suiro_record::TrialSummary;
-use suiro_units::Seed;
 
 use super::judge;
+use super::tests::measured;
 
 const LIMITS: [&str; 4] = ["2 Mbit/s", "1 Mbit/s", "500 kbit/s", "300 kbit/s"];
 
 /// What became of S1.7 when WebRTC and MoQ were frozen for so many seconds at each limit, and frames of MoQ were missing or
 /// could not be decoded.
 fn stutters(frozen: [f64; 2], [missing, undecodable]: [f64; 2]) -> Option<bool> {
-    let trial = |protocol: &str, limit: &str, metrics: &[(&str, f64)]| TrialSummary {
-        cell: [("protocol", protocol), ("limit", limit)]
-            .map(|(axis, label)| (axis.to_owned(), label.into()))
-            .into_iter()
-            .collect(),
-        repetition: 1,
-        seed: Seed(1),
-        valid: true,
-        skipped: false,
-        invalid_because: None,
-        metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
+    let trial = |protocol: &str, limit: &str, metrics: &[(&str, f64)]| {
+        let labels = [("protocol", protocol), ("limit", limit)];
+        let cell = labels.map(|(axis, label)| (axis.to_owned(), label.into()));
+        measured(cell.into_iter().collect(), metrics)
     };
     let [webrtc, moq] = frozen.map(|seconds| ("video.freeze_s", seconds));
     let frames = [("moq.frames_missing", missing), ("moq.frames_undecodable", undecodable)];

@@ -1,9 +1,9 @@
 //! Study S3 over results made by hand.
 
 use suiro_record::TrialSummary;
-use suiro_units::Seed;
 
 use super::judge;
+use super::tests::measured;
 
 /// A cell of `work`, and the metrics of its run.
 type Cell = (&'static str, &'static [(&'static str, f64)]);
@@ -133,14 +133,8 @@ const SITES: &[Cell] = &[
 
 /// Runs as they should be.
 fn as_it_should_be() -> Vec<TrialSummary> {
-    let trial = |(work, metrics): &Cell| TrialSummary {
-        cell: [("work".to_owned(), (*work).into())].into_iter().collect(),
-        repetition: 1,
-        seed: Seed(1),
-        valid: true,
-        skipped: false,
-        invalid_because: None,
-        metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
+    let trial = |(work, metrics): &Cell| {
+        measured([("work".to_owned(), (*work).into())].into_iter().collect(), metrics)
     };
     STREAMS.iter().chain(SITES).map(trial).collect()
 }

@@ -12,16 +12,21 @@ fn cell(labels: [&str; 3]) -> Cell {
     axes.into_iter().zip(labels).map(|(axis, label)| (axis.to_owned(), label.into())).collect()
 }
 
-fn trial(labels: [&str; 3], repetition: u32) -> TrialSummary {
+/// The only repetition of a cell, which is valid.
+pub(super) fn measured(cell: Cell, metrics: &[(&str, f64)]) -> TrialSummary {
     TrialSummary {
-        cell: cell(labels),
-        repetition,
+        cell,
+        repetition: 1,
         seed: Seed(1),
         valid: true,
         skipped: false,
         invalid_because: None,
-        metrics: Default::default(),
+        metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
     }
+}
+
+fn trial(labels: [&str; 3], repetition: u32) -> TrialSummary {
+    TrialSummary { repetition, ..measured(cell(labels), &[]) }
 }
 
 fn s0() -> Study {
