@@ -56,7 +56,10 @@ pub enum KeysError {
         message: String,
     },
     /// The name has the credentials of the other role.
-    #[error("`{name}` is {}\nhint: give the {wanted} another name", role_of(*wanted))]
+    #[error(
+        "`{name}` is a {} already, whose certificate would be replaced\nhint: give the {wanted} another name",
+        wanted.other()
+    )]
     Taken {
         /// The given name.
         name: String,
@@ -74,14 +77,6 @@ pub enum KeysError {
     /// The validity would not cover a day.
     #[error("validity: expected 1 to {AUTHORITY_DAYS} days, found {0}")]
     Days(u32),
-}
-
-/// What a name is that cannot be given for a role.
-const fn role_of(wanted: Role) -> &'static str {
-    match wanted {
-        Role::Host => "a watcher already, whose certificate would be replaced",
-        Role::Watcher => "a host already, whose certificate would be replaced",
-    }
 }
 
 fn hint(source: &io::Error) -> &'static str {
