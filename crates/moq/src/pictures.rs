@@ -33,12 +33,12 @@ impl Pictures {
 
     /// A frame has come.
     pub fn on_picture(&mut self, at: Time, place: Place, picture: Picture) {
-        let taken = self.delivered(place, picture);
-        let taken = taken.is_some_and(|delivered| self.playing.on_frame(at, delivered).is_ok());
-        self.refused += u64::from(!taken);
+        let delivered = self.delivered(place, picture);
+        let is_taken = delivered.is_some_and(|frame| self.playing.on_frame(at, frame).is_ok());
+        self.refused += u64::from(!is_taken);
     }
 
-    /// The frame as the playback takes it; `None` if nobody knows what it refers to.
+    /// The frame in the form that the playback takes; `None` if it is not known which frame it refers to.
     fn delivered(&mut self, place: Place, picture: Picture) -> Option<Delivered> {
         let mark = picture.mark;
         if mark.is_none() {

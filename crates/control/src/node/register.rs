@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(answered(&mut serving, 201).await, posted("1:0"));
         changes.send_modify(|all| drop(all.insert(id.clone(), sender("2:0"))));
         assert_eq!(answered(&mut serving, 503).await, posted("2:0"));
-        // What changes while the registry is left alone is posted, too, in its latest state.
+        // Changes while the node leaves the registry alone are posted later, in their latest state.
         for version in ["3:0", "4:0"] {
             changes.send_modify(|all| drop(all.insert(id.clone(), sender(version))));
         }

@@ -357,7 +357,7 @@ fn a_subscription_ends_with_its_last_connection_unless_it_persists() {
     };
     assert_eq!((ask(NOW, "GET", &own), ask(NOW, "DELETE", &own)), (200, 403));
     let then = later(61);
-    assert_eq!((ask(then, "GET", &own), ask(then, "GET", &kept)), (404, 200), "nobody came");
+    assert_eq!((ask(then, "GET", &own), ask(then, "GET", &kept)), (404, 200), "nobody connected");
     assert_eq!((ask(then, "DELETE", &kept), ask(then, "GET", &kept)), (204, 404));
     let own = id(subscribe(&mut registry, &json!({}), false));
     registry.subscriptions.opened(&own);

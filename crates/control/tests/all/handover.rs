@@ -33,7 +33,7 @@ async fn a_node_that_began_before_the_old_one_refused_stops_again() {
     let (_registry, registry) = start_registry().await;
     let _node = start_node("n1", &registry).await;
     let node = only_node(&registry).await;
-    // Connections are made, and nobody answers.
+    // It accepts connections and does not answer.
     let silent = net::listen("127.0.0.1:0".parse().unwrap(), Exposure::Loopback).await.unwrap();
     let lane = ready(&node).await;
     let path =

@@ -64,7 +64,7 @@ pub fn rows(report: &Report, start_ns: i64) -> Vec<LayerAccountRow> {
     rows
 }
 
-/// Which losses of a layer are known. What a gap of the recorder leaves open is neither a loss nor none.
+/// Whether the losses of a layer are known: not if gaps of the recorder leave too much open.
 struct Known {
     between: bool,
     own: bool,

@@ -7,9 +7,9 @@ use crate::table::Text;
 use crate::words::AudioFate;
 
 table! {
-    /// One frame of sound (20 ms) that a receiver was to play, from the first that came to the last. A loudspeaker takes 20 ms
-    /// of sound every 20 ms; what is missing is concealed by the decoder. Every piece of 20 ms between the first and the last
-    /// frame is a frame that was played, or one of `concealed`.
+    /// One frame of sound (20 ms) that a receiver was to play, from the first that came to the last that was due. A loudspeaker
+    /// takes 20 ms of sound every 20 ms; what is missing is concealed by the decoder. Every piece of 20 ms between the first
+    /// and the last frame is a frame that was played, or one of `concealed`.
     AudioRow = "audio" {
         /// When it was played, or its place was passed: its first sample, with the delay of the codec (6.5 ms).
         t_ns: Time,
