@@ -195,9 +195,8 @@ impl Endpoint {
         common: &Common,
         stop: impl Future<Output = ()>,
     ) -> Result<bool, EndpointError> {
-        let clock = self.clock;
         let meets = async {
-            clock.sleep_until(common.start).await;
+            self.clock.sleep_until(common.start).await;
             self.meet(&common.meeting).await
         };
         tokio::select! {
