@@ -41,8 +41,6 @@ pub struct Input {
     pub usage: Usage,
     /// What passes, in bit/s, if it is known.
     pub passes: Option<f64>,
-    /// Whether the application limits the rate, so that what passes says nothing of the path.
-    pub limited: bool,
     /// The round-trip time.
     pub rtt: Duration,
 }
@@ -156,7 +154,7 @@ impl Aimd {
 
     fn increase(&mut self, now: Time, passes: f64, input: Input) {
         self.capacity.check(passes, true);
-        let most = if input.limited { self.rate } else { ABOVE * passes + ABOVE_MORE };
+        let most = ABOVE * passes + ABOVE_MORE;
         let elapsed = now.saturating_since(self.changed).as_secs_f64();
         if self.rate < most {
             let more = if self.capacity.is_known() {
@@ -201,7 +199,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     fn input(usage: Usage, kbps: f64) -> Input {
-        Input { usage, passes: Some(kbps * 1e3), limited: false, rtt: RTT }
+        Input { usage, passes: Some(kbps * 1e3), rtt: RTT }
     }
 
     fn aimd() -> Aimd {
@@ -243,9 +241,6 @@ mod tests {
             aimd.update(Time::from_millis(100 * n), input(Usage::Normal, 800.0));
         });
         assert!((aimd.rate() - 1210e3).abs() < 1.0, "{}", aimd.rate());
-        let limited = Input { limited: true, ..input(Usage::Normal, 5000.0) };
-        (600..700).for_each(|n| aimd.update(Time::from_millis(100 * n), limited));
-        assert!((aimd.rate() - 1210e3).abs() < 1.0, "the application limits it");
     }
 
     #[test]

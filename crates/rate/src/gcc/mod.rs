@@ -152,7 +152,7 @@ impl Gcc {
         let passes = self.throughput.bps();
         match found {
             Some((_, rate)) if usage != Usage::Over => self.aimd.set(now, rate),
-            _ => self.aimd.update(now, Input { usage, passes, limited, rtt: self.round_trip() }),
+            _ => self.aimd.update(now, Input { usage, passes, rtt: self.round_trip() }),
         }
         let recovered = self.usage == Usage::Under && usage == Usage::Normal;
         self.usage = usage;

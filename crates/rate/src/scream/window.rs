@@ -133,7 +133,7 @@ impl Window {
         }
     }
 
-    /// §4.2.2.1: at most once in a round trip.
+    /// §4.2.2.1: at most once in a round trip, of a long one once in a virtual round trip.
     fn congestion(&mut self, now: Time, seen: &Seen<'_>) -> Option<Congestion> {
         if now.saturating_since(self.reacted) < VIRTUAL_RTT.min(seen.rtt) {
             return None;
@@ -180,7 +180,8 @@ impl Window {
         (self.reacted, self.is_lost, self.is_marked) = (now, false, false);
     }
 
-    /// §4.2.2.2: by one packet per round trip, and by a share of the window if no congestion was seen for long.
+    /// §4.2.2.2: by one packet per round trip, and by a share of the window if no congestion was seen for long; by less of either
+    /// near the window at which congestion was last.
     fn increase(&mut self, now: Time, seen: &Seen<'_>, scale: f64) {
         let rtt = seen.rtt.as_secs_f64();
         let virtual_rtt = VIRTUAL_RTT.as_secs_f64();
@@ -190,7 +191,7 @@ impl Window {
         });
         let acked = seen.acked.bytes.saturating_sub(seen.acked.bytes_marked) as f64;
         let ratio = (seen.mss / self.bytes).min(1.0);
-        let growth = 1.0 + MULTIPLICATIVE * self.bytes / seen.mss * calm;
+        let growth = 1.0 + MULTIPLICATIVE * self.bytes / seen.mss * calm * scale;
         let increment = acked * ratio * (rtt / virtual_rtt).min(1.0) * scale.max(0.25) * growth;
         let allowed = seen.mss + seen.flight.most() as f64 * HEADROOM;
         let bytes = self.bytes + increment;
@@ -252,6 +253,15 @@ mod tests {
         report(&mut window, 100, acked(20), 0);
         // 20,000 · 1000 / 20,000 · (1 + 0.02 · 20).
         assert!((window.bytes() - 21_400.0).abs() < 1e-6, "{}", window.bytes());
+    }
+
+    #[test]
+    fn near_its_last_congestion_it_grows_by_a_quarter_of_a_packet_and_a_tenth_of_the_share() {
+        let mut window = window(false);
+        window.inflection = 20_000.0;
+        report(&mut window, 100, acked(20), 0);
+        // 20,000 · 1000 / 20,000 · 0.25 · (1 + 0.02 · 20 · 0.1).
+        assert!((window.bytes() - 20_260.0).abs() < 1e-6, "{}", window.bytes());
     }
 
     #[test]
