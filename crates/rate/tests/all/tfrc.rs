@@ -236,11 +236,14 @@ fn beside_tcp_at_a_long_queue(share: f64, span: std::ops::Range<usize>) -> f64 {
 /// same losses are a higher loss event rate.
 #[test]
 fn a_long_queue_is_shared_late_and_what_is_left_unused_costs_more() {
-    let (early, late) =
-        (beside_tcp_at_a_long_queue(1.0, 0..20), beside_tcp_at_a_long_queue(1.0, 60..300));
+    // docs/method.md has all of them.
+    let of = |share| {
+        [0..20, 20..40, 40..60, 60..300].map(|span| beside_tcp_at_a_long_queue(share, span))
+    };
+    let [early, .., late] = of(1.0);
     assert!((0.7..1.4).contains(&late), "{late:.2} in the long run");
     assert!(early < 0.6 * late, "{early:.2} in the first 20 s, {late:.2} later");
-    let limited = beside_tcp_at_a_long_queue(0.7, 60..300);
+    let [.., limited] = of(0.7);
     assert!(limited < 0.9 * 0.7 * late, "{limited:.2} of a source that has 0.7");
     assert!(limited > 0.7 * 0.7 * 0.7 * late, "{limited:.2} of a source that has 0.7");
 }
