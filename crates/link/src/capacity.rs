@@ -7,13 +7,13 @@ use crate::trace::{OPPORTUNITY, OpportunityTrace, RateCurve};
 
 impl ServerConfig {
     /// The mean rate asked for in each of `count` spans of length `span`, from the trial's start;
-    /// `None` if nothing limits it, or on Wi-Fi. Of a token bucket it is the rate at which tokens come.
+    /// `None` if nothing limits it, or a medium that stations share does. Of a token bucket it is the rate at which tokens come.
     pub fn mean_rates(&self, span: Duration, count: usize) -> Option<Vec<BitRate>> {
         if span.is_zero() {
             return None;
         }
         match self {
-            Self::Unlimited | Self::Wifi | Self::Ethernet => None,
+            Self::Unlimited | Self::Wifi | Self::Ethernet | Self::Cellular => None,
             Self::Steady(rate) | Self::Bucket { rate, .. } | Self::Poisson(rate) => {
                 Some(of_curve(rate, span.as_nanos(), count))
             }

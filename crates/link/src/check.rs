@@ -16,10 +16,11 @@ use crate::config::{
     CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, LimitConfig, LinkConfig,
     LossConfig, PathConfig, PieConfig, PropagationConfig, ServerConfig,
 };
+use crate::medium::cellular::CellularConfig;
 use crate::medium::ethernet::EthernetConfig;
 use crate::medium::wifi::{Air, BUSY, WifiConfig};
 use crate::schedule::Schedule;
-use crate::segment::{CellConfig, HubConfig, SegmentConfig};
+use crate::segment::{BaseStationConfig, CellConfig, HubConfig, SegmentConfig};
 use crate::trace::{MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve};
 
 /// [`LinkConfig`] as a file has it.
@@ -31,12 +32,15 @@ struct Unchecked {
     wifi: Option<WifiConfig>,
     #[serde(default)]
     ethernet: Option<EthernetConfig>,
+    #[serde(default)]
+    cellular: Option<CellularConfig>,
 }
 
 impl<'de> Deserialize<'de> for LinkConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Unchecked { down, up, wifi, ethernet } = Unchecked::deserialize(deserializer)?;
-        let config = Self { down, up, wifi, ethernet };
+        let Unchecked { down, up, wifi, ethernet, cellular } =
+            Unchecked::deserialize(deserializer)?;
+        let config = Self { down, up, wifi, ethernet, cellular };
         link(&config).map_err(D::Error::custom)?;
         Ok(config)
     }
@@ -48,6 +52,7 @@ impl<'de> Deserialize<'de> for LinkConfig {
 enum UncheckedSegment {
     Ethernet(HubConfig),
     Wifi(CellConfig),
+    Cellular(BaseStationConfig),
 }
 
 impl<'de> Deserialize<'de> for SegmentConfig {
@@ -55,6 +60,7 @@ impl<'de> Deserialize<'de> for SegmentConfig {
         let config = match UncheckedSegment::deserialize(deserializer)? {
             UncheckedSegment::Ethernet(config) => Self::Ethernet(config),
             UncheckedSegment::Wifi(config) => Self::Wifi(config),
+            UncheckedSegment::Cellular(config) => Self::Cellular(config),
         };
         segment(&config).map_err(D::Error::custom)?;
         Ok(config)
@@ -89,7 +95,26 @@ pub(crate) fn segment(config: &SegmentConfig) -> Checked {
                 holds(&key, quiet, "`busy` is the cell's, and 0 at its stations")
             })
         }
+        SegmentConfig::Cellular(config) => base_station(config),
     }
+}
+
+/// Users of one cell, which agree on what is the cell's.
+fn base_station(BaseStationConfig { stations }: &BaseStationConfig) -> Checked {
+    range("stations", &stations.len(), &STATIONS)?;
+    let first = stations.first().and_then(|station| station.cellular.as_ref());
+    stations.iter().enumerate().try_for_each(|(index, station)| {
+        link(station)?;
+        let key = format!("stations.{index}.cellular");
+        let own = station.cellular.as_ref();
+        holds(&key, own.is_some(), "a station of a cellular cell must be on its air")?;
+        let alike = own.zip(first).is_some_and(|(own, first)| own.shares_cell(first));
+        holds(
+            &key,
+            alike,
+            "`bandwidth`, `cell_radius` and `load` are the cell's, and the same at all",
+        )
+    })
 }
 
 /// Checks both directions.
@@ -103,7 +128,11 @@ pub(crate) fn link(config: &LinkConfig) -> Checked {
     let at_hub = |path: &PathConfig| matches!(path.server, ServerConfig::Ethernet);
     let shared = [&config.down, &config.up].map(at_hub) == [config.ethernet.is_some(); 2];
     holds("ethernet", shared, "half-duplex Ethernet must serve both directions or neither")?;
-    config.ethernet.as_ref().map_or(Ok(()), EthernetConfig::check)
+    config.ethernet.as_ref().map_or(Ok(()), EthernetConfig::check)?;
+    let in_cell = |path: &PathConfig| matches!(path.server, ServerConfig::Cellular);
+    let shared = [&config.down, &config.up].map(in_cell) == [config.cellular.is_some(); 2];
+    holds("cellular", shared, "cellular radio must serve both directions or neither")?;
+    config.cellular.as_ref().map_or(Ok(()), CellularConfig::check)
 }
 
 fn path(name: &str, config: &PathConfig) -> Checked {
@@ -186,7 +215,10 @@ fn discipline(key: &str, discipline: &DisciplineConfig) -> Checked {
 
 fn server(key: &str, server: &ServerConfig) -> Checked {
     match server {
-        ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Ethernet => Ok(()),
+        ServerConfig::Unlimited
+        | ServerConfig::Wifi
+        | ServerConfig::Ethernet
+        | ServerConfig::Cellular => Ok(()),
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => curve(key, rate),
         ServerConfig::Bucket { rate, burst } => {
             range(key, burst, &BURST)?;

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
+use crate::medium::cellular::CellularConfig;
 use crate::medium::ethernet::EthernetConfig;
 use crate::medium::wifi::WifiConfig;
 use crate::schedule::Schedule;
@@ -26,6 +27,9 @@ pub struct LinkConfig {
     /// [`ServerConfig::Ethernet`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ethernet: Option<EthernetConfig>,
+    /// The cellular radio; there if and only if both servers are [`ServerConfig::Cellular`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cellular: Option<CellularConfig>,
 }
 
 impl LinkConfig {
@@ -296,19 +300,21 @@ pub enum ServerConfig {
     Wifi,
     /// As the other stations of a half-duplex Ethernet let them: [`LinkConfig::ethernet`].
     Ethernet,
+    /// As the base station's scheduler lets them: [`LinkConfig::cellular`].
+    Cellular,
 }
 
 impl ServerConfig {
     /// Whether stations share it.
     pub(crate) const fn is_shared(&self) -> bool {
-        matches!(self, Self::Wifi | Self::Ethernet)
+        matches!(self, Self::Wifi | Self::Ethernet | Self::Cellular)
     }
 
     /// The rate in force at a time (of opportunities at recorded times, their mean); `None` if
     /// nothing limits it, or if it has none of its own (a medium that stations share).
     pub fn rate_at(&self, time: Time) -> Option<BitRate> {
         match self {
-            Self::Unlimited | Self::Wifi | Self::Ethernet => None,
+            Self::Unlimited | Self::Wifi | Self::Ethernet | Self::Cellular => None,
             Self::Steady(rate) | Self::Bucket { rate, .. } | Self::Poisson(rate) => {
                 Some(rate.at(time))
             }

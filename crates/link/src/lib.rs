@@ -6,9 +6,8 @@
 //!
 //! Per direction, in the order in which a packet meets them: a loss model, a queue with its discipline (droptail,
 //! CoDel, PIE, FQ-CoDel, DualPI2), a server (rate, schedule, token bucket, trace), and propagation (delay, jitter,
-//! reordering, duplication, corruption). Each is in a module of its own. Where the link is Wi-Fi or half-duplex
-//! Ethernet, both directions share one server, the `medium`. A [`Segment`] is such a medium with any number of
-//! stations.
+//! reordering, duplication, corruption). Each is in a module of its own. Where the link is Wi-Fi, half-duplex Ethernet or
+//! cellular, one server, the `medium`, serves both directions. A [`Segment`] is such a medium with any number of stations.
 //!
 //! [`LinkSpec`] is what a user writes; [`LinkSpec::resolve`] makes a [`LinkConfig`] of it, with
 //! presets applied, traces read and everything checked.
@@ -47,14 +46,16 @@ pub use config::{
     PropagationConfig, QueueConfig, ReorderConfig, ServerConfig,
 };
 pub use link::Link;
+pub use medium::cellular::{Bandwidth, CellularConfig, CellularSpec};
 pub use medium::ethernet::{EthernetConfig, EthernetRate, EthernetSpec};
-pub use medium::wifi::{Air, Dbm, Decibels, Metres, WifiChangeSpec, WifiConfig, WifiSpec};
+pub use medium::quantity::{Dbm, Decibels, KilometresPerHour, Metres};
+pub use medium::wifi::{Air, WifiChangeSpec, WifiConfig, WifiSpec};
 pub use outcomes::Counts;
 pub use packet::{Backlog, Cause, Corruption, Direction, Ecn, Event, MAX_PACKET, Packet, Verdict};
 pub use preset::Preset;
 pub use propagation::MAX_IN_FLIGHT;
 pub use schedule::{Change, Schedule};
-pub use segment::{CellConfig, HubConfig, Segment, SegmentConfig};
+pub use segment::{BaseStationConfig, CellConfig, HubConfig, Segment, SegmentConfig};
 pub use segment_spec::{STATIONS_MAX, SegmentLinks, SegmentSpec, StationSpec};
 pub use spec::{
     ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,

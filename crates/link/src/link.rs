@@ -5,6 +5,7 @@ use suiro_units::{Seed, Time};
 use crate::config::LinkConfig;
 use crate::machine::Machine;
 use crate::medium::Medium;
+use crate::medium::cellular::Cellular;
 use crate::medium::ethernet::Ethernet;
 use crate::medium::wifi::Wifi;
 use crate::outcomes::Counts;
@@ -48,11 +49,10 @@ impl Link {
     /// checked; of one put together in code, what is out of range may panic here or later.
     pub fn new(config: &LinkConfig, seed: Seed) -> Self {
         let path = |direction| Path::new(config.direction(direction), direction, seed);
-        let medium = match (&config.wifi, &config.ethernet) {
-            (Some(wifi), _) => Some(Medium::Wifi(Box::new(Wifi::new(wifi, seed)))),
-            (None, Some(ethernet)) => Some(Medium::Ethernet(Ethernet::new(ethernet, 2, seed))),
-            (None, None) => None,
-        };
+        let wifi = config.wifi.as_ref().map(|it| Medium::Wifi(Box::new(Wifi::new(it, seed))));
+        let ethernet = config.ethernet.map(|it| Medium::Ethernet(Ethernet::new(&it, 2, seed)));
+        let cellular = config.cellular.map(|it| Cellular::new(&[it], seed));
+        let medium = wifi.or(ethernet).or(cellular.map(|it| Medium::Cellular(Box::new(it))));
         Self(Machine::new(Direction::BOTH.map(path).into(), medium))
     }
 

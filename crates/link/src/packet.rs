@@ -75,7 +75,7 @@ suiro_units::words! {
         Queue = "queue",
         /// The active queue management (CoDel, PIE) said so.
         Aqm = "aqm",
-        /// It can never pass: larger than [`MAX_PACKET`], or than a frame of Wi-Fi or Ethernet.
+        /// It can never pass: larger than [`MAX_PACKET`], or than what the medium carries in a frame.
         Size = "size",
         /// Wi-Fi: sent as often as the retry limit allows, and never received.
         Retry = "retry",

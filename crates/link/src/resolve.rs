@@ -9,6 +9,7 @@ use crate::config::{
     GilbertElliott, JitterConfig, LimitConfig, LinkConfig, LossConfig, PathConfig, PieConfig,
     PropagationConfig, QueueConfig, ReorderConfig, ServerConfig,
 };
+use crate::medium::cellular::CellularSpec;
 use crate::medium::ethernet::EthernetSpec;
 use crate::schedule::{Change, Schedule};
 use crate::spec::{
@@ -59,13 +60,20 @@ impl LinkSpec {
         };
         let wifi = wifi.map(crate::medium::wifi::WifiSpec::resolve).transpose()?;
         let ethernet = self.ethernet.as_ref().map(EthernetSpec::resolve).transpose()?;
-        let served = match (&wifi, &ethernet) {
-            (None, None) => Served::ByItself,
-            (Some(_), None) => Served::ByMedium("wifi", ServerConfig::Wifi),
-            (None, Some(_)) => Served::ByMedium("ethernet", ServerConfig::Ethernet),
-            (Some(_), Some(_)) => {
-                let error = Refusal::key("ethernet", "the link is Wi-Fi already");
-                return Err(error.hint("write `wifi` or `ethernet`, and no preset of the other"));
+        let cellular = self.cellular.map(CellularSpec::resolve).transpose()?;
+        let media = [
+            wifi.as_ref().map(|_| ("wifi", ServerConfig::Wifi)),
+            ethernet.map(|_| ("ethernet", ServerConfig::Ethernet)),
+            cellular.map(|_| ("cellular", ServerConfig::Cellular)),
+        ];
+        let mut media = media.into_iter().flatten();
+        let served = match (media.next(), media.next()) {
+            (None, _) => Served::ByItself,
+            (Some((key, server)), None) => Served::ByMedium(key, server),
+            (Some((first, _)), Some((key, _))) => {
+                let error = Refusal::key(key, format!("the link has `{first}` already"));
+                let hint = format!("write `{first}` or `{key}`, and no preset of the other");
+                return Err(error.hint(hint));
             }
         };
         Ok(LinkConfig {
@@ -73,6 +81,7 @@ impl LinkSpec {
             up: up.resolve(&served, traces)?,
             wifi,
             ethernet,
+            cellular,
         })
     }
 }
@@ -455,9 +464,10 @@ fn queue(at: Option<&At<QueueSpec>>, server: &ServerConfig) -> Result<QueueConfi
         (DisciplineConfig::Droptail, ServerConfig::Ethernet) => {
             LimitSpec::Packets(DEFAULT_INTERFACE_PACKETS)
         }
-        (DisciplineConfig::Droptail, ServerConfig::Unlimited | ServerConfig::Wifi) => {
-            LimitSpec::Packets(DEFAULT_AQM_PACKETS)
-        }
+        (
+            DisciplineConfig::Droptail,
+            ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Cellular,
+        ) => LimitSpec::Packets(DEFAULT_AQM_PACKETS),
         (DisciplineConfig::Droptail, _) => LimitSpec::Time(DEFAULT_LIMIT),
         (DisciplineConfig::FqCodel(_), _) => LimitSpec::Packets(DEFAULT_FQ_PACKETS),
         (DisciplineConfig::Dualpi2(_), server) if server.is_shared() => {
@@ -495,7 +505,10 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
 /// What the rate in force carries in this time; in an outage, what the rate before it did.
 fn bytes_in(time: Duration, server: &ServerConfig) -> Option<Schedule<Bytes>> {
     let curve = match server {
-        ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Ethernet => return None,
+        ServerConfig::Unlimited
+        | ServerConfig::Wifi
+        | ServerConfig::Ethernet
+        | ServerConfig::Cellular => return None,
         ServerConfig::Trace(trace) => return Some(Schedule::constant(trace.mean() * time)),
         ServerConfig::Steady(curve)
         | ServerConfig::Bucket { rate: curve, .. }

@@ -5,9 +5,10 @@ use suiro_units::{Direction, Ratio, Seed, Time};
 
 use crate::config::{LinkConfig, PathConfig};
 use crate::machine::Machine;
-use crate::medium::Medium;
+use crate::medium::cellular::Cellular;
 use crate::medium::ethernet::{Ethernet, EthernetConfig};
-use crate::medium::wifi::{self, Wifi};
+use crate::medium::wifi::Wifi;
+use crate::medium::{Medium, path_of};
 use crate::outcomes::Counts;
 use crate::packet::{Event, Packet};
 use crate::path::Path;
@@ -21,6 +22,8 @@ pub enum SegmentConfig {
     Ethernet(HubConfig),
     /// An access point with its stations.
     Wifi(CellConfig),
+    /// A base station with its users.
+    Cellular(BaseStationConfig),
 }
 
 /// A half-duplex Ethernet with its stations.
@@ -42,6 +45,13 @@ pub struct CellConfig {
     pub stations: Vec<LinkConfig>,
 }
 
+/// A cellular cell: a base station with its users.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BaseStationConfig {
+    /// The users, each as a cellular link from the base station to it: distance, speed, and a queue per direction.
+    pub stations: Vec<LinkConfig>,
+}
+
 /// A medium with its stations. The caller reports arrivals and asks for departures as with a
 /// [`crate::Link`]; there is a pair of directions for each station, up from it to the medium.
 ///
@@ -49,6 +59,7 @@ pub struct CellConfig {
 ///   at the same time.
 /// - In a Wi-Fi cell what goes up is for the access point, and what the access point sends to a station goes down. A packet
 ///   from one station to another crosses the air twice: the caller hands what arrived at the access point to it again.
+/// - A cellular cell is the same with a base station, whose two directions do not disturb one another.
 #[derive(Debug)]
 pub struct Segment {
     machine: Machine,
@@ -65,14 +76,15 @@ enum Kind {
 }
 
 impl Segment {
-    /// An idle segment. A cell of one station does exactly what a Wi-Fi link with the same seed does.
+    /// An idle segment. A cell of one station does exactly what a link with the same seed does.
     ///
     /// A configuration that was read from a file has been checked; of one put together in code, what is out of range may
     /// panic here or later.
     pub fn new(config: &SegmentConfig, seed: Seed) -> Self {
         match config {
             SegmentConfig::Ethernet(config) => Self::hub(config, seed),
-            SegmentConfig::Wifi(config) => Self::cell(config, seed),
+            SegmentConfig::Wifi(config) => Self::wifi(config, seed),
+            SegmentConfig::Cellular(config) => Self::cellular(config, seed),
         }
     }
 
@@ -85,17 +97,28 @@ impl Segment {
         Self { machine: Machine::new(paths, Some(Medium::Ethernet(ethernet))), kind: Kind::Hub }
     }
 
-    fn cell(config: &CellConfig, seed: Seed) -> Self {
+    fn wifi(config: &CellConfig, seed: Seed) -> Self {
+        let wifi = |link: &LinkConfig| link.wifi.clone().expect("a station of a cell has Wi-Fi");
+        let stations: Vec<_> = config.stations.iter().map(wifi).collect();
+        let wifi = Wifi::cell(&stations, config.busy.clone(), seed);
+        Self::cell(&config.stations, Medium::Wifi(Box::new(wifi)), seed)
+    }
+
+    fn cellular(config: &BaseStationConfig, seed: Seed) -> Self {
+        let cellular = |link: &LinkConfig| link.cellular.expect("a user of a cell is on its air");
+        let users: Vec<_> = config.stations.iter().map(cellular).collect();
+        let cellular = Cellular::new(&users, seed);
+        Self::cell(&config.stations, Medium::Cellular(Box::new(cellular)), seed)
+    }
+
+    fn cell(stations: &[LinkConfig], medium: Medium, seed: Seed) -> Self {
         let paths = |(index, station): (usize, &LinkConfig)| {
             let seed = if index == 0 { seed } else { seed.derive(&format!("station {index}")) };
             let path = |direction| Path::new(station.direction(direction), direction, seed);
             Direction::BOTH.map(path)
         };
-        let paths = config.stations.iter().enumerate().flat_map(paths).collect();
-        let wifi = |link: &LinkConfig| link.wifi.clone().expect("a station of a cell has Wi-Fi");
-        let stations: Vec<_> = config.stations.iter().map(wifi).collect();
-        let wifi = Wifi::cell(&stations, config.busy.clone(), seed);
-        Self { machine: Machine::new(paths, Some(Medium::Wifi(Box::new(wifi)))), kind: Kind::Cell }
+        let paths = stations.iter().enumerate().flat_map(paths).collect();
+        Self { machine: Machine::new(paths, Some(medium)), kind: Kind::Cell }
     }
 
     /// Up: a station is handed a packet to send. Down: the access point is handed a packet for that station.
@@ -133,7 +156,7 @@ impl Segment {
         match (self.kind, direction) {
             (Kind::Hub, Direction::Up) => station,
             (Kind::Hub, Direction::Down) => panic!("a hub sends nothing of its own"),
-            (Kind::Cell, direction) => wifi::path_of(station, direction),
+            (Kind::Cell, direction) => path_of(station, direction),
         }
     }
 }

@@ -7,6 +7,7 @@ use suiro_units::{Duration, Ratio};
 
 use crate::bounds::DELAY;
 use crate::config::LinkConfig;
+use crate::medium::cellular::CellularSpec;
 use crate::medium::ethernet::EthernetSpec;
 use crate::medium::wifi::{Air, WifiSpec};
 use crate::schedule::Schedule;
@@ -16,12 +17,12 @@ use crate::spec::{LinkSpec, LossSpec, QueueSpec};
 pub const STATIONS_MAX: usize = 32;
 
 bounds! {
-    SegmentSpec { stations: Bounds::new(2, STATIONS_MAX); tables: ethernet, wifi, stations }
+    SegmentSpec { stations: Bounds::new(2, STATIONS_MAX); tables: ethernet, wifi, cellular, stations }
 }
-bounds! { StationSpec { delay: DELAY; tables: queue, wifi, loss } }
+bounds! { StationSpec { delay: DELAY; tables: queue, wifi, cellular, loss } }
 
-/// A medium that several hosts share: the hub of a half-duplex Ethernet, or a Wi-Fi cell, whose access point is one of the
-/// hosts.
+/// A medium that several hosts share: the hub of a half-duplex Ethernet, or a Wi-Fi or cellular cell, whose access point or
+/// base station is one of the hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<SegmentSpec>)]
@@ -36,7 +37,13 @@ pub struct SegmentSpec {
     /// The access point of a Wi-Fi cell: the host through which all packets of its stations go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_point: Option<String>,
-    /// The hosts at the hub, or those that the access point serves.
+    /// A cellular cell: values for all its users. For example `cellular = { load = 0.7 }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cellular: Option<CellularSpec>,
+    /// The base station of a cellular cell: the host through which all packets of its users go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_station: Option<String>,
+    /// The hosts at the hub, or those that the access point or base station serves.
     pub stations: Vec<StationSpec>,
 }
 
@@ -47,13 +54,16 @@ pub struct SegmentSpec {
 pub struct StationSpec {
     /// The host's name.
     pub host: String,
-    /// The queue of its packets for the medium; in a Wi-Fi cell, also that of packets to it at the access point.
+    /// The queue of its packets for the medium; in a cell, also that of packets to it at the access point or base station.
     /// Default: that of a link with this medium.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
     /// Wi-Fi cells: values of this station that differ, such as `{ distance = "20 m", walls = 1 }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiSpec>,
+    /// Cellular cells: values of this user that differ, such as `{ distance = "250 m", speed = "30 km/h" }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cellular: Option<CellularSpec>,
     /// Which packets are lost before they reach the queue. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossSpec>,
@@ -65,7 +75,8 @@ pub struct StationSpec {
 /// A segment resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentLinks {
-    /// Each station as a link to it, in their order: from a hub, where its packets go up, or from the access point.
+    /// Each station as a link to it, in their order: from a hub, where its packets go up, or from the access point or base
+    /// station.
     pub links: Vec<LinkConfig>,
     /// Of a Wi-Fi cell: the share of the air that others take.
     pub busy: Option<Schedule<Ratio>>,
@@ -78,26 +89,12 @@ impl SegmentSpec {
     /// A value out of range, or keys that contradict one another or lack another; the error names the key.
     pub fn resolve(&self) -> Result<SegmentLinks, Refusal> {
         self.check_bounds()?;
-        let busy = match (&self.ethernet, &self.wifi) {
-            (Some(ethernet), None) => ethernet.resolve().map(|_| None)?,
-            (None, Some(wifi)) => Some(wifi.clone().resolve()?.air.map(|air| air.busy)),
-            (None, None) => {
-                let refusal =
-                    Refusal::key("stations", "neither `ethernet` nor `wifi` together with them");
-                return Err(refusal.hint("add ethernet = {} or wifi = {}"));
-            }
-            (Some(_), Some(_)) => {
-                let refusal = Refusal::key("wifi", "`wifi` together with `ethernet`");
-                return Err(refusal.hint("remove one of the two"));
-            }
+        let busy = match self.medium()? {
+            Shared::Hub(ethernet) => ethernet.resolve().map(|_| None)?,
+            Shared::Wifi(wifi) => Some(wifi.clone().resolve()?.air.map(|air| air.busy)),
+            Shared::Cellular(cellular) => cellular.resolve().map(|_| None)?,
         };
-        match (&self.access_point, &self.wifi) {
-            (Some(_), None) => Err(Refusal::key("access_point", "a hub has no access point")
-                .hint("remove it, or write `wifi` for `ethernet`")),
-            (None, Some(_)) => Err(Refusal::key("wifi", "a Wi-Fi cell without `access_point`")
-                .hint("add access_point = \"HOST\"")),
-            (None, None) | (Some(_), Some(_)) => Ok(()),
-        }?;
+        self.check_centre()?;
         let stations = self.stations.iter().enumerate();
         let links = stations.map(|(index, station)| {
             let below = |refusal: Refusal| refusal.below(&format!("stations.{index}"));
@@ -106,21 +103,69 @@ impl SegmentSpec {
         Ok(SegmentLinks { links: links.collect::<Result<_, _>>()?, busy })
     }
 
+    /// The one medium.
+    fn medium(&self) -> Result<Shared<'_>, Refusal> {
+        match (&self.ethernet, &self.wifi, &self.cellular) {
+            (Some(ethernet), None, None) => Ok(Shared::Hub(ethernet)),
+            (None, Some(wifi), None) => Ok(Shared::Wifi(wifi)),
+            (None, None, Some(cellular)) => Ok(Shared::Cellular(cellular)),
+            (None, None, None) => {
+                let found = "neither `ethernet` nor `wifi` nor `cellular` together with them";
+                let hint = "add ethernet = {}, wifi = {} or cellular = {}";
+                Err(Refusal::key("stations", found).hint(hint))
+            }
+            (ethernet, wifi, _) => {
+                let (key, first) = match (ethernet, wifi) {
+                    (Some(_), Some(_)) => ("wifi", "ethernet"),
+                    (Some(_), None) => ("cellular", "ethernet"),
+                    (None, _) => ("cellular", "wifi"),
+                };
+                let refusal = Refusal::key(key, format!("`{key}` together with `{first}`"));
+                Err(refusal.hint("remove one of the two"))
+            }
+        }
+    }
+
+    /// A cell has its own kind of host in the centre, a hub has none.
+    fn check_centre(&self) -> Result<(), Refusal> {
+        let wrong = |key: &str, found: &str, hint: &str| Err(Refusal::key(key, found).hint(hint));
+        let (is_wifi, is_cellular) = (self.wifi.is_some(), self.cellular.is_some());
+        match (&self.access_point, &self.base_station) {
+            (Some(_), _) if is_cellular => {
+                let found = "a cellular cell has a base station, no access point";
+                wrong("access_point", found, "write `base_station` for `access_point`")
+            }
+            (_, Some(_)) if is_wifi => {
+                let found = "a Wi-Fi cell has an access point, no base station";
+                wrong("base_station", found, "write `access_point` for `base_station`")
+            }
+            (Some(_), _) if !is_wifi => wrong(
+                "access_point",
+                "a hub has no access point",
+                "remove it, or write `wifi` for `ethernet`",
+            ),
+            (_, Some(_)) if !is_cellular => wrong(
+                "base_station",
+                "a hub has no base station",
+                "remove it, or write `cellular` for `ethernet`",
+            ),
+            (None, _) if is_wifi => {
+                let found = "a Wi-Fi cell without `access_point`";
+                wrong("wifi", found, "add access_point = \"HOST\"")
+            }
+            (_, None) if is_cellular => {
+                let found = "a cellular cell without `base_station`";
+                wrong("cellular", found, "add base_station = \"HOST\"")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn station(&self, station: &StationSpec) -> Result<LinkConfig, Refusal> {
-        let wifi = match (&self.wifi, &station.wifi) {
-            (None, Some(_)) => {
-                let refusal = Refusal::key("wifi", "`wifi` at a hub");
-                return Err(refusal.hint("remove it, or write `wifi` for the segment's `ethernet`"));
-            }
-            (Some(_), Some(own)) if own.says_busy() => {
-                let refusal = Refusal::key("wifi", "`busy` of one station");
-                return Err(refusal.hint("all hear the same: write it in the segment's own `wifi`"));
-            }
-            (all, own) => all.clone().map(|all| own.clone().unwrap_or_default().over(all)),
-        };
         let link = LinkSpec {
             ethernet: self.ethernet.clone(),
-            wifi,
+            wifi: self.wifi_of(station)?,
+            cellular: self.cellular_of(station)?,
             queue: station.queue,
             loss: station.loss.clone(),
             delay: station.delay,
@@ -132,4 +177,48 @@ impl SegmentSpec {
         }
         Ok(config)
     }
+
+    fn wifi_of(&self, station: &StationSpec) -> Result<Option<WifiSpec>, Refusal> {
+        match (&self.wifi, &station.wifi) {
+            (None, Some(_)) => Err(self.misplaced("wifi")),
+            (Some(_), Some(own)) if own.says_busy() => {
+                let refusal = Refusal::key("wifi", "`busy` of one station");
+                Err(refusal.hint("all hear the same: write it in the segment's own `wifi`"))
+            }
+            (all, own) => Ok(all.clone().map(|all| own.clone().unwrap_or_default().over(all))),
+        }
+    }
+
+    fn cellular_of(&self, station: &StationSpec) -> Result<Option<CellularSpec>, Refusal> {
+        match (&self.cellular, &station.cellular) {
+            (None, Some(_)) => Err(self.misplaced("cellular")),
+            (all, own) => {
+                let own = own.unwrap_or_default();
+                if let Some(key) = own.of_cell() {
+                    let refusal = Refusal::key("cellular", format!("`{key}` of one user"));
+                    let hint = "it is the cell's: write it in the segment's own `cellular`";
+                    return Err(refusal.hint(hint));
+                }
+                Ok(all.map(|all| own.over(all)))
+            }
+        }
+    }
+
+    /// A station's key of another medium.
+    fn misplaced(&self, key: &str) -> Refusal {
+        let (place, own) = match (&self.ethernet, &self.wifi) {
+            (Some(_), _) => ("at a hub", "ethernet"),
+            (None, Some(_)) => ("in a Wi-Fi cell", "wifi"),
+            (None, None) => ("in a cellular cell", "cellular"),
+        };
+        let refusal = Refusal::key(key, format!("`{key}` {place}"));
+        refusal.hint(format!("remove it, or write `{key}` for the segment's `{own}`"))
+    }
+}
+
+/// What the stations share.
+enum Shared<'a> {
+    Hub(&'a EthernetSpec),
+    Wifi(&'a WifiSpec),
+    Cellular(&'a CellularSpec),
 }

@@ -18,6 +18,7 @@ use crate::bounds::{
     QUEUE_BYTES, QUEUE_PACKETS, QUEUE_TIME, RATE, SPAN,
 };
 use crate::config::{Distribution, Order};
+use crate::medium::cellular::CellularSpec;
 use crate::medium::ethernet::EthernetSpec;
 use crate::medium::wifi::WifiSpec;
 use crate::preset::Preset;
@@ -96,8 +97,10 @@ with_path_keys! {
         wifi: WifiSpec,
         /// A half-duplex Ethernet that both directions share, instead of `rate`.
         ethernet: EthernetSpec,
+        /// A cellular radio between a base station (the first end) and one user, instead of `rate`.
+        cellular: CellularSpec,
     }
-    tables: down, up, wifi, ethernet, loss, queue, jitter, reorder, changes
+    tables: down, up, wifi, ethernet, cellular, loss, queue, jitter, reorder, changes
 }
 
 with_path_keys! {

@@ -74,7 +74,7 @@ pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use header::{Date, JOBS, TimeKind};
 pub use job::{Job, Peer};
 pub use limits::{NamedLimit, limits};
-pub use network::{Cell as WifiCell, Detour, Link, Multicast, Topology};
+pub use network::{Cell as RadioCell, Detour, Link, Multicast, Topology};
 pub use order::Order;
 pub use overrides::Overrides;
 pub use plan::{Plan, TRIALS_MAX, Trial};

@@ -22,7 +22,7 @@ pub struct Topology {
     /// Names of the hosts that are hubs; the links from them to their stations are one segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hubs: Vec<String>,
-    /// The Wi-Fi cells.
+    /// The Wi-Fi and cellular cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Cell>,
     /// The routers of multicast; `None` if cables carry none.
@@ -30,15 +30,16 @@ pub struct Topology {
     pub multicast: Option<Multicast>,
 }
 
-/// Wi-Fi links whose stations share one air. All are from the same host, the access point.
+/// Wi-Fi or cellular links whose stations share one air. All are from the same host, the access point or base station.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its name: the key below `[segments]`.
     pub name: String,
     /// The names of its stations' links.
     pub links: Vec<String>,
-    /// The share of the air that others take.
-    pub busy: Schedule<Ratio>,
+    /// Of a Wi-Fi cell: the share of the air that others take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Schedule<Ratio>>,
 }
 
 /// A host that passes on by one link whatever comes to it by another, also what is meant for its neighbours.

@@ -55,6 +55,7 @@ const SUBJECTS: &[(&str, &[(&str, &str)])] = &[
             ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
             ("rmcat", include_str!("../../../scenarios/rmcat.toml")),
             ("rmcat-wireless", include_str!("../../../scenarios/rmcat-wireless.toml")),
+            ("rmcat-cellular", include_str!("../../../scenarios/rmcat-cellular.toml")),
             ("fairness", include_str!("../../../scenarios/fairness.toml")),
         ],
     ),

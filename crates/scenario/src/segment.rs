@@ -1,4 +1,4 @@
-//! Segments in a scenario: hubs and Wi-Fi cells, as links of the topology.
+//! Segments in a scenario: hubs, Wi-Fi and cellular cells, as links of the topology.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +24,8 @@ pub(crate) struct Segment {
     hosts: Vec<String>,
     /// By the name of a station's link: what it does to packets; `None` where that cannot be read.
     pub links: BTreeMap<String, Option<LinkConfig>>,
-    access_point: Option<String>,
+    /// Of a cell: the host in its centre, and the key that names it.
+    centre: Option<(&'static str, String)>,
     /// Of a Wi-Fi cell: the share of the air that others take.
     busy: Option<Schedule<Ratio>>,
 }
@@ -72,14 +73,15 @@ pub(crate) fn read(
             }
         };
         let links = hosts.iter().map(|host| link_of(name, host)).zip(configs).collect();
-        let access_point = spec.access_point;
-        segments.push(Segment { name: name.to_owned(), hosts, links, access_point, busy });
+        let access_point = spec.access_point.map(|host| ("access_point", host));
+        let centre = access_point.or(spec.base_station.map(|host| ("base_station", host)));
+        segments.push(Segment { name: name.to_owned(), hosts, links, centre, busy });
     }
     segments
 }
 
 /// Adds segments to an explicit topology. A hub is a host after all others, with a link to each of its stations. A cell is
-/// the links from its access point to its stations.
+/// the links from its access point or base station to its stations.
 pub(crate) fn join(
     body: &Node<'_>,
     segments: &[Segment],
@@ -93,10 +95,10 @@ pub(crate) fn join(
             document::place(body, &path.collect::<Vec<_>>())
         };
         let mut refuse = |refusal| refusals.push(refusal);
-        let from = match &segment.access_point {
-            Some(host) if known.contains(host) => host.clone(),
-            Some(host) => {
-                refuse(no_host(place(&["access_point"]), host, &known));
+        let from = match &segment.centre {
+            Some((_, host)) if known.contains(host) => host.clone(),
+            Some((key, host)) => {
+                refuse(no_host(place(&[key]), host, &known));
                 continue;
             }
             None if wiring.hosts.contains(&segment.name) => {
@@ -129,8 +131,9 @@ pub(crate) fn join(
             let cable = Cable { from, to, link, cards: false, capacity: None };
             wiring.wires.push(Wire { cable, path: Vec::new() });
         }
-        if let Some(busy) = segment.busy.clone() {
-            wiring.cells.push(Cell { name: segment.name.clone(), links, busy });
+        if segment.centre.is_some() {
+            let (name, busy) = (segment.name.clone(), segment.busy.clone());
+            wiring.cells.push(Cell { name, links, busy });
         }
     }
     if !segments.is_empty() && !HOSTS.contains(&wiring.hosts.len()) {
@@ -157,8 +160,11 @@ fn refusal_of(
         let hint = "put a host between them: an emulated medium carries IP, a switch also ARP";
         return Some(refusal(format!("the station `{host}` is a switch")).hint(hint));
     }
-    if segment.access_point.as_ref() == Some(host) {
-        let refusal = refusal(format!("the access point `{host}` is a station, too"));
+    if let Some((key, centre)) = &segment.centre
+        && centre == host
+    {
+        let what = key.replace('_', " ");
+        let refusal = refusal(format!("the {what} `{host}` is a station, too"));
         return Some(refusal.hint("remove it from `stations`"));
     }
     let twice = segment.hosts[..station].contains(host);

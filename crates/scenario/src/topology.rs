@@ -165,7 +165,7 @@ pub(crate) struct Wiring {
     pub switches: Vec<String>,
     /// Those of the hosts that are hubs, which `[segments]` add.
     pub hubs: Vec<String>,
-    /// The Wi-Fi cells, which `[segments]` add.
+    /// The Wi-Fi and cellular cells, which `[segments]` add.
     pub cells: Vec<Cell>,
     pub mtu: u16,
 }

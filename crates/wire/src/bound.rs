@@ -43,7 +43,10 @@ pub(crate) fn least_delay(propagation: &PropagationConfig) -> Duration {
 pub fn highest_rate(path: &PathConfig) -> Option<BitRate> {
     let highest = |curve: &RateCurve| curve.steps.iter().map(|step| step.rate).max();
     match &path.server {
-        ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Ethernet => None,
+        ServerConfig::Unlimited
+        | ServerConfig::Wifi
+        | ServerConfig::Ethernet
+        | ServerConfig::Cellular => None,
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => highest(rate),
         ServerConfig::Bucket { rate, .. } => highest(rate),
         ServerConfig::Trace(_) => path.server.rate_at(Time::ZERO),

@@ -1,8 +1,8 @@
 //! The link core that an engine drives: a link between two sides, or a segment that several share.
 
 use suiro_link::{
-    CellConfig, Counts, Direction, Event, HubConfig, Link, LinkConfig, Packet, Segment,
-    SegmentConfig,
+    BaseStationConfig, CellConfig, Counts, Direction, Event, HubConfig, Link, LinkConfig, Packet,
+    Segment, SegmentConfig,
 };
 use suiro_units::{Seed, Time};
 
@@ -19,7 +19,8 @@ pub(crate) enum Core {
         /// By side.
         stations: Vec<Mac>,
     },
-    /// Two sides for each station: that of the access point, from which packets go down, then the station's own.
+    /// Two sides for each station: that of the access point or base station, from which packets go down, then the
+    /// station's own.
     Cell(Box<Segment>),
 }
 
@@ -35,6 +36,11 @@ impl Core {
 
     pub(crate) fn cell(config: &CellConfig, seed: Seed) -> Self {
         let config = SegmentConfig::Wifi(config.clone());
+        Self::Cell(Box::new(Segment::new(&config, seed)))
+    }
+
+    pub(crate) fn base_station(config: &BaseStationConfig, seed: Seed) -> Self {
+        let config = SegmentConfig::Cellular(config.clone());
         Self::Cell(Box::new(Segment::new(&config, seed)))
     }
 

@@ -1,7 +1,7 @@
-//! What a carrier carries packets over: a link, a hub or a Wi-Fi cell.
+//! What a carrier carries packets over: a link, a hub, a Wi-Fi cell or a cellular one.
 
 use suiro_hosts::{EmulatedLink, EmulatedSegment, LinkEnd};
-use suiro_link::{CellConfig, Direction, HubConfig, LinkConfig, PathConfig};
+use suiro_link::{BaseStationConfig, CellConfig, Direction, HubConfig, LinkConfig, PathConfig};
 use suiro_units::{Duration, Seed};
 
 use crate::bound::{self, lateness_bound};
@@ -36,6 +36,15 @@ pub enum Medium<'a> {
         /// What it does to packets; as many stations as `links`.
         config: CellConfig,
     },
+    /// A base station with its users.
+    BaseStation {
+        /// The interfaces of the users' links, each from the base station to its user.
+        ends: Vec<&'a EmulatedLink>,
+        /// The names of those links; the records carry them.
+        links: Vec<&'a str>,
+        /// What it does to packets; as many users as `links`.
+        config: BaseStationConfig,
+    },
 }
 
 /// What one side of a medium sends.
@@ -53,7 +62,7 @@ pub(crate) struct Way {
 
 impl Medium<'_> {
     /// What the medium's sides send, in the order of the accounts: of a link, down, then up; of a hub, what each station
-    /// sends; of a cell, down, then up, of each station. `name` is the medium's.
+    /// sends; of a cell, down, then up, of each station or user. `name` is the medium's.
     pub(crate) fn ways(&self, name: &str) -> Vec<Way> {
         match self {
             Self::Link { link, config } => both_ways(name, link, config, 0).into(),
@@ -68,12 +77,9 @@ impl Medium<'_> {
                 });
                 ways.collect()
             }
-            Self::Cell { ends, links, config } => {
-                let stations = ends.iter().zip(links).zip(&config.stations).enumerate();
-                let ways = stations.flat_map(|(index, ((ends, link), config))| {
-                    both_ways(link, ends, config, 2 * index)
-                });
-                ways.collect()
+            Self::Cell { ends, links, config } => ways_of_cell(ends, links, &config.stations),
+            Self::BaseStation { ends, links, config } => {
+                ways_of_cell(ends, links, &config.stations)
             }
         }
     }
@@ -83,8 +89,9 @@ impl Medium<'_> {
         match self {
             Self::Link { config, .. } => vec![&config.down, &config.up],
             Self::Hub { config, .. } => config.stations.iter().collect(),
-            Self::Cell { config, .. } => {
-                config.stations.iter().flat_map(|station| [&station.down, &station.up]).collect()
+            Self::Cell { config: CellConfig { stations, .. }, .. }
+            | Self::BaseStation { config: BaseStationConfig { stations }, .. } => {
+                stations.iter().flat_map(|station| [&station.down, &station.up]).collect()
             }
         }
     }
@@ -98,6 +105,7 @@ impl Medium<'_> {
                 Core::hub(config, macs, seed)
             }
             Self::Cell { config, .. } => Core::cell(config, seed),
+            Self::BaseStation { config, .. } => Core::base_station(config, seed),
         }
     }
 
@@ -106,18 +114,28 @@ impl Medium<'_> {
         let paths = self.paths().into_iter().map(|path| bound::least_delay(&path.propagation));
         let least = paths.min().unwrap_or_default();
         match self {
-            Self::Link { .. } | Self::Cell { .. } => least,
+            Self::Link { .. } | Self::Cell { .. } | Self::BaseStation { .. } => least,
             Self::Hub { config, .. } => least + config.ethernet.delay,
         }
     }
 
-    /// Whether its sides send one at a time.
+    /// Whether stations share it, so that attempts to send are counted.
     pub(crate) fn is_shared(&self) -> bool {
         match self {
-            Self::Link { config, .. } => config.wifi.is_some() || config.ethernet.is_some(),
-            Self::Hub { .. } | Self::Cell { .. } => true,
+            Self::Link { config: LinkConfig { wifi, ethernet, cellular, .. }, .. } => {
+                wifi.is_some() || ethernet.is_some() || cellular.is_some()
+            }
+            Self::Hub { .. } | Self::Cell { .. } | Self::BaseStation { .. } => true,
         }
     }
+}
+
+/// Down, then up, of each station of a cell.
+fn ways_of_cell(ends: &[&EmulatedLink], links: &[&str], stations: &[LinkConfig]) -> Vec<Way> {
+    let stations = ends.iter().zip(links).zip(stations).enumerate();
+    let ways = stations
+        .flat_map(|(index, ((ends, link), config))| both_ways(link, ends, config, 2 * index));
+    ways.collect()
 }
 
 /// Both directions of a link, whose sides are this one and the next.

@@ -12,7 +12,9 @@ use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
     CableKind, CableSpec, Equipment, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6,
 };
-use suiro_link::{CellConfig, HubConfig, LinkConfig, LinkSpec, SegmentLinks, SegmentSpec};
+use suiro_link::{
+    BaseStationConfig, CellConfig, HubConfig, LinkConfig, LinkSpec, SegmentLinks, SegmentSpec,
+};
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{CheckedQuantity, LinkCause, Verdict};
 use suiro_record::{Reader, SelfCheck};
@@ -32,6 +34,7 @@ const TESTS: &[Test<()>] = &[
     ("what is in the link at the end is queued", |()| what_is_inside_is_queued()),
     ("three stations share a hub", |()| three_stations_share_a_hub()),
     ("two stations share an access point", |()| two_stations_share_an_access_point()),
+    ("two users share a base station", |()| two_users_share_a_base_station()),
     ("a link passes its self-check", |()| a_link_passes_its_check()),
     ("what this host carries can be measured", |()| what_this_host_carries()),
     ("a throttled host fails it", |()| with("tc", a_throttled_host_fails_it)),
@@ -244,6 +247,17 @@ fn three_stations_share_a_hub() {
     assert!(rows.iter().any(|row| row.attempts > Some(1)), "nothing collided");
 }
 
+/// Hosts `near`, `far` and `centre`, with links from the last to the others.
+fn two_and_their_centre() -> Network {
+    let cable = |station| CableSpec { from: 2, to: station, mtu: 1500, kind: CableKind::Emulated };
+    let spec = NetworkSpec {
+        hosts: ["near", "far", "centre"].map(str::to_owned).to_vec(),
+        cables: (0..2).map(cable).collect(),
+        detours: vec![],
+    };
+    Network::build(&spec).unwrap()
+}
+
 /// Both stations flood the access point, which floods both; one of them is far away.
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
 fn two_stations_share_an_access_point() {
@@ -254,13 +268,7 @@ fn two_stations_share_an_access_point() {
     .unwrap();
     let SegmentLinks { links, busy } = spec.resolve().unwrap();
     let config = CellConfig { busy: busy.unwrap(), stations: links };
-    let cable = |station| CableSpec { from: 2, to: station, mtu: 1500, kind: CableKind::Emulated };
-    let spec = NetworkSpec {
-        hosts: ["near", "far", "ap"].map(str::to_owned).to_vec(),
-        cables: (0..2).map(cable).collect(),
-        detours: vec![],
-    };
-    let network = Network::build(&spec).unwrap();
+    let network = two_and_their_centre();
     let (ends, links) = (network.links().iter().collect(), vec!["cell-near", "cell-far"]);
     let medium = &Medium::Cell { ends, links, config };
     let (name, wire, seed) = ("cell", network.wire(), Seed(7));
@@ -299,6 +307,49 @@ fn two_stations_share_an_access_point() {
     // AIFS, the shortest PPDU of such a packet, SIFS and its answer.
     assert!(ends.windows(2).all(|pair| pair[1] - pair[0] >= (43 + 228 + 16 + 32) * 1_000));
     assert!(rows.iter().all(|row| row.attempts.is_some()));
+}
+
+/// Packets arrive in subframes of 1 ms, those of a user up after its grant at the earliest.
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn two_users_share_a_base_station() {
+    let spec: SegmentSpec = toml::from_str(
+        "cellular = {}\nbase_station = 'centre'\n\
+         stations = [{ host = 'near' }, { host = 'far', cellular = { distance = '200 m' } }]",
+    )
+    .unwrap();
+    let config = BaseStationConfig { stations: spec.resolve().unwrap().links };
+    let network = two_and_their_centre();
+    let (ends, links) = (network.links().iter().collect(), vec!["cell-near", "cell-far"]);
+    let medium = &Medium::BaseStation { ends, links, config };
+    let (name, wire, seed) = ("cell", network.wire(), Seed(7));
+    let checks = check(&CheckSpec { name, medium, wire, seed }).unwrap();
+    assert!(checks.len() == 4 && checks.iter().all(|check| check.ok), "{checks:#?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, records) = (Axis::starting_now(), Some(dir.path()));
+    let spec = CarrierSpec { name, medium, wire, seed, clock, records };
+    let carrier = Carrier::start(&spec).unwrap();
+    let bind = |host: usize| {
+        network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
+    };
+    let [near, far, base_station] = [0, 1, 2].map(bind);
+    far.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+    for n in 0..100 {
+        for (from, to) in [(&near, 2), (&far, 2), (&base_station, 0), (&base_station, 1)] {
+            from.send_to(&[n as u8; 1000], (ipv4(to), 4000)).unwrap();
+        }
+    }
+    for _ in 0..100 {
+        far.recv_from(&mut [0; 2000]).unwrap();
+    }
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    assert_eq!(outcome.totals.iter().map(|of| of.offered).collect::<Vec<_>>(), [100; 4]);
+    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
+    assert_eq!(rows.len(), 400, "one record per packet");
+    let mut due = rows.iter().filter(|row| row.verdict == Verdict::Delivered);
+    assert!(due.all(|row| row.scheduled_ns.is_some_and(|at| at % 1_000_000 == 0)));
+    assert!(rows.iter().any(|row| row.attempts > Some(1)), "no block failed");
 }
 
 fn failed(checks: &[SelfCheck]) -> Vec<String> {

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use suiro_clock::Axis;
 use suiro_hosts::{EmulatedLink, EmulatedSegment, Network};
-use suiro_link::{CellConfig, HubConfig};
+use suiro_link::{BaseStationConfig, CellConfig, HubConfig, LinkConfig};
 use suiro_record::{LinkTotals, SelfCheck};
-use suiro_scenario::{Link, Topology, WifiCell};
+use suiro_scenario::{Link, RadioCell, Topology};
 use suiro_units::Seed;
 use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Fault, Medium};
 
@@ -150,19 +150,20 @@ fn hub<'a>(segment: &'a EmulatedSegment, topology: &'a Topology) -> Option<(&'a 
 }
 
 fn cell<'a>(
-    cell: &'a WifiCell,
+    cell: &'a RadioCell,
     network: &'a Network,
     topology: &'a Topology,
 ) -> (&'a str, Medium<'a>) {
     let of = |link: &&EmulatedLink| cell.links.contains(&topology.links[link.cable].name);
     let ends: Vec<&EmulatedLink> = network.links().iter().filter(of).collect();
     let links = || ends.iter().map(|link| &topology.links[link.cable]);
-    let config = CellConfig {
-        busy: cell.busy.clone(),
-        stations: links().filter_map(|link| link.config.clone()).collect(),
-    };
+    let stations: Vec<LinkConfig> = links().filter_map(|link| link.config.clone()).collect();
     let links = links().map(|link| &*link.name).collect();
-    (&cell.name, Medium::Cell { ends, links, config })
+    let medium = match cell.busy.clone() {
+        Some(busy) => Medium::Cell { ends, links, config: CellConfig { busy, stations } },
+        None => Medium::BaseStation { ends, links, config: BaseStationConfig { stations } },
+    };
+    (&cell.name, medium)
 }
 
 /// The seed of a link's randomness: it depends only on the trial's seed and the link's name.

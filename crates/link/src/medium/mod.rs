@@ -1,18 +1,20 @@
-//! A medium that stations share: one of them sends at a time, and when is the medium's own business. It takes packets from
-//! the queues of their [`Path`]s, and hands on what came through. A link has two stations, one per direction; a
-//! [segment](crate::Segment) has any number.
+//! A medium that stations share: it decides who sends when. It takes packets from the queues of their [`Path`]s, and hands
+//! on what came through. A link has two stations, one per direction; a [segment](crate::Segment) has any number.
 //!
 //! A new medium is a variant here with a module of its own.
 
+pub(crate) mod cellular;
 pub(crate) mod ethernet;
+pub(crate) mod quantity;
 pub(crate) mod wifi;
 
 use std::collections::VecDeque;
 
 use suiro_units::Time;
 
-use crate::packet::Event;
+use crate::packet::{Direction, Event};
 use crate::path::Path;
+use cellular::Cellular;
 use ethernet::Ethernet;
 use wifi::Wifi;
 
@@ -20,6 +22,12 @@ use wifi::Wifi;
 pub(crate) enum Medium {
     Ethernet(Ethernet),
     Wifi(Box<Wifi>),
+    Cellular(Box<Cellular>),
+}
+
+/// Number of the path of a station's packets in a direction, where each station has two.
+pub(crate) const fn path_of(station: usize, direction: Direction) -> usize {
+    station * Direction::BOTH.len() + direction as usize
 }
 
 impl Medium {
@@ -28,6 +36,7 @@ impl Medium {
         match self {
             Self::Ethernet(medium) => medium.wake(now, paths, events),
             Self::Wifi(medium) => medium.wake(now, paths),
+            Self::Cellular(medium) => medium.wake(now, paths),
         }
     }
 
@@ -36,6 +45,7 @@ impl Medium {
         match self {
             Self::Ethernet(medium) => medium.next(),
             Self::Wifi(medium) => medium.next(),
+            Self::Cellular(medium) => medium.next(),
         }
     }
 
@@ -44,6 +54,7 @@ impl Medium {
         match self {
             Self::Ethernet(medium) => medium.next_delivery(),
             Self::Wifi(medium) => medium.next(),
+            Self::Cellular(medium) => medium.next_delivery(),
         }
     }
 
@@ -52,6 +63,7 @@ impl Medium {
         match self {
             Self::Ethernet(medium) => medium.step(paths, events),
             Self::Wifi(medium) => medium.step(paths, events),
+            Self::Cellular(medium) => medium.step(paths, events),
         }
     }
 
@@ -60,6 +72,7 @@ impl Medium {
         match self {
             Self::Ethernet(medium) => medium.drain(now, paths, events),
             Self::Wifi(medium) => medium.drain(now, paths, events),
+            Self::Cellular(medium) => medium.drain(now, paths, events),
         }
     }
 }

@@ -3,7 +3,8 @@
 use suiro_units::{BitRate, Duration, Ratio};
 
 use super::Preset;
-use crate::medium::wifi::{Decibels, Metres, WifiChangeSpec, WifiSpec};
+use crate::medium::quantity::{Decibels, Metres};
+use crate::medium::wifi::{WifiChangeSpec, WifiSpec};
 use crate::spec::{LimitSpec, LinkSpec, LossSpec, PathSpec, QueueSpec, ServiceSpec};
 
 impl Preset {

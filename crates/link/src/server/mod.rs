@@ -27,6 +27,8 @@ pub(crate) enum Server {
     Wifi,
     /// Never asked, either.
     Ethernet,
+    /// Nor this.
+    Cellular,
 }
 
 impl Server {
@@ -39,6 +41,7 @@ impl Server {
             ServerConfig::Trace(trace) => Self::Recorded(Recorded::new(trace)),
             ServerConfig::Wifi => Self::Wifi,
             ServerConfig::Ethernet => Self::Ethernet,
+            ServerConfig::Cellular => Self::Cellular,
         }
     }
 
@@ -47,7 +50,7 @@ impl Server {
     pub fn takes_at(&mut self, now: Time) -> Option<Time> {
         match self {
             Self::Unlimited | Self::Bucket(_) => Some(now),
-            Self::Wifi | Self::Ethernet => None,
+            Self::Wifi | Self::Ethernet | Self::Cellular => None,
             Self::Steady(server) => server.takes_at(now),
             Self::Poisson(server) => server.takes_at(now),
             Self::Recorded(server) => server.takes_at(now),
@@ -59,7 +62,7 @@ impl Server {
     pub fn serve(&mut self, now: Time, bytes: u64) -> Option<Time> {
         match self {
             Self::Unlimited => Some(now),
-            Self::Wifi | Self::Ethernet => None,
+            Self::Wifi | Self::Ethernet | Self::Cellular => None,
             Self::Steady(server) => server.serve(now, bytes),
             Self::Bucket(server) => server.serve(now, bytes),
             Self::Poisson(server) => server.serve(now, bytes),
@@ -70,7 +73,12 @@ impl Server {
     /// The queue is empty at `now`, after service: what was left of an opportunity is lost.
     pub fn rest(&mut self) {
         match self {
-            Self::Unlimited | Self::Wifi | Self::Ethernet | Self::Bucket(_) | Self::Steady(_) => {}
+            Self::Unlimited
+            | Self::Wifi
+            | Self::Ethernet
+            | Self::Cellular
+            | Self::Bucket(_)
+            | Self::Steady(_) => {}
             Self::Poisson(server) => server.rest(),
             Self::Recorded(server) => server.rest(),
         }
@@ -81,6 +89,7 @@ impl Server {
         match self {
             Self::Wifi => Some(crate::medium::wifi::MAX_IP_BYTES),
             Self::Ethernet => Some(crate::medium::ethernet::MAX_IP_BYTES),
+            Self::Cellular => Some(crate::medium::cellular::MAX_IP_BYTES),
             _ => None,
         }
     }
@@ -88,7 +97,7 @@ impl Server {
     /// How often its trace has begun again by `now`.
     pub fn wraps(&self, now: Time) -> u64 {
         let period = match self {
-            Self::Unlimited | Self::Wifi | Self::Ethernet => None,
+            Self::Unlimited | Self::Wifi | Self::Ethernet | Self::Cellular => None,
             Self::Steady(server) => server.period(),
             Self::Bucket(server) => server.period(),
             Self::Poisson(server) => server.period(),

@@ -18,6 +18,8 @@ const RATES: &[&str] = &[
     "wifi = { busy = 0.4 }\n",
     "wifi = { attenuation = '34 dB', retries = 1, rice_k = '-20 dB', busy = 0.1, \
      changes = [{ at = '20 ms', attenuation = '50 dB' }, { at = '40 ms', attenuation = '0 dB' }] }\n",
+    "cellular = { block_errors = 0.4 }\n",
+    "cellular = { distance = '280 m', load = 1, bandwidth = '1.4 MHz', speed = '60 km/h' }\n",
     "trace = 'cell'\n",
     "trace = { file = 'cell', repeat = false }\n",
     "trace = 'rate.csv'\n",

@@ -127,6 +127,13 @@ fn the_air_of_a_link() {
 }
 
 #[test]
+fn a_cellular_radio() {
+    insta::assert_snapshot!(record(
+        "cellular = { distance = '250 m', load = 1, bandwidth = '3 MHz' }\nqueue.limit = '6p'",
+    ));
+}
+
+#[test]
 fn a_half_duplex_ethernet() {
     insta::assert_snapshot!(record("ethernet = {}\nqueue.limit = '6p'"));
 }

@@ -3,6 +3,7 @@
 mod bounds;
 mod by_hand;
 mod cell;
+mod cellular;
 mod common;
 mod conservation;
 mod disciplines;

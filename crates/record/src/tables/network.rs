@@ -44,7 +44,7 @@ table! {
         /// their times spread evenly over it: no time is off by more than the duration of that call, which is in
         /// `departure_error` in `trial.json`.
         departed_ns: Option<i64>,
-        /// How often it was sent on the medium that the stations of the link share (a half-duplex Ethernet or Wi-Fi),
+        /// How often it was sent on the medium that the stations of the link share (a half-duplex Ethernet, Wi-Fi, a cell),
         /// attempts that failed included; 0 if it never was. Null for other links, and in records of earlier versions.
         attempts: Option<u64>,
     }

@@ -7,7 +7,7 @@ use suiro_analysis::why::{Crossed, Explained};
 use suiro_link::{
     EthernetRate, LimitConfig, LossConfig, PathConfig, RateCurve, Schedule, ServerConfig,
 };
-use suiro_record::words::{Cause, Direction};
+use suiro_record::words::{Cause, Direction, Effect};
 use suiro_scenario::{
     Command, Download, Endpoint, EndpointSpec, Link, QuicCongestion, Ready, Setup,
 };
@@ -56,6 +56,16 @@ pub struct Blamed<'a> {
     pub crossed: Option<&'a Crossed>,
 }
 
+/// When a cause acted.
+struct When {
+    /// It can have acted in this time, and still does at its end.
+    during: Range<Duration>,
+    /// What it did in this time is what is explained.
+    explained: Range<Duration>,
+    /// The end of the trial.
+    until: Duration,
+}
+
 /// How an edit went: the change in words, or why it could not be made.
 type Edit<T = String> = Result<T, &'static str>;
 
@@ -83,15 +93,19 @@ impl Blamed<'_> {
     }
 
     /// When the cause can have acted.
-    fn during(&self) -> Range<Duration> {
+    fn when(&self) -> When {
         let at = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
-        at(self.effect.from_ns).saturating_sub(BEFORE)..at(self.effect.to_ns)
+        let (from, to) = (at(self.effect.from_ns), at(self.effect.to_ns));
+        let before = from.saturating_sub(BEFORE);
+        // A lower quality was requested because of what came before, and may last long.
+        let explained = if self.effect.effect == Effect::Quality { from } else { to };
+        When { during: before..to, explained: before..explained, until: self.setup.duration }
     }
 
     /// Changes each link on the way of the media.
     fn on_links(&self, setup: &mut Setup) -> Edit {
-        let during = self.during();
-        let edit: fn(&mut PathConfig, &Range<Duration>) -> Option<String> = match self.cause {
+        let when = self.when();
+        let edit: fn(&mut PathConfig, &When) -> Option<String> = match self.cause {
             Cause::RateStep => without_fall,
             Cause::Outage => without_outage,
             Cause::Policer => with_queue,
@@ -105,17 +119,17 @@ impl Blamed<'_> {
             _ => return Err("no change of a scenario removes it"),
         };
         let crossed = self.crossed.ok_or("the links on its path are not known")?;
-        each(setup, &crossed.data, |path| edit(path, &during))
+        each(setup, &crossed.data, |path| edit(path, &when))
             .ok_or("no link on its path has a part that can be left out")
     }
 
     /// Nothing delays or loses what goes back.
     fn clean_back(&self, setup: &mut Setup) -> Edit {
-        let during = self.during();
+        let when = self.when();
         let crossed = self.crossed.ok_or("the links on its path are not known")?;
         let clean = |path: &mut PathConfig| {
             let edits = [without_outage, without_fall, without_loss, without_delay, without_jitter];
-            let done: Vec<String> = edits.iter().filter_map(|edit| edit(path, &during)).collect();
+            let done: Vec<String> = edits.iter().filter_map(|edit| edit(path, &when)).collect();
             (!done.is_empty()).then(|| done.join(" and "))
         };
         let change = each(setup, &crossed.back, clean);
@@ -145,7 +159,7 @@ impl Blamed<'_> {
     /// Commands that send nothing and ran at that time, on the host that did not run: what else stops an endpoint, where
     /// computation takes no time?
     fn without_pause(&self, setup: &mut Setup) -> Edit {
-        let (own, during, all) = (self.own(), self.during(), &self.setup.topology.hosts);
+        let (own, during, all) = (self.own(), self.when().during, &self.setup.topology.hosts);
         let viewer = |it: &Endpoint| it.name == self.effect.subject;
         let at_viewer = self.cause == Cause::ClientProcessor;
         let stopped = setup.endpoints.iter().filter(|it| own.contains(&it.name));
@@ -335,7 +349,8 @@ fn curve_of(server: &mut ServerConfig) -> Option<&mut RateCurve> {
         ServerConfig::Unlimited
         | ServerConfig::Trace(_)
         | ServerConfig::Wifi
-        | ServerConfig::Ethernet => None,
+        | ServerConfig::Ethernet
+        | ServerConfig::Cellular => None,
     }
 }
 
@@ -343,18 +358,17 @@ fn seconds(at: Duration) -> String {
     format!("{:.1} s", at.as_secs_f64())
 }
 
-fn without_fall(path: &mut PathConfig, during: &Range<Duration>) -> Option<String> {
+fn without_fall(path: &mut PathConfig, when: &When) -> Option<String> {
     let rate = curve_of(&mut path.server)?;
-    let fall = curve::last_fall(rate, during)?;
-    *rate = curve::without_fall(rate, &fall, during.end);
+    let fall = curve::last_fall(rate, &when.explained, when.until)?;
+    *rate = curve::without_fall(rate, &fall, when.until);
     // A limit in time fell with the rate.
     if let LimitConfig::Bytes(limit) = &mut path.queue.limit {
-        let before = fall.at.saturating_sub(Duration::from_nanos(1));
+        let before = fall.span.start.saturating_sub(Duration::from_nanos(1));
         let before = *limit.at(Time::ZERO + before);
-        let fallen = fall.at..fall.ends.unwrap_or(during.end).max(fall.at);
-        curve::replace(limit, &fallen, |bytes| (*bytes < before).then_some(before));
+        curve::replace(limit, &fall.span, |bytes| (*bytes < before).then_some(before));
     }
-    Some(format!("without the fall of link LINK at {}", seconds(fall.at)))
+    Some(format!("without the fall of link LINK at {}", seconds(fall.span.start)))
 }
 
 fn wider(path: &mut PathConfig) -> Option<String> {
@@ -379,9 +393,9 @@ fn wider_medium(setup: &mut Setup, crossed: &Crossed) -> Option<String> {
     found.then(|| "with hubs of 100 Mbit/s".into())
 }
 
-fn without_outage(path: &mut PathConfig, during: &Range<Duration>) -> Option<String> {
+fn without_outage(path: &mut PathConfig, when: &When) -> Option<String> {
     let rate = curve_of(&mut path.server)?;
-    *rate = curve::without_outages(rate, during)?;
+    *rate = curve::without_outages(rate, &when.during, when.until)?;
     Some("without the outage of link LINK".into())
 }
 
@@ -392,51 +406,52 @@ fn bytes_of(path: &mut PathConfig, time: Duration) -> Option<Bytes> {
     Some(Bytes::new((rate.as_bps() as f64 / 8.0 * time.as_secs_f64()) as u64))
 }
 
-fn with_queue(path: &mut PathConfig, _: &Range<Duration>) -> Option<String> {
+fn with_queue(path: &mut PathConfig, _: &When) -> Option<String> {
     let bytes = bytes_of(path, QUEUE)?;
     path.queue.limit = LimitConfig::Bytes(Schedule::constant(bytes));
     Some(format!("with a queue of {QUEUE} before link LINK"))
 }
 
-fn shorter_queue(path: &mut PathConfig, _: &Range<Duration>) -> Option<String> {
+fn shorter_queue(path: &mut PathConfig, _: &When) -> Option<String> {
     let bytes = bytes_of(path, SHORT_QUEUE)?.max(SHORT_QUEUE_LEAST);
     path.queue.limit = LimitConfig::Bytes(Schedule::constant(bytes));
     Some(format!("with a queue of {bytes} before link LINK"))
 }
 
-fn without_loss(path: &mut PathConfig, during: &Range<Duration>) -> Option<String> {
+fn without_loss(path: &mut PathConfig, when: &When) -> Option<String> {
     let lossless = |loss: &LossConfig| (*loss != LossConfig::None).then_some(LossConfig::None);
-    let found = curve::replace(&mut path.loss, during, lossless);
+    let found = curve::replace(&mut path.loss, &when.during, lossless);
     found.then(|| "without the loss of link LINK".into())
 }
 
-fn without_corruption(path: &mut PathConfig, _: &Range<Duration>) -> Option<String> {
+fn without_corruption(path: &mut PathConfig, _: &When) -> Option<String> {
     let found = std::mem::replace(&mut path.propagation.corrupt, Ratio::ZERO) != Ratio::ZERO;
     found.then(|| "without the corruption of link LINK".into())
 }
 
-fn without_reordering(path: &mut PathConfig, _: &Range<Duration>) -> Option<String> {
+fn without_reordering(path: &mut PathConfig, _: &When) -> Option<String> {
     path.propagation.reorder.take().map(|_| "without the reordering of link LINK".into())
 }
 
 /// Where the delay had risen, it stays as it was; where it is long throughout, it is shorter.
-fn without_delay(path: &mut PathConfig, during: &Range<Duration>) -> Option<String> {
+fn without_delay(path: &mut PathConfig, when: &When) -> Option<String> {
     let delay = &mut path.propagation.delay;
     let least = delay.steps().map(|(_, delay)| *delay).min()?;
     let rise = |delay: &Duration| (*delay > least + RISEN).then_some(least);
-    if curve::replace(delay, during, rise) {
+    if curve::replace(delay, &when.during, rise) {
         return Some("without the rise of link LINK's delay".into());
     }
     let long = |delay: &Duration| (*delay > USUAL + RISEN).then_some(USUAL);
-    curve::replace(delay, during, long).then(|| format!("with a delay of {USUAL} on link LINK"))
+    curve::replace(delay, &when.during, long)
+        .then(|| format!("with a delay of {USUAL} on link LINK"))
 }
 
-fn without_jitter(path: &mut PathConfig, _: &Range<Duration>) -> Option<String> {
+fn without_jitter(path: &mut PathConfig, _: &When) -> Option<String> {
     path.propagation.jitter.take().map(|_| "without the jitter of link LINK".into())
 }
 
-fn short(path: &mut PathConfig, during: &Range<Duration>) -> Option<String> {
+fn short(path: &mut PathConfig, when: &When) -> Option<String> {
     let delay = &mut path.propagation.delay;
-    let found = curve::replace(delay, during, |delay| (*delay > SHORT).then_some(SHORT));
+    let found = curve::replace(delay, &when.during, |delay| (*delay > SHORT).then_some(SHORT));
     found.then(|| format!("with a delay of {SHORT} on link LINK"))
 }

@@ -257,6 +257,7 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
         ServerConfig::Unlimited
         | ServerConfig::Wifi
         | ServerConfig::Ethernet
+        | ServerConfig::Cellular
         | ServerConfig::Steady(_)
         | ServerConfig::Bucket { .. } => {}
     }

@@ -7,12 +7,15 @@
 //! counts are then compared with what was sent and received.
 //!
 //! A medium is checked in its initial state: later steps of a schedule are not reached, and a trace
-//! is compared only over the part that the check covers. It takes about a second per direction,
+//! is compared only over the part that the check covers. A cellular one is checked without shadowing, fading and errors of
+//! blocks: where a user's signal is too weak for a while, packets would only wait. It takes about a second per direction,
 //! three at most.
 
 use suiro_clock::Axis;
 use suiro_hosts::{EmulatedLink, Host, LinkEnd};
-use suiro_link::{CellConfig, HubConfig, LinkConfig, Schedule, WifiConfig};
+use suiro_link::{
+    BaseStationConfig, CellConfig, CellularConfig, HubConfig, LinkConfig, Schedule, WifiConfig,
+};
 use suiro_record::SelfCheck;
 use suiro_units::{BitRate, Duration, Seed};
 
@@ -46,7 +49,7 @@ pub struct CheckSpec<'a> {
 }
 
 /// Carries the medium on a core of its own, loads it, and compares what arrives with what its configuration asks for.
-/// One check for each direction: of a link, down, then up; of a hub, what each station sends to the next; of a Wi-Fi
+/// One check for each direction: of a link, down, then up; of a hub, what each station sends to the next; of a
 /// cell, down, then up, of each station.
 ///
 /// # Errors
@@ -65,7 +68,7 @@ pub fn check(spec: &CheckSpec<'_>) -> Result<Vec<SelfCheck>, WireError> {
             let ways: Vec<_> = ends.iter().zip(next).map(|(from, to)| (*from, *to)).collect();
             one_by_one(carrier, clock, &ways, &plans)?
         }
-        Medium::Cell { ends, .. } => {
+        Medium::Cell { ends, .. } | Medium::BaseStation { ends, .. } => {
             let ways: Vec<_> = ends
                 .iter()
                 .flat_map(|EmulatedLink { from, to, .. }| [(from, to), (to, from)])
@@ -84,6 +87,7 @@ fn calm<'a>(medium: &Medium<'a>, plans: &[Plan]) -> Medium<'a> {
         up: plans[1].path.clone(),
         wifi: config.wifi.as_ref().map(WifiConfig::frozen),
         ethernet: config.ethernet,
+        cellular: config.cellular.map(CellularConfig::steady),
     };
     match medium {
         Medium::Link { link, config } => Medium::Link { link, config: of_link((config, plans)) },
@@ -96,6 +100,11 @@ fn calm<'a>(medium: &Medium<'a>, plans: &[Plan]) -> Medium<'a> {
             let stations = config.stations.iter().zip(plans.chunks(2)).map(of_link).collect();
             let config = CellConfig { busy: Schedule::constant(config.busy.first), stations };
             Medium::Cell { ends: ends.clone(), links: links.clone(), config }
+        }
+        Medium::BaseStation { ends, links, config } => {
+            let stations = config.stations.iter().zip(plans.chunks(2)).map(of_link).collect();
+            let config = BaseStationConfig { stations };
+            Medium::BaseStation { ends: ends.clone(), links: links.clone(), config }
         }
     }
 }

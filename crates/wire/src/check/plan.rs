@@ -14,7 +14,7 @@ const PROBE_BYTES: u32 = 100;
 const PROBE_SHARE: f64 = 0.3;
 /// Most packets per second of the probe.
 const PROBE_PER_SECOND_MAX: f64 = 2_000.0;
-/// On Wi-Fi: few enough to get through at the slowest coding scheme.
+/// On a shared medium: few enough to get through at the slowest coding scheme.
 const PROBE_PER_SECOND_AIR: f64 = 100.0;
 /// How long the probe lasts, or longer if that would be fewer than [`PROBE_COUNT_MIN`] packets.
 const PROBE_S: f64 = 0.6;
@@ -127,7 +127,8 @@ fn frozen(config: &PathConfig) -> PathConfig {
         ServerConfig::Unlimited
         | ServerConfig::Trace(_)
         | ServerConfig::Wifi
-        | ServerConfig::Ethernet => {}
+        | ServerConfig::Ethernet
+        | ServerConfig::Cellular => {}
     }
     path
 }
@@ -149,7 +150,7 @@ pub(crate) fn by_opportunity(path: &PathConfig) -> bool {
 
 /// Whether stations share the medium, which adds its own delays and losses.
 pub(crate) fn on_shared_medium(path: &PathConfig) -> bool {
-    matches!(path.server, ServerConfig::Wifi | ServerConfig::Ethernet)
+    matches!(path.server, ServerConfig::Wifi | ServerConfig::Ethernet | ServerConfig::Cellular)
 }
 
 fn probe(path: &PathConfig) -> Burst {
@@ -180,6 +181,7 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
             ServerConfig::Ethernet => {
                 "both directions share the rate of half-duplex Ethernet".into()
             }
+            ServerConfig::Cellular => "the rate of a cellular radio varies with its channel".into(),
             _ => "the rate is unlimited, so packets do not queue".into(),
         });
     };

@@ -31,8 +31,8 @@ fn trace(name: &str) -> Result<String, String> {
 
 /// Sends a plan's load straight through a link core, without a real machine.
 fn virtually(plan: &Plan, seed: Seed) -> (Heard, LinkTotals) {
-    let config =
-        LinkConfig { down: plan.path.clone(), up: plan.path.clone(), wifi: None, ethernet: None };
+    let (down, up) = (plan.path.clone(), plan.path.clone());
+    let config = LinkConfig { down, up, wifi: None, ethernet: None, cellular: None };
     let mut link = Link::new(&config, seed);
     let mut heard = Heard::default();
     let mut totals = LinkTotals::new("", Direction::Down);

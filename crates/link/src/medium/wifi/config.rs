@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{Duration, Ratio};
 
-use super::quantity::{Dbm, Decibels, Metres};
 use crate::bounds::{CHANGE_AT, CHANGES};
+use crate::medium::quantity::{Dbm, Decibels, Metres};
 use crate::schedule::{Change, Schedule};
 
 /// Frames between the oldest unacknowledged and the newest: the block ACK's bitmap.

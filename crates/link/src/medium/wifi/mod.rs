@@ -15,13 +15,13 @@ mod channel;
 mod config;
 mod neighbour;
 mod phy;
-mod quantity;
 mod station;
 
 use std::collections::VecDeque;
 
 use suiro_units::{Ratio, Seed, Time};
 
+use super::path_of;
 use crate::packet::{Direction, Event};
 use crate::path::Path;
 use crate::schedule::{Follow, Schedule};
@@ -31,7 +31,6 @@ pub use config::{Air, WifiChangeSpec, WifiConfig, WifiSpec};
 use neighbour::Neighbour;
 pub(crate) use phy::MAX_IP_BYTES;
 use phy::SLOT;
-pub use quantity::{Dbm, Decibels, Metres};
 use station::{Ampdu, Peer, RateControl, Station};
 
 /// The air, and who sends on it.
@@ -69,11 +68,6 @@ struct Sending {
     peer: usize,
     ampdu: Ampdu,
     snr_db: f64,
-}
-
-/// Number of the path of a station's packets in a direction.
-pub(crate) const fn path_of(station: usize, direction: Direction) -> usize {
-    station * Direction::BOTH.len() + direction as usize
 }
 
 impl Wifi {

@@ -1,4 +1,4 @@
-//! Lengths and levels, written with their unit.
+//! Lengths, levels and speeds, written with their unit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -81,4 +81,8 @@ quantity! {
 quantity! {
     /// A power relative to 1 mW, written `"15 dBm"`.
     Dbm, "dBm", "15 dBm"
+}
+quantity! {
+    /// A speed, written `"3 km/h"`.
+    KilometresPerHour, "km/h", "3 km/h"
 }
