@@ -99,13 +99,14 @@ pub fn node_status(data: &[u8]) {
     }
 }
 
-/// What a page in a browser reports, after a letter that says which page.
+/// What a page in a browser reports, or pion's program, after a letter that says which.
 pub fn browser_report(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else { return };
     let checked = match kind {
         b'p' => suiro_players::check_report(body),
         b'w' => webrtc::check_report(body),
         b'f' => webrtc::check_frames(body),
+        b'g' => suiro_webrtc::pion::check_message(body),
         b'm' => moq::check_report(body),
         _ => moq::check_objects(body),
     };

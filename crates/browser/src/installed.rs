@@ -35,6 +35,19 @@ pub fn chromium() -> Result<PathBuf, Missing> {
     first_of(CHROMIUM).map_err(|reason| Missing { name: "chromium", reason, remedy })
 }
 
+/// Where a program is that `make peers` builds into suiro's cache folder.
+///
+/// # Errors
+/// [`Missing`] names the remedy.
+pub fn peer(name: &'static str) -> Result<PathBuf, Missing> {
+    let path = suiro_media::cache::folder().join("peers").join(name);
+    if program::can_start(path.as_os_str()) {
+        return Ok(path);
+    }
+    let reason = format!("there is no program {}", path.display());
+    Err(Missing { name, reason, remedy: "make peers, in the sources of suiro, which needs Go" })
+}
+
 /// The first of these that is in PATH.
 ///
 /// # Errors
@@ -75,6 +88,13 @@ fn version_in(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_peer_that_was_not_built_is_missing_with_the_remedy() {
+        let missing = peer("no-such-peer").unwrap_err();
+        assert!(missing.reason.ends_with("suiro/peers/no-such-peer"), "{missing}");
+        assert!(missing.remedy.starts_with("make peers"), "{missing}");
+    }
 
     #[test]
     fn versions_are_found_in_what_programs_say() {

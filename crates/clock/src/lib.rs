@@ -64,6 +64,11 @@ impl Clock {
         self.epoch_realtime_ns
     }
 
+    /// CLOCK_MONOTONIC at [`Time::ZERO`], in nanoseconds: another process of this machine counts from there.
+    pub fn epoch_monotonic_ns(&self) -> u64 {
+        self.epoch_monotonic_ns
+    }
+
     /// Waits until `time`; returns at once if it has passed.
     pub async fn sleep_until(&self, time: Time) {
         let monotonic_ns = self.epoch_monotonic_ns.saturating_add(time.as_nanos());

@@ -104,6 +104,9 @@ impl Host {
                 suiro_players::locate(player).and_then(Result::err).map(Missing::from)
             }
             Need::Chromium => suiro_browser::chromium().err().map(Missing::from),
+            Need::Peer(name) => suiro_browser::installed::peer(name)
+                .err()
+                .map(|it| Missing { what: it.reason, hint: it.remedy.to_owned() }),
         };
         self.found.borrow_mut().insert(key, missing.clone());
         missing

@@ -1,5 +1,6 @@
 //! Why an endpoint ends.
 
+use suiro_browser::BrowserError;
 use suiro_media::live::LiveError;
 use suiro_payload::PayloadError;
 use suiro_realtime::{FeedError, LogError};
@@ -18,6 +19,12 @@ pub enum EndpointError {
     /// RTP could not be recorded.
     #[error("recording RTP: {0}")]
     Plain(std::io::Error),
+    /// A program of others is not installed, or could not be started.
+    #[error(transparent)]
+    Program(#[from] BrowserError),
+    /// pion's program does not do what it should.
+    #[error("pion: {0}")]
+    Pion(String),
     /// No certificate.
     #[error("making a certificate: the cryptography library refused")]
     Certificate,

@@ -2,15 +2,19 @@
 
 pub mod chromium;
 mod counts;
+mod desk;
 mod encoding;
 pub mod endpoint;
+pub mod ends;
 mod error;
 pub mod fill;
 pub mod flight;
+mod log;
 mod mark;
 pub mod net;
 mod numbers;
 pub mod peer;
+pub mod pion;
 pub mod plain;
 pub mod publish;
 pub mod receiving;

@@ -1,8 +1,8 @@
-//! Our publisher and viewer with those of others, over loopback: pion as a viewer over WHEP, ffmpeg as a publisher over
-//! WHIP, MediaMTX as a server between the two. `make players` installs them; what is missing is printed, and its test
-//! passes. GStreamer's whepsrc and whipsink are part of gst-plugins-rs, which Debian 12 has no package of.
+//! Our publisher and viewer with those of others, over loopback: pion as a viewer and as a publisher over WHEP, ffmpeg as a
+//! publisher over WHIP, MediaMTX as a server between the two. `make players` installs them; what is missing is printed, and
+//! its test passes. GStreamer's whepsrc and whipsink are part of gst-plugins-rs, which Debian 12 has no package of.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,10 +13,11 @@ use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
 use suiro_record::Reader;
-use suiro_record::tables::{FrameRow, WebrtcSessionRow};
-use suiro_record::words::Signalling;
+use suiro_record::tables::{EncoderRow, FrameRow, WebrtcRow, WebrtcSessionRow};
+use suiro_record::words::{SessionEnd, Signalling};
 use suiro_units::{BitRate, Duration, Seed, Time};
 use suiro_webrtc::endpoint::{Common, Meeting};
+use suiro_webrtc::pion;
 use suiro_webrtc::publish::{self, PublisherJob};
 use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::view::{self, ViewerJob};
@@ -117,6 +118,115 @@ async fn pion_views_what_we_publish() {
     assert!(counted["key_units"].as_u64() >= Some(1), "{counted}");
     let session = only_session(dir.path());
     assert!(session.connected_ns.is_some() && session.ended.is_some(), "{session:?}");
+}
+
+/// The numbers, capture times and waits that frames come with are those of our camera, by marks that pion passes on.
+#[tokio::test]
+async fn we_view_what_pion_publishes() {
+    let Some(_) = peer(suiro_scenario::PION).zip(ffmpeg()) else { return };
+    let (sent, seen) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let port = free_port().await;
+    let camera = publisher(sent.path(), waits(port));
+    let token = Some("s3cret".to_owned());
+    let (host, signalling) = ("127.0.0.1".to_owned(), Signalling::Whep);
+    let server = Server { host, port, signalling, path: None, token };
+    let screen = viewer(seen.path(), Meeting::Offers(server));
+    let clock = Clock::from_now();
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let publishes =
+        pion::run(&camera, clock, |versions| ready.send(versions.clone()).unwrap(), async {
+            drop(stop.await);
+        });
+    let views = async {
+        let versions = is_ready.await.unwrap();
+        assert!(versions["pion"].starts_with('4'), "{versions:?}");
+        let pulse = Pulse::new(clock);
+        let end = clock.now() + Duration::from_secs(4);
+        let viewed = view::run(&screen, &pulse, || (), clock.sleep_until(end)).await;
+        drop(done);
+        viewed.unwrap()
+    };
+    let (published, viewed) = tokio::join!(publishes, views);
+    let published = published.unwrap();
+    assert_eq!((published.connections, viewed.connections), (1, 1));
+    assert!(published.sent_bytes > 20_000, "{published:?}");
+    let frames: Vec<FrameRow> = Reader::read_all(seen.path()).unwrap();
+    let made: Vec<EncoderRow> = Reader::read_all(sent.path()).unwrap();
+    let shown: Vec<&FrameRow> = frames.iter().filter(|row| row.displayed_ns.is_some()).collect();
+    assert!(shown.len() >= 20, "{} of {} frames were shown", shown.len(), frames.len());
+    for row in shown {
+        let source = made.iter().find(|made| made.frame == row.frame);
+        let source = source.unwrap_or_else(|| panic!("no such frame: {row:?}"));
+        let captured = row.captured_ns.unwrap();
+        // The clock in the extension has units of a quarter of a nanosecond, that of RTP of 11 µs.
+        let at = source.captured_ns.as_nanos_i64();
+        assert!((captured - at).abs() < 12_000, "{row:?} {source:?}");
+        assert!(row.sent_ns >= Some(captured) && row.sent_ns <= row.received_ns, "{row:?}");
+    }
+    let session = only_session(sent.path());
+    assert!(session.codec.as_ref().unwrap().starts_with("H264/90000"), "{session:?}");
+    assert_eq!(session.feedback.as_deref(), Some("nack pli fir transport-cc"));
+    // Whichever comes first: the end of DTLS, or DELETE.
+    let ends = [Some(SessionEnd::Closed), Some(SessionEnd::Deleted)];
+    assert!(ends.contains(&session.ended), "{session:?}");
+    let rows: Vec<WebrtcRow> = Reader::read_all(sent.path()).unwrap();
+    assert_eq!(rows[0].estimate_bps, Some(camera.rates.0), "it begins as it is asked to");
+    assert!(rows.iter().any(|row| row.estimate_bps > Some(camera.rates.0)), "and rises");
+}
+
+/// What pion's program says when it is written this: its exit status and the last line of its standard error.
+async fn pion_is_written(input: Vec<u8>) -> Option<(bool, String)> {
+    let program = peer(suiro_scenario::PION)?;
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let ended = spawn_blocking(move || {
+        let mut child = command.spawn().unwrap();
+        // It may have ended before all is written.
+        let _ = child.stdin.take().unwrap().write_all(&input);
+        child.wait_with_output().unwrap()
+    });
+    let ended = ended.await.unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    Some((ended.status.success(), said.lines().last().unwrap_or_default().to_owned()))
+}
+
+#[tokio::test]
+async fn pion_refuses_what_is_no_order() {
+    let set = r#"{"do":"set","setup":{"addresses":["127.0.0.1"],"start_bps":300000,"max_bps":800000,"epoch_monotonic_ns":0}}"#;
+    let frame = |bytes: i64| {
+        let times = r#""captured_ns":1,"captured_unix_ns":1,"timestamp":1"#;
+        format!(
+            r#"{{"do":"frame","frame":{{"number":1,"references":0,"rate_bps":1,"key":true,{times},"bytes":{bytes}}}}}"#
+        )
+    };
+    let hostile = [
+        ("{\n".to_owned(), "an order: unexpected EOF"),
+        (set.to_owned(), "an order is cut"),
+        (format!("{}\n", r#"{"do":"begin"}"#), "order `begin`: expected `set` first"),
+        (format!("{}\n", set.replace("800000", "1")), "rates of 300000 and 1 bit/s"),
+        (format!("{set}\n{set}\n"), "order `set`: not expected here"),
+        (format!("{set} {{}}\n"), "more than one value in a line"),
+        (format!("{set}\n{}\n", r#"{"do":"close","sessions":1}"#), "unknown field"),
+        (format!("{set}\n{}\n", r#"{"do":"frame"}"#), "its keys are those of another"),
+        (format!("{set}\n{}\n", r#"{"do":"close","session":-1}"#), "cannot unmarshal"),
+        (format!("{set}\n{}\n", frame(-1)), "a frame of -1 bytes"),
+        (format!("{set}\n{}\n", frame(5 << 20)), "a frame of 5242880 bytes"),
+        (format!("{set}\n{}\nabc", frame(4)), "a frame is cut"),
+        ("x".repeat(300 << 10), "an order of more than 262144 bytes"),
+    ];
+    for (input, expected) in hostile {
+        let shown = input.chars().take(200).collect::<String>();
+        let Some((well, said)) = pion_is_written(input.into_bytes()).await else { return };
+        assert!(!well && said.contains(expected), "{shown}: {said}");
+    }
+    // Orders for sessions that are not there, an offer that is none, a frame that is none.
+    let close = r#"{"do":"close","session":7}"#;
+    let candidate = r#"{"do":"candidate","session":7,"candidate":"candidate:"}"#;
+    let answer = r#"{"do":"answer","session":7,"offer":"v=0"}"#;
+    let harmless = format!("{set}\n{close}\n{candidate}\n{answer}\n{}\nabcd{close}\n", frame(4));
+    assert_eq!(pion_is_written(harmless.into_bytes()).await, Some((true, String::new())));
+    assert_eq!(pion_is_written(Vec::new()).await, Some((true, String::new())));
 }
 
 #[tokio::test]

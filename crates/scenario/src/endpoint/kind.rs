@@ -184,6 +184,8 @@ pub enum Need<'a> {
     Player(Program),
     /// The browser Chromium.
     Chromium,
+    /// A program that `make peers` builds, by its name.
+    Peer(&'static str),
 }
 
 /// How an endpoint shows video.

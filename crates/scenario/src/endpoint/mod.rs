@@ -38,7 +38,7 @@ pub use program::Program;
 pub use rtp::{OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedPicture, UncompressedSource};
 pub use web::ObjectSizes;
-pub use webrtc::{WEBRTC_RATES, WebrtcCodec, WebrtcProgram, WebrtcQuality};
+pub use webrtc::{PION, WEBRTC_RATES, WebrtcCodec, WebrtcProgram, WebrtcQuality};
 
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};

@@ -42,6 +42,9 @@ bounds! {
     }
 }
 
+/// The program of [`WebrtcProgram::Pion`], as `make peers` names it.
+pub const PION: &str = "pion-publisher";
+
 /// A program that is an end of a WebRTC connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -51,6 +54,8 @@ pub enum WebrtcProgram {
     Suiro,
     /// A page in Chromium without a window: libwebrtc, with its congestion control, encoder and jitter buffer.
     Chromium,
+    /// pion, the WebRTC of Go, with its GCC and pacer, and suiro's encoder: only a publisher. `make peers` builds it.
+    Pion,
 }
 
 impl WebrtcProgram {
@@ -58,6 +63,7 @@ impl WebrtcProgram {
         match self {
             Self::Suiro => Vec::new(),
             Self::Chromium => vec![Need::Chromium],
+            Self::Pion => vec![Need::Peer(PION)],
         }
     }
 }
@@ -101,10 +107,11 @@ words! {
 pub struct WebrtcPublisher {
     /// What the camera sees.
     pub camera: FootageSpec,
-    /// The program that publishes: `suiro` or `chromium`. Default: `suiro`.
+    /// The program that publishes: `suiro`, `chromium` or `pion`. Default: `suiro`.
     #[serde(default, rename = "endpoint")]
     pub program: WebrtcProgram,
-    /// A `webrtc-viewer` without `from`, to which it makes an offer over WHIP. Default: none, it serves WHEP.
+    /// A `webrtc-viewer` without `from`, to which it makes an offer over WHIP. Not with `endpoint = "pion"`.
+    /// Default: none, it serves WHEP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// TCP port at which it serves WHEP. Default: 8889.
@@ -232,9 +239,18 @@ impl Kind for WebrtcPublisher {
             let message = "Chromium begins with an estimate of its own";
             check.push(check.refusal("start_rate", message).hint("remove start_rate"));
         }
-        if self.program == WebrtcProgram::Chromium && self.audio != Audio::None {
-            let message = "the page in Chromium sends no sound";
+        let silent = match self.program {
+            WebrtcProgram::Suiro => None,
+            WebrtcProgram::Chromium => Some("the page in Chromium sends no sound"),
+            WebrtcProgram::Pion => Some("pion's program sends no sound"),
+        };
+        if let Some(message) = silent.filter(|_| self.audio != Audio::None) {
             check.push(check.refusal("audio", message).hint("remove audio"));
+        }
+        if self.program == WebrtcProgram::Pion && self.to.is_some() {
+            let message = "pion's program makes no offers: it serves WHEP";
+            let hint = "remove `to`, and set the viewer's `from`";
+            check.push(check.refusal("to", message).hint(hint));
         }
         self.check_qualities(check);
         check_token(check, self.token.as_deref());
@@ -270,6 +286,7 @@ impl WebrtcPublisher {
         }
         let refused = match (self.program, &self.to) {
             (WebrtcProgram::Chromium, _) => "the page in Chromium sends one quality",
+            (WebrtcProgram::Pion, _) => "pion's program sends one quality",
             (WebrtcProgram::Suiro, Some(_)) => "a publisher with `to` has one viewer",
             (WebrtcProgram::Suiro, None) => return,
         };
@@ -307,6 +324,11 @@ impl Kind for WebrtcViewer {
     }
 
     fn check(&self, check: &mut Check<'_>) {
+        if self.program == WebrtcProgram::Pion {
+            let message = "pion only publishes: it has neither a decoder nor a jitter buffer";
+            let hint = "remove endpoint, or set \"suiro\" or \"chromium\"";
+            check.push(check.refusal("endpoint", message).hint(hint));
+        }
         if self.program == WebrtcProgram::Chromium && self.viewer != Policy::default() {
             let message = "Chromium has a jitter buffer of its own";
             check.push(check.refusal("viewer", message).hint("remove viewer"));
@@ -360,10 +382,10 @@ pub(super) fn check_token(check: &mut Check<'_>, token: Option<&str>) {
     }
 }
 
-/// Our own end has one codec.
+/// Our own end has one codec, and pion's frames come from its encoder.
 fn check_codec(check: &mut Check<'_>, (program, codec): (WebrtcProgram, WebrtcCodec)) {
-    if program == WebrtcProgram::Suiro && codec != WebrtcCodec::H264 {
-        let message = format!("suiro's own end has H.264 alone, found `{codec}`");
+    if program != WebrtcProgram::Chromium && codec != WebrtcCodec::H264 {
+        let message = format!("suiro's own encoder has H.264 alone, found `{codec}`");
         let hint = "remove codec, or set endpoint = \"chromium\" at both ends";
         check.push(check.refusal("codec", message).hint(hint));
     }

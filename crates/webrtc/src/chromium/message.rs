@@ -39,21 +39,11 @@ pub(super) struct Resource {
     pub token: Option<String>,
 }
 
-/// What the endpoint wants next.
-#[derive(Debug, Serialize)]
-#[serde(tag = "do", rename_all = "lowercase")]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) enum Command<'a> {
-    Begin,
-    Answer { session: u64, offer: &'a str },
-    Candidate { session: u64, candidate: &'a str },
-    Close { session: u64 },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chromium::report::Report;
+    use crate::desk::Order;
 
     /// What the page and the endpoint send to each other. Times are milliseconds since the trial's epoch, unless they say
     /// otherwise.
@@ -61,7 +51,7 @@ mod tests {
     #[expect(dead_code, reason = "only its schema is used")]
     struct Messages {
         job: Job,
-        command: Command<'static>,
+        command: Order<'static>,
         report: Report,
     }
 

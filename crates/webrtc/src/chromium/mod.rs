@@ -5,7 +5,6 @@
 //! hands over. It reports getStats, the coded frames on their way to the decoder, and each frame that was shown, with
 //! its stamp.
 
-mod desk;
 mod frames;
 mod message;
 mod record;
@@ -21,17 +20,15 @@ use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_record::words::{FlowRole, Signalling};
-use suiro_scenario::{
-    Job, WebrtcCodec, WebrtcProgram, WebrtcPublisher, WebrtcQuality, WebrtcViewer,
-};
+use suiro_scenario::{Job, WebrtcCodec, WebrtcPublisher, WebrtcQuality, WebrtcViewer};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use crate::desk::Desk;
 use crate::endpoint::Meeting;
 use crate::signalling::client::Server;
 use crate::signalling::server::{WAITING_MAX, Waiting};
 use crate::signalling::{Door, server as signalling};
-use desk::Desk;
 use message::{PageRole, Resource};
 use record::{Log, Who};
 
@@ -202,40 +199,38 @@ pub enum WebrtcError {
     Record(#[from] suiro_realtime::LogError),
 }
 
-/// Runs a trial's job of a publisher: suiro's own, or Chromium.
+/// Runs a trial's job of a publisher in Chromium.
 ///
 /// # Errors
-/// If it is not one, or as [`run`] and [`crate::publish::run`].
-pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
-    match job.endpoint.spec.downcast::<WebrtcPublisher>() {
-        Some(spec) if spec.program == WebrtcProgram::Chromium => {
-            let (footage, most, key_every) = (spec.camera.clone(), spec.max_rate, spec.key_every);
-            let role = Role::Publisher(Camera { footage, most, key_every });
-            let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
-            let work = work.ok_or("a publisher's job names its viewer")?;
-            let field_trials = spec.field_trials.clone();
-            run_job(&WebrtcJob { codec: spec.codec, field_trials, ..work }, context)
-        }
-        _ => crate::publish::run_job(job, context),
-    }
+/// As [`run`].
+pub fn run_publisher(
+    job: &Job,
+    spec: &WebrtcPublisher,
+    context: Context,
+) -> Result<suiro_endpoint::Summary, Failure> {
+    let (footage, most, key_every) = (spec.camera.clone(), spec.max_rate, spec.key_every);
+    let role = Role::Publisher(Camera { footage, most, key_every });
+    let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
+    let work = work.ok_or("a publisher's job names its viewer")?;
+    let field_trials = spec.field_trials.clone();
+    run_job(&WebrtcJob { codec: spec.codec, field_trials, ..work }, context)
 }
 
-/// Runs a trial's job of a viewer: suiro's own, or Chromium.
+/// Runs a trial's job of a viewer in Chromium.
 ///
 /// # Errors
-/// If it is not one, or as [`run`] and [`crate::view::run`].
-pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
-    match job.endpoint.spec.downcast::<WebrtcViewer>() {
-        Some(spec) if spec.program == WebrtcProgram::Chromium => {
-            let role = Role::Viewer { save: spec.save };
-            let work = WebrtcJob::of(job, role, spec.from.as_ref(), (spec.port, &spec.token));
-            let work = work.ok_or("a viewer's job names its publisher")?;
-            let (codec, quality) = (spec.codec, spec.quality);
-            let field_trials = spec.field_trials.clone();
-            run_job(&WebrtcJob { codec, quality, field_trials, ..work }, context)
-        }
-        _ => crate::view::run_job(job, context),
-    }
+/// As [`run`].
+pub fn run_viewer(
+    job: &Job,
+    spec: &WebrtcViewer,
+    context: Context,
+) -> Result<suiro_endpoint::Summary, Failure> {
+    let role = Role::Viewer { save: spec.save };
+    let work = WebrtcJob::of(job, role, spec.from.as_ref(), (spec.port, &spec.token));
+    let work = work.ok_or("a viewer's job names its publisher")?;
+    let (codec, quality) = (spec.codec, spec.quality);
+    let field_trials = spec.field_trials.clone();
+    run_job(&WebrtcJob { codec, quality, field_trials, ..work }, context)
 }
 
 fn run_job(work: &WebrtcJob, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
@@ -308,7 +303,9 @@ impl End {
         loop {
             tokio::select! {
                 waiting = self.asked.recv(), if asks => match waiting {
-                    Some(waiting) => self.desk.on_asked(waiting),
+                    Some(waiting) => {
+                        self.desk.on_asked(waiting);
+                    }
                     None => asks = false,
                 },
                 event = events.next() => match event {

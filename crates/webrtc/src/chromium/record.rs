@@ -15,9 +15,8 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::frames::Frames;
 use super::report::{Coded, Report, SessionReport, StatisticsReport};
+use crate::desk::SESSIONS_MAX;
 
-/// Sessions that are recorded at most.
-pub(super) const SESSIONS_MAX: usize = 1000;
 /// Sizes of headers of IP and UDP.
 const IPV4_UDP_BYTES: u64 = 20 + 8;
 const IPV6_UDP_BYTES: u64 = 40 + 8;

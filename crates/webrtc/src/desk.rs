@@ -1,18 +1,31 @@
-//! Requests of WHIP and WHEP, handed over to the page: it answers offers, takes candidates and closes sessions.
+//! Requests of WHIP and WHEP, handed over to a program of others, or to a page in a browser: it answers offers, takes candidates
+//! and closes sessions.
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use suiro_browser::written;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
-use super::message::Command as Order;
-use super::record::SESSIONS_MAX;
 use crate::signalling::server::Waiting;
 use crate::signalling::{Command, Door, Handle, Reply};
 
-/// Offers that the page has not answered yet; more are refused.
+/// Sessions that are open or recorded at most.
+pub(crate) const SESSIONS_MAX: usize = 1000;
+/// Offers that the other program has not answered yet; more are refused.
 const UNANSWERED_MAX: usize = 64;
+
+/// What the endpoint wants next.
+#[derive(Debug, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Command"))]
+pub(crate) enum Order<'a> {
+    Begin,
+    Answer { session: u64, offer: &'a str },
+    Candidate { session: u64, candidate: &'a str },
+    Close { session: u64 },
+}
 
 /// A session that was opened at the desk.
 #[derive(Debug)]
@@ -22,8 +35,8 @@ struct Session {
     waits: Option<oneshot::Sender<Reply>>,
 }
 
-/// Where requests become commands to the page.
-pub(super) struct Desk {
+/// Where requests become orders to the other program.
+pub(crate) struct Desk {
     door: Door,
     orders: Sender<String>,
     sessions: BTreeMap<u64, Session>,
@@ -31,7 +44,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Commands go to `orders`.
+    /// Orders go to `orders`, as JSON.
     pub fn new(door: Door, orders: Sender<String>) -> Self {
         Self { door, orders, sessions: BTreeMap::new(), opened: 0 }
     }
@@ -45,8 +58,9 @@ impl Desk {
         self.orders.try_send(written(order)).ok()
     }
 
-    /// Somebody asks for something. An offer is replied to when the page has answered it.
-    pub fn on_asked(&mut self, Waiting { ask, reply }: Waiting) {
+    /// Somebody asks for something. An offer is replied to when the other program has answered it: the number of its
+    /// session.
+    pub fn on_asked(&mut self, Waiting { ask, reply }: Waiting) -> Option<u64> {
         let replied = match self.door.judge(&ask) {
             Ok(Command::Offer(offer, _)) => return self.on_offer(&offer, reply),
             Ok(Command::Trickle(name, tag, fragment)) => {
@@ -57,10 +71,11 @@ impl Desk {
         };
         // Who asked may be gone.
         let _ = reply.send(replied);
+        None
     }
 
-    fn on_offer(&mut self, offer: &str, reply: oneshot::Sender<Reply>) {
-        // Who waited in vain for the page's answer is gone.
+    fn on_offer(&mut self, offer: &str, reply: oneshot::Sender<Reply>) -> Option<u64> {
+        // Who waited in vain for the answer is gone.
         let is_gone = |waits: &oneshot::Sender<Reply>| waits.is_closed();
         self.sessions.retain(|_, session| !session.waits.as_ref().is_some_and(is_gone));
         let unanswered = self.sessions.values().filter(|session| session.waits.is_some()).count();
@@ -69,13 +84,14 @@ impl Desk {
         let full = unanswered >= UNANSWERED_MAX || self.sessions.len() >= SESSIONS_MAX;
         if full || self.order(&answer).is_none() {
             let _ = reply.send(Reply::problem(503, "busy", "too many offers; try again"));
-            return;
+            return None;
         }
         self.opened = number;
         self.sessions.insert(number, Session { handle: Handle::draw(), waits: Some(reply) });
+        Some(number)
     }
 
-    /// The page has answered the offer of a session, or says why it does not.
+    /// The offer of a session was answered, or refused with a reason.
     pub fn on_answer(&mut self, number: u64, answer: Result<String, String>) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let Some(waits) = session.waits.take() else { return };
@@ -89,7 +105,7 @@ impl Desk {
         let _ = waits.send(reply);
     }
 
-    /// A session has ended, by the page's report.
+    /// A session has ended, by the other program's report.
     pub fn on_ended(&mut self, number: u64) {
         self.sessions.remove(&number);
     }
