@@ -33,4 +33,7 @@ pub(crate) struct Look {
     pub now: Time,
     pub buffer: Duration,
     pub estimate: Option<BitRate>,
+    /// Whether segments are played while they come, chunk by chunk: then a download only takes from the buffer what it takes
+    /// longer than its segment lasts.
+    pub in_chunks: bool,
 }

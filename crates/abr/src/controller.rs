@@ -150,7 +150,8 @@ impl Controller {
     /// The rung of the next segment, asked when there is one to fetch and room for it. `buffer` is
     /// the media ahead of the playhead.
     pub fn choose(&mut self, now: Time, buffer: Duration) -> Choice {
-        let look = Look { now, buffer, estimate: self.estimate() };
+        let in_chunks = self.estimator.is_of_bursts();
+        let look = Look { now, buffer, estimate: self.estimate(), in_chunks };
         let share = self.share(buffer);
         let choice = match &mut self.rule {
             Rule::Throughput => {

@@ -74,6 +74,7 @@ mod tests {
             now: Time::ZERO,
             buffer: Duration::from_secs(buffer_s),
             estimate: Some(BitRate::from_mbps(estimate_mbps)),
+            in_chunks: false,
         }
     }
 

@@ -148,7 +148,7 @@ mod tests {
 
     fn look(buffer_ms: u64, kbps: u64) -> Look {
         let (now, buffer) = (Time::ZERO, Duration::from_millis(buffer_ms));
-        Look { now, buffer, estimate: Some(BitRate::from_kbps(kbps)) }
+        Look { now, buffer, estimate: Some(BitRate::from_kbps(kbps)), in_chunks: true }
     }
 
     fn learner() -> L2a {

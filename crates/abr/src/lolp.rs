@@ -9,13 +9,21 @@
 //! quality of experience, among those that stall neither by the throughput nor below [`LEAST_BUFFER`].
 //!
 //! Where the paper and dash.js (`LoLpRule`) differ, this follows dash.js. The learning rate is 0.01 and falls with the
-//! distance of a neuron from the one that is moved. A rung above the throughput is a hundred times as far away. Nothing is
-//! learnt when the buffer is too thin for the rung that was played.
+//! distance of a neuron from the one that is moved. Nothing is learnt when the buffer is too thin for the rung that was
+//! played. The quality of experience of a segment has no switch in it, because each is evaluated by itself.
 //!
-//! Four things differ from dash.js. Weights begin the same for all features, not at random, so that a trial can be
-//! repeated. Latency counts as a multiple of the target, not of 100 s. Only latency and stalls are learnt: throughput
-//! remains the rung's own bit rate, also where the distance of neighbours is measured, and the switch is the one from the
-//! last rung. The quality of experience includes that switch, which dash.js leaves out there.
+//! What differs from dash.js:
+//!
+//! | what | here | dash.js |
+//! |---|---|---|
+//! | a rung above the throughput | is only chosen if it is the lowest; to learn, it is a hundred times as far away | is as far away as a throughput weight of 100 makes it |
+//! | what a download takes off the buffer | what it takes longer than its segment, which is played while it comes | before the choice, all that it takes; of a candidate, what it takes longer, or a segment if that is more than none |
+//! | least buffer | 0.5 s, or a quarter of the target if that is less | 0.3 s |
+//! | score of a combination of weights | that of the rung that wins with it | the best of any rung, whose stall and latency are divided by their weights |
+//! | latency | a multiple of the target; what exceeds the target costs | a share of 100 s; all of it costs, and above 1.5 s and its last change the weights stay as they are |
+//! | playback speed | does not count | its distance from 1 costs |
+//! | what is learnt | latency and stalls; throughput remains the rung's own bit rate, the switch is the one from the last rung | throughput and switches, too |
+//! | weights before the first choice | none: if no combination will do, the highest rung that does not stall | random; a trial could not be repeated |
 
 use suiro_units::{BitRate, Duration};
 
@@ -136,16 +144,14 @@ impl Lolp {
         all.min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
     }
 
-    /// Quality of experience of a segment, linear as in the paper: bit rate in steps of the ladder's lowest, less stalls,
-    /// latency and switches.
+    /// Quality of experience of a segment by itself, linear as in the paper: kilobits, less stalls and latency.
     fn experience(&self, seen: &Seen<'_>, rung: usize) -> f64 {
         let kbps = |rung: usize| seen.ladder.rungs()[rung].as_bps() as f64 / 1000.0;
         let top = kbps(seen.ladder.top());
         let seconds = self.segment.as_secs_f64();
-        let switch = self.last.map_or(0.0, |last| (kbps(rung) - kbps(last)).abs());
         let late_s = seen.latency.saturating_sub(self.target).as_secs_f64();
         let stall_s = self.stall(seen, rung).as_secs_f64();
-        seconds * kbps(rung) - top * stall_s - 0.05 * kbps(0) * late_s - switch
+        seconds * kbps(rung) - top * stall_s - 0.05 * kbps(0) * late_s
     }
 
     /// The highest rung below another that does not stall; the lowest if all do.
@@ -214,7 +220,7 @@ mod tests {
 
     fn look(buffer_ms: u64, kbps: u64) -> Look {
         let (now, buffer) = (Time::ZERO, Duration::from_millis(buffer_ms));
-        Look { now, buffer, estimate: Some(BitRate::from_kbps(kbps)) }
+        Look { now, buffer, estimate: Some(BitRate::from_kbps(kbps)), in_chunks: true }
     }
 
     const TARGET: Duration = Duration::from_secs(2);
@@ -247,6 +253,23 @@ mod tests {
         let chosen = (0..600).map(|_| map.choose(&ladder, &look(1800, 10_000), TARGET).rung);
         let chosen: Vec<usize> = chosen.collect();
         assert!(chosen[1..].iter().all(|rung| *rung == 4), "{chosen:?}");
+    }
+
+    /// The challenge's ladder, and one that is steeper; a segment is worth its length, whatever a switch costs.
+    #[test]
+    fn short_segments_reach_the_top_rung_as_long_ones_do() {
+        for (rungs, kbps) in [(&[200, 600, 1000][..], 3000), (&[300, 700, 1500, 3000], 10_000)] {
+            let rungs: Vec<BitRate> = rungs.iter().copied().map(BitRate::from_kbps).collect();
+            let ladder = Ladder::new(rungs).unwrap();
+            for segment_ms in [500, 960, 1000, 2000] {
+                let (segment, buffer) = (Duration::from_millis(segment_ms), Duration::from_secs(1));
+                let mut map = Lolp::new(&ladder, Limits { segment, buffer });
+                let chosen = (0..40).map(|_| map.choose(&ladder, &look(900, kbps), buffer).rung);
+                let chosen: Vec<usize> = chosen.collect();
+                let top = chosen.iter().all(|rung| *rung == ladder.top());
+                assert!(top, "{segment_ms} ms: {chosen:?}");
+            }
+        }
     }
 
     #[test]

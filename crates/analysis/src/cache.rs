@@ -42,7 +42,7 @@ impl Cache<'_> {
         self.rows.iter().filter(|row| row.cache.is_some_and(&of)).count() as f64
     }
 
-    /// Requests that were answered with an object, or with what the origin said instead.
+    /// Requests that were answered with an object, or with what the origin said instead, if anything.
     pub fn answered(&self) -> f64 {
         self.count(|outcome| outcome != CacheOutcome::Own)
     }
@@ -129,6 +129,10 @@ mod tests {
         assert_eq!((cache.errors(), cache.faults(), cache.viewer_bytes()), (1.0, 1.0, 3520.0));
         assert_eq!(cache.origin_share(), Some(1100.0 / 3520.0));
         assert_eq!(cache.ages().max(), Some(9000.0));
+        // An origin that has closed: what was asked of it in vain is no hit.
+        let failed = [(); 3].map(|()| row(CacheOutcome::Miss, 502, 27, None));
+        let failed = Cache { rows: failed.iter().collect(), origin_bytes: Some(0.0) };
+        assert_eq!((failed.misses(), failed.hit_ratio(), failed.errors()), (3.0, Some(0.0), 3.0));
         let idle = Cache { rows: Vec::new(), origin_bytes: None };
         assert_eq!((idle.hit_ratio(), idle.origin_share()), (None, None));
     }

@@ -6,7 +6,7 @@ use suiro_record::words::PlayerState;
 
 use crate::held::Stretch;
 
-/// Chunks in a second: one for each frame at 30 frames per second; α is the length of one.
+/// Chunks in a second of media: one for each frame at 30 frames per second; α is the length of one.
 const CHUNKS_PER_S: f64 = 30.0;
 /// β, per second of waiting: the highest bit rate of the challenge, in kbit/s.
 const WAITING: f64 = 1000.0;
@@ -41,7 +41,8 @@ pub(crate) fn score(states: &[Stretch<&PlayerRow>]) -> Option<f64> {
                 let latency_s = latency_ms / 1e3;
                 let factor = if latency_s <= NEAR_S { LATENCY.0 } else { LATENCY.1 };
                 let each = factor * latency_s + SPEED * (1.0 - row.speed).abs();
-                sum += seconds * (rung_bps as f64 / 1e3 - CHUNKS_PER_S * each);
+                // Each chunk that is shown counts once: a faster playhead shows more of them.
+                sum += seconds * row.speed * (rung_bps as f64 / 1e3 - CHUNKS_PER_S * each);
             }
             _ => {}
         }
@@ -83,8 +84,8 @@ mod tests {
         };
         let states: Vec<_> = ends_ms.windows(2).zip(&rows).map(stretch).collect();
         // 2 s: 2000 kbit, less 60 chunks of 0.005. Half a second of waiting: 500. A change of 800 kbit/s: 16.
-        // 1 s: 200 kbit, less 30 chunks of 0.02 and of 20 for the speed.
-        let expected = (2000.0 - 0.3) - 500.0 - 16.0 + (200.0 - 30.0 * 20.02);
+        // 1 s, in which 1.1 s are shown: 220 kbit, less 33 chunks of 0.02 and of 20 for the speed.
+        let expected = (2000.0 - 0.3) - 500.0 - 16.0 + (220.0 - 33.0 * 20.02);
         let found = score(&states).unwrap();
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         assert_eq!(score(&states[1..2]), None, "nothing was shown");

@@ -50,11 +50,14 @@ impl Directives {
 
 /// Seconds; what is no number is no time at all: such a response is stale (§4.2.1).
 fn delta(value: Option<&str>) -> Duration {
-    let digits =
-        value.filter(|value| !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()));
+    let digits = value.filter(|value| is_number(value));
     // A number that is too large for 64 bits is large.
     let seconds = digits.map_or(0, |digits| digits.parse().unwrap_or(u64::MAX));
     Duration::from_secs(seconds.min(DELTA_MAX_S))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Names with values that are tokens or quoted strings, between separators: `a, b=1, c="x, y"`. `None` if that is not what
@@ -124,22 +127,27 @@ const fn is_token(byte: u8) -> bool {
 pub struct Freshness {
     /// True if it may answer other requests.
     pub is_shared: bool,
+    /// True if it says its age: it was not generated for this request (§5.1).
+    pub has_age: bool,
     lifetime: Duration,
     age: Duration,
     received: Time,
 }
 
 impl Freshness {
-    /// That of a response to a request of `requested`, whose head came at `received`.
-    pub fn of(headers: &HeaderMap, requested: Time, received: Time) -> Self {
+    /// That of a response to a request of `requested`, whose head came at `received`: by the wall clock `unix_ns`, in
+    /// nanoseconds since 1970.
+    pub fn of(headers: &HeaderMap, requested: Time, received: Time, unix_ns: u64) -> Self {
         let directives = Directives::parse(&joined(headers, &CACHE_CONTROL));
         let lifetime = lifetime(headers, &directives);
         let is_shared = !directives.not_shared && !lifetime.is_zero() && !varies(headers);
-        let age = headers.get(AGE).map(|age| age.to_str().unwrap_or_default().trim());
-        let age = age.map_or(Duration::ZERO, |age| delta(Some(age)));
+        let said = headers.get(AGE).and_then(|age| Some(age.to_str().ok()?.trim()));
+        let said = said.filter(|age| is_number(age));
         // §4.2.3, `corrected_age_value`: the answer may be as old as the time that it took.
-        let age = age + received.saturating_since(requested);
-        Self { is_shared, lifetime, age, received }
+        let corrected = delta(said) + received.saturating_since(requested);
+        // `corrected_initial_age`
+        let age = corrected.max(apparent_age(headers, unix_ns));
+        Self { is_shared, has_age: said.is_some(), lifetime, age, received }
     }
 
     /// When its head came.
@@ -179,13 +187,24 @@ fn varies(headers: &HeaderMap) -> bool {
     !names.split(',').all(is_same)
 }
 
+/// §4.2.3, `apparent_age`: how much later than the date of the response it is. A date is cut to a second, and a response takes
+/// its time: that the clock shows the next second says nothing.
+fn apparent_age(headers: &HeaderMap, unix_ns: u64) -> Duration {
+    let date_s = date_s(headers, &DATE).unwrap_or(u64::MAX);
+    let later_s = (unix_ns / 1_000_000_000).saturating_sub(date_s).min(DELTA_MAX_S);
+    Duration::from_secs(if later_s > 1 { later_s } else { 0 })
+}
+
+fn date_s(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    http_date_s(headers.get(name)?.to_str().ok()?)
+}
+
 /// §4.2.1, for a shared cache. A response without a lifetime is not kept: heuristics (§4.2.2) are for pages, not for live streams.
 fn lifetime(headers: &HeaderMap, directives: &Directives) -> Duration {
     let said = directives.shared_max_age.or(directives.max_age);
     said.unwrap_or_else(|| {
-        let date = |name| headers.get(name).and_then(|value| http_date_s(value.to_str().ok()?));
         // §5.3: what is no date has passed.
-        let both = date(EXPIRES).zip(date(DATE));
+        let both = date_s(headers, &EXPIRES).zip(date_s(headers, &DATE));
         both.map_or(Duration::ZERO, |(expires, date)| {
             Duration::from_secs(expires.saturating_sub(date).min(DELTA_MAX_S))
         })
@@ -229,7 +248,7 @@ mod tests {
     }
 
     fn seconds(pairs: &[(&'static str, &'static str)]) -> Option<u64> {
-        let freshness = Freshness::of(&headers(pairs), Time::ZERO, Time::ZERO);
+        let freshness = Freshness::of(&headers(pairs), Time::ZERO, Time::ZERO, 0);
         freshness.is_shared.then(|| freshness.lifetime.as_nanos() / 1_000_000_000)
     }
 
@@ -288,13 +307,35 @@ mod tests {
     fn ages_count_what_other_caches_and_the_request_took() {
         let told = headers(&[("cache-control", "max-age=10"), ("age", "4")]);
         let at = Time::from_millis;
-        let freshness = Freshness::of(&told, at(1000), at(1500));
+        let freshness = Freshness::of(&told, at(1000), at(1500), 0);
         assert_eq!(freshness.age(at(1500)), Duration::from_millis(4500));
         assert_eq!(freshness.age(at(3000)), Duration::from_secs(6));
         assert!(freshness.is_fresh(at(6999)) && !freshness.is_fresh(at(7000)));
         assert_eq!([at(1500), at(7000), at(7500)].map(|at| freshness.ttl_s(at)), [5, 0, -1]);
         let odd = headers(&[("cache-control", "max-age=10"), ("age", "soon")]);
-        assert_eq!(Freshness::of(&odd, at(0), at(0)).age(at(0)), Duration::ZERO);
+        let odd = Freshness::of(&odd, at(0), at(0), 0);
+        assert_eq!((odd.age(at(0)), odd.has_age, freshness.has_age), (Duration::ZERO, false, true));
+    }
+
+    #[test]
+    fn a_response_is_as_old_as_its_date() {
+        let at = Time::from_millis;
+        // 784 111 777 s after the beginning of 1970; the head comes so many milliseconds later, half a second after the request.
+        let age_ms = |pairs: &[(&'static str, &'static str)], later_ms: u64| {
+            let unix_ns = (784_111_777_000 + later_ms) * 1_000_000;
+            let freshness = Freshness::of(&headers(pairs), at(1000), at(1500), unix_ns);
+            freshness.age(at(1500)).as_nanos() / 1_000_000
+        };
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        let ages = [0, 1999, 2000, 30_500].map(|later_ms| age_ms(&[date], later_ms));
+        assert_eq!(ages, [500, 500, 2000, 30_000]);
+        // The larger counts.
+        let both = |age| age_ms(&[date, ("age", age)], 30_500);
+        assert_eq!(["4", "40"].map(both), [30_000, 40_500]);
+        assert_eq!(age_ms(&[("date", "today")], 30_500), 500);
+        // A date that is to come.
+        let future = [("date", "Sun, 06 Nov 1994 08:50:37 GMT")];
+        assert_eq!(age_ms(&future, 0), 500);
     }
 
     #[test]

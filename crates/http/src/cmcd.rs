@@ -55,7 +55,7 @@ pub struct Cmcd {
     pub startup: Option<bool>,
     /// `bs`: the buffer ran empty since the last request.
     pub starved: Option<bool>,
-    /// `pr`: the speed.
+    /// `pr`: the speed; 0 while nothing is played.
     pub speed: Option<f64>,
     /// `ltc`, version 2: latency of a live stream.
     pub latency_ms: Option<i64>,
@@ -252,12 +252,12 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// Which header a key of version 1 belongs to, as an index of [`HEADERS`].
+/// Which header a key belongs to, as an index of [`HEADERS`]; `ltc`, `sn` and `sta` are of version 2.
 fn header_of(key: &str) -> usize {
     match key {
         "br" | "d" | "ot" | "tb" => 0,
-        "bl" | "dl" | "ltc" | "mtp" | "nor" | "nrr" | "sn" | "su" => 1,
-        "bs" | "rtp" | "sta" => 2,
+        "bl" | "dl" | "ltc" | "mtp" | "nor" | "nrr" | "sn" | "sta" | "su" => 1,
+        "bs" | "rtp" => 2,
         _ => 3,
     }
 }
@@ -282,6 +282,10 @@ impl Cmcd {
             false => format!("\"{}\"", encoded(text)),
         };
         let said = |value: bool| value.then(String::new);
+        let short = |speed: f64| {
+            let text = format!("{speed:.2}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        };
         let all = [
             ("bl", self.buffer_ms.map(|ms| listed(hundreds(ms)))),
             ("br", self.bitrate_bps.map(|bps| listed(kbps(bps)))),
@@ -294,7 +298,7 @@ impl Cmcd {
             ("nor", self.next.as_ref().map(address)),
             ("nrr", self.next_range.as_ref().map(quoted)),
             ("ot", self.object.clone()),
-            ("pr", self.speed.filter(|speed| *speed != 1.0).map(|speed| format!("{speed:.2}"))),
+            ("pr", self.speed.map(short).filter(|speed| speed != "1")),
             ("rtp", self.maximum_bps.map(|bps| plain(hundreds(kbps(bps))))),
             ("sf", self.format.clone()),
             ("sid", self.session.as_ref().map(quoted)),
@@ -437,10 +441,23 @@ mod tests {
     }
 
     #[test]
+    fn a_speed_is_said_unless_it_is_normal() {
+        let written = |speed| {
+            let said = Cmcd { version: 1, speed: Some(speed), ..Cmcd::default() };
+            said.argument()
+        };
+        let expected = ["CMCD=pr%3D0", "CMCD=", "CMCD=", "CMCD=pr%3D1.1", "CMCD=pr%3D0.95"];
+        assert_eq!([0.0, 1.0, 1.001, 1.1, 0.95].map(written), expected);
+    }
+
+    #[test]
     fn version_2_has_lists_and_more_keys() {
         let second = Cmcd { version: 2, next: Some("11.m4s".into()), ..said() };
         let headers: HeaderMap = second.headers().into_iter().collect();
         assert_eq!(headers["cmcd-object"], "br=(3200;v),d=4004,ot=v,tb=(6000;v)");
+        let asked = "bl=(21300;v),dl=18500,ltc=1637,mtp=(25400;v),nor=(\"11.m4s\"),sn=7,sta=p,su";
+        assert_eq!(headers["cmcd-request"], asked);
+        assert_eq!(headers["cmcd-status"], "bs,rtp=15000");
         let Read { said, problem } = read(None, &headers).expect("it says something");
         assert_eq!(problem, None);
         assert_eq!((said.version, said.sequence, said.latency_ms), (2, Some(7), Some(1637)));

@@ -494,11 +494,11 @@ words! {
         Hit = "hit",
         /// It had the object, which had expired: a fault of the scenario.
         Stale = "stale",
-        /// The object was on its way for another request, and what had come of it was sent at once.
+        /// The object was on its way for another request, and what had come of it was sent at once. It may have failed then.
         Joined = "joined",
-        /// It asked the origin.
+        /// It asked the origin, which may not have answered.
         Miss = "miss",
-        /// It answered by itself, such as with an error.
+        /// It answered by itself, without asking: a request that it does not take, or a fault of the scenario.
         Own = "own",
     }
 }

@@ -12,7 +12,8 @@
 //! **V and γ.** With logarithmic utility and rungs without gaps the score is greatest at Q =
 //! V · (υ + γ − 1). Asking that the lowest rung be best at a level `low` and the highest at a level
 //! `high` gives V = (high − low) ∕ υ_top and γ = 1 + low ∕ V. `high` is the level at which a full
-//! buffer can take one more segment. `low` is 10 s if the buffer is large: at least 10 s and 2 s
+//! buffer can take one more segment; half of a buffer that does not hold two, as at low latency.
+//! `low` is 10 s if the buffer is large: at least 10 s and 2 s
 //! for each rung, dash.js's `MINIMUM_BUFFER_S` and `MINIMUM_BUFFER_PER_BITRATE_LEVEL_S`. If it is
 //! not, `low` is the same share of `high`: a live buffer of 6 s still uses the whole ladder.
 //!
@@ -22,13 +23,16 @@
 //! It follows the authors' simulator Sabre (`BolaEnh` in `sabre.py`):
 //! - *Start-up*, at the beginning and after a seek: the throughput rule decides, and the placeholder
 //!   becomes what BOLA would need to decide the same. As in dash.js, start-up ends with the first
-//!   decision that finds a segment in the buffer and an estimate of throughput.
+//!   decision that finds a segment in the buffer and an estimate of throughput; here, half of the
+//!   buffer is enough where that does not hold two segments.
 //! - Time in which there was nothing to fetch or no room adds to it.
 //! - After each segment it is clamped, so that the level at the request lies between the least level
 //!   at which BOLA chooses the segment's rung and the level at which BOLA would rather wait.
-//! - A decision that would wait takes from the placeholder first.
+//! - A decision that would wait takes from the placeholder first. Nothing waits where segments are
+//!   played chunk by chunk while they come: the buffer does not grow then.
 //! - *Insufficient buffer*: a rung is taken only if its segment arrives, at
 //!   [`INSUFFICIENT_BUFFER_SAFETY`] of the estimated throughput, before the real buffer is empty.
+//!   One that is played chunk by chunk while it comes may take its own length longer.
 //!   The placeholder is lowered to what the rung that is taken instead needs.
 //! - A download that is given up lowers it to what the lower rung needs.
 //!
@@ -119,10 +123,16 @@ impl Scores {
 
 /// `low` and `high` of the module's text, in seconds; low < high.
 fn levels(rungs: usize, limits: Limits) -> (f64, f64) {
-    let segment_s = limits.segment.as_secs_f64();
-    let high_s = (limits.buffer.as_secs_f64() - segment_s).max(segment_s).max(0.001);
+    let least_s = enough(limits).as_secs_f64();
+    let spare_s = limits.buffer.saturating_sub(limits.segment).as_secs_f64();
+    let high_s = spare_s.max(least_s).max(0.001);
     let large_s = LOW_S + PER_RUNG_S * rungs as f64;
     ((high_s * LOW_S / large_s).min(LOW_S), high_s)
+}
+
+/// A segment, or half of a buffer that does not hold two.
+fn enough(limits: Limits) -> Duration {
+    limits.segment.min(limits.buffer / 2)
 }
 
 /// BOLA with what BOLA-E adds.
@@ -130,9 +140,11 @@ fn levels(rungs: usize, limits: Limits) -> (f64, f64) {
 pub(crate) struct Bola {
     scores: Option<Scores>,
     segment: Duration,
+    /// The buffer with which start-up ends.
+    enough: Duration,
     placeholder_s: f64,
-    /// True until a decision finds a segment in the buffer and an estimate, at the start and after
-    /// a seek.
+    /// True until a decision finds enough in the buffer and an estimate, at the start and after a
+    /// seek.
     starting: bool,
     last: usize,
     /// Since when there has been nothing to fetch; `None` while a download runs.
@@ -144,6 +156,7 @@ impl Bola {
         Self {
             scores: Scores::new(ladder, limits),
             segment: limits.segment,
+            enough: enough(limits),
             placeholder_s: 0.0,
             starting: true,
             last: 0,
@@ -208,7 +221,7 @@ impl Bola {
         let pause_s = scores.pause_level_s(ladder.top());
         if self.starting {
             self.placeholder_s = (scores.least_level_s(by_throughput) - buffer_s).max(0.0);
-            self.starting = look.estimate.is_none() || look.buffer < self.segment;
+            self.starting = look.estimate.is_none() || look.buffer < self.enough;
             return Choice::at_once(by_throughput);
         }
         let idle = self.idle_since.map_or(Duration::ZERO, |since| look.now.saturating_since(since));
@@ -220,7 +233,10 @@ impl Bola {
         if rung > by_throughput && rung > self.last {
             rung = by_throughput.max(self.last);
         }
-        let choice = self.pause(scores, ladder, rung, level_s);
+        let mut choice = self.pause(scores, ladder, rung, level_s);
+        if look.in_chunks {
+            choice.wait = Duration::ZERO;
+        }
         let in_time = self.arrives_in_time(ladder, look);
         if choice.rung <= in_time {
             return choice;
@@ -236,7 +252,8 @@ impl Bola {
         if self.segment.is_zero() {
             return ladder.top();
         }
-        let segments = look.buffer / self.segment;
+        let own = if look.in_chunks { self.segment } else { Duration::ZERO };
+        let segments = (look.buffer + own) / self.segment;
         ladder.highest_within(estimate.mul_f64(INSUFFICIENT_BUFFER_SAFETY * segments))
     }
 

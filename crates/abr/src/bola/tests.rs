@@ -22,6 +22,7 @@ fn look(now_s: u64, buffer_ms: u64, estimate_mbps: u64) -> Look {
         now: Time::from_secs(now_s),
         buffer: Duration::from_millis(buffer_ms),
         estimate: Some(BitRate::from_mbps(estimate_mbps)),
+        in_chunks: false,
     }
 }
 
@@ -143,7 +144,7 @@ fn decides_as_sabre_does() {
         if what == "choose" {
             let estimate = third.parse::<f64>().unwrap() * 1000.0;
             let estimate = Some(BitRate::from_bps(estimate.round() as u64));
-            let choice = bola.choose(&ladder, &Look { now, buffer, estimate });
+            let choice = bola.choose(&ladder, &Look { now, buffer, estimate, in_chunks: false });
             assert_eq!(choice.rung, rung, "{row}");
             assert!((choice.wait.as_millis_f64() - ms(wait).as_millis_f64()).abs() < 0.01, "{row}");
             decisions += 1;
@@ -232,6 +233,37 @@ fn pauses_rather_than_fill_the_buffer_with_a_low_rung() {
     look.buffer = Duration::from_millis(18_656);
     assert!(bola.choose(&ladder, &look).wait < Duration::from_millis(1));
     assert!(bola.placeholder_s < 1e-9);
+}
+
+/// A target of 0.8 s with segments of 1 s that come in chunks: 0.6 s of it are in the buffer.
+#[test]
+fn a_buffer_of_less_than_a_segment_uses_the_whole_ladder() {
+    let ladder = Ladder::new([300, 700, 1500, 3000].map(BitRate::from_kbps).to_vec()).unwrap();
+    let limits = Limits { segment: Duration::from_secs(1), buffer: Duration::from_millis(800) };
+    // High is half of 0.8 s, low 0.4·10÷18 = 0.222 s.
+    let scores = Scores::new(&ladder, limits).unwrap();
+    assert_eq!([0.2, 0.4].map(|level_s| scores.best(level_s)), [0, 3]);
+    let mut bola = Bola::new(&ladder, limits);
+    let look = |buffer_ms, kbps| Look {
+        estimate: Some(BitRate::from_kbps(kbps)),
+        in_chunks: true,
+        ..look(0, buffer_ms, 0)
+    };
+    assert_eq!(bola.choose(&ladder, &look(390, 2000)).rung, 2);
+    assert!(bola.starting);
+    let mut segment = |buffer_ms, kbps| {
+        let choice = bola.choose(&ladder, &look(buffer_ms, kbps));
+        assert_eq!(choice.wait, Duration::ZERO);
+        bola.on_segment(choice.rung, Duration::from_secs(1), Duration::from_millis(buffer_ms));
+        assert!(!bola.starting, "half of 0.8 s is enough");
+        choice.rung
+    };
+    let rungs = [(400, 2000), (600, 2000), (600, 2000), (600, 6000), (300, 6000), (200, 6000)];
+    // The throughput bears rung 2, then more; a thin buffer does not.
+    assert_eq!(rungs.map(|(buffer_ms, kbps)| segment(buffer_ms, kbps)), [2, 2, 2, 3, 1, 0]);
+    // 0.7 · 2 Mbit/s · 1.6 s: a segment of rung 3 would come 0.7 s too late.
+    assert_eq!(bola.arrives_in_time(&ladder, &self::look(0, 600, 2)), 1);
+    assert_eq!(bola.arrives_in_time(&ladder, &look(600, 2000)), 2);
 }
 
 #[test]

@@ -18,6 +18,12 @@
 //! for a segment waits until it has it. A player knows nominal bit rates only, which are peaks:
 //! segments are taken to be as large as they can be.
 //!
+//! **Low latency.** A segment that comes chunk by chunk while it is captured is played while it
+//! comes. It drains the buffer only by what it takes longer than it lasts, adds nothing, and needs
+//! no room. The paper's segments have 4 s; with shorter ones at low latency, a second of stall costs
+//! that many times more, at most [`STALL_MAX`] times. Otherwise a plan would stall for each segment
+//! of a rung that is a little too high, because the gain counts once a segment.
+//!
 //! **Ties.** Of plans of equal worth, the one that begins with the lowest rung is taken. Equal means
 //! equal: times are whole nanoseconds and worths integers, so that no rounding separates two plans.
 //!
@@ -43,6 +49,10 @@ pub const PAST: usize = 5;
 pub const SWITCH_WEIGHT: i128 = 1;
 /// Beginnings of plans that are kept for each rung.
 pub const FRONT_MAX: usize = 128;
+/// How much more a second of stall costs at most where segments are short.
+pub const STALL_MAX: i64 = 8;
+/// The length of the paper's segments.
+const PAPERS_SEGMENT: Duration = Duration::from_secs(4);
 /// Rungs that are looked at, next to the one that is played; all of a ladder that has no more.
 pub const RUNGS_MAX: usize = 16;
 
@@ -102,9 +112,10 @@ const PER_BPS: i128 = 1_000_000_000;
 #[derive(Debug)]
 struct Frame {
     bps: Vec<i128>,
-    /// How long a segment of each rung takes to arrive.
-    takes_ns: Vec<i64>,
-    segment_ns: i64,
+    /// How much of the buffer is played until a segment of each rung has arrived.
+    drains_ns: Vec<i64>,
+    /// What is added to the buffer then.
+    adds_ns: i64,
     /// The most buffer that leaves room for a segment.
     room_ns: i64,
     /// What a second of stall costs, in bit/s.
@@ -112,27 +123,40 @@ struct Frame {
 }
 
 impl Frame {
+    /// For segments that are added when they have arrived.
     fn new(bps: &[u64], limits: Limits, throughput_bps: f64) -> Self {
         let segment_s = limits.segment.as_secs_f64();
         let takes = |&bps: &u64| (bps as f64 * segment_s / throughput_bps * 1e9).round() as i64;
         Self {
             bps: bps.iter().map(|&bps| i128::from(bps)).collect(),
-            takes_ns: bps.iter().map(takes).map(|ns| ns.min(LONGEST_NS)).collect(),
-            segment_ns: ns(limits.segment),
+            drains_ns: bps.iter().map(takes).map(|ns| ns.min(LONGEST_NS)).collect(),
+            adds_ns: ns(limits.segment),
             room_ns: ns(limits.buffer.saturating_sub(limits.segment)),
             stall_weight: bps.last().map_or(0, |&top| i128::from(top)),
         }
     }
 
+    /// For segments that are played while they come, where they last as long as the frame says.
+    fn in_chunks(mut self) -> Self {
+        let segment_ns = self.adds_ns.max(1);
+        for drains_ns in &mut self.drains_ns {
+            *drains_ns = (*drains_ns - segment_ns).max(0);
+        }
+        let times = ns(PAPERS_SEGMENT).clamp(segment_ns, segment_ns.saturating_mul(STALL_MAX));
+        self.stall_weight = self.stall_weight * i128::from(times) / i128::from(segment_ns);
+        (self.adds_ns, self.room_ns) = (0, LONGEST_NS);
+        self
+    }
+
     /// What follows if a segment of `rung` is fetched next, after one of `last`.
     fn fetch(&self, from: &Start, last: Option<usize>, rung: usize) -> Start {
-        let (bps, takes_ns) = (self.bps[rung], self.takes_ns[rung]);
+        let (bps, drains_ns) = (self.bps[rung], self.drains_ns[rung]);
         let buffer_ns = from.buffer_ns.min(self.room_ns);
-        let stall_ns = i128::from((takes_ns - buffer_ns).max(0));
+        let stall_ns = i128::from((drains_ns - buffer_ns).max(0));
         let change = last.map_or(0, |last| (bps - self.bps[last]).abs());
         Start {
             first: from.first,
-            buffer_ns: (buffer_ns - takes_ns).max(0) + self.segment_ns,
+            buffer_ns: (buffer_ns - drains_ns).max(0) + self.adds_ns,
             sum: from.sum + (bps - SWITCH_WEIGHT * change) * PER_BPS - self.stall_weight * stall_ns,
         }
     }
@@ -233,6 +257,7 @@ impl Mpc {
     pub(crate) fn choose(&mut self, look: &Look) -> Choice {
         let rung = self.predictor.robust_bps().map_or(0, |throughput_bps| {
             let frame = Frame::new(&self.bps, self.limits, throughput_bps);
+            let frame = if look.in_chunks { frame.in_chunks() } else { frame };
             frame.plan(&self.rungs(), self.last, look.buffer).0
         });
         self.chosen(rung);

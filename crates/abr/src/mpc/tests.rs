@@ -79,7 +79,8 @@ fn plans_by_hand() {
 }
 
 fn look(buffer_ms: u64) -> Look {
-    Look { now: Time::ZERO, buffer: Duration::from_millis(buffer_ms), estimate: None }
+    let buffer = Duration::from_millis(buffer_ms);
+    Look { now: Time::ZERO, buffer, estimate: None, in_chunks: false }
 }
 
 fn mpc(rungs: impl IntoIterator<Item = u64>, downloads_mbps: &[u64]) -> Mpc {
@@ -100,6 +101,38 @@ fn starts_at_the_lowest_and_rises_to_what_the_network_carries() {
     assert_eq!(unsure.clone().choose(&look(3000)), Choice::at_once(1));
     // With 2 s rung 0 first, and rung 2 later, is worth as much: the lower of equals.
     assert_eq!(unsure.clone().choose(&look(2000)), Choice::at_once(0));
+}
+
+#[test]
+fn a_step_in_chunks_by_hand() {
+    let frame = frame(&[1_000_000, 2_000_000, 4_000_000], 2.0 * M).in_chunks();
+    let start = Start { first: 0, buffer_ns: S / 2, sum: 0 };
+    // As long as it lasts: nothing is drained, and nothing is added.
+    let next = frame.fetch(&start, Some(0), 1);
+    assert_eq!((next.sum, next.buffer_ns), (worth(1), S / 2));
+    // 4 s for 2 s: 1.5 s of stall at 4 Mbit/s, twice, as 2 s are half of the paper's 4 s: 4 − 3 − 12.
+    let next = frame.fetch(&start, Some(0), 2);
+    assert_eq!((next.sum, next.buffer_ns), (worth(-11), 0));
+}
+
+/// A target of 0.8 s with segments of 1 s: there is never room for a whole one.
+#[test]
+fn a_buffer_of_less_than_a_segment_does_not_keep_to_the_lowest_rung() {
+    let rungs = [300, 700, 1500, 3000].map(BitRate::from_kbps).to_vec();
+    let limits = Limits { segment: Duration::from_secs(1), buffer: Duration::from_millis(800) };
+    let chosen = |kbps: u64, buffer_ms: u64| {
+        let mut mpc = Mpc::new(&Ladder::new(rungs.clone()).unwrap(), limits);
+        mpc.on_rate(BitRate::from_kbps(kbps));
+        let look = Look { in_chunks: true, ..look(buffer_ms) };
+        [(); 8].map(|()| mpc.choose(&look).rung)
+    };
+    assert_eq!(chosen(2000, 600), [2; 8]);
+    assert_eq!(chosen(2000, 0), [2; 8]);
+    // 3 Mbit/s would stall for a sixth of the time.
+    assert_eq!(chosen(2500, 600), [2; 8]);
+    assert_eq!(chosen(3000, 600), [3; 8]);
+    assert_eq!(chosen(800, 600), [1; 8]);
+    assert_eq!(chosen(100, 600), [0; 8]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ enum Event {
     Choose { buffer_ms: u64 },
     Download { bytes: u64, took_us: u64 },
     Segment { rung: usize, bytes: u64, took_us: u64, buffer_ms: u64 },
+    Chunk { bytes: u64, took_us: u64 },
     Seek,
 }
 
@@ -34,6 +35,8 @@ fn events() -> impl Strategy<Value = Event> {
         4 => (0usize..14, 0u64..5_000_000, 0u64..10_000_000, 0u64..60_000).prop_map(
             |(rung, bytes, took_us, buffer_ms)| Event::Segment { rung, bytes, took_us, buffer_ms }
         ),
+        1 => (0u64..500_000, 0u64..1_000_000)
+            .prop_map(|(bytes, took_us)| Event::Chunk { bytes, took_us }),
         1 => Just(Event::Seek),
     ]
 }
@@ -74,6 +77,11 @@ proptest! {
                     let sample = Sample { bytes: Bytes::new(bytes), requested, done: now };
                     let buffer = Duration::from_millis(buffer_ms);
                     controller.on_segment(&sample, rung % ladder.len(), buffer);
+                }
+                Event::Chunk { bytes, took_us } => {
+                    let requested = now;
+                    now += Duration::from_micros(took_us);
+                    controller.on_chunk(&Sample { bytes: Bytes::new(bytes), requested, done: now });
                 }
                 Event::Seek => controller.on_seek(),
             }

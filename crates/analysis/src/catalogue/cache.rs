@@ -27,13 +27,13 @@ static METRICS: &[Measure<Caches>] = metrics! {
         "Requests that the cache answered with an object that it had, as a share of those that it did not answer by itself.",
         |c| c.hit_ratio();
     #[main] cache.joined_ratio ["ratio", Neither, 3] "Cache, joined",
-        "The same of requests that it answered with an object on its way for another request.",
+        "The same of requests for which an object was on its way for another request.",
         |c| c.joined_ratio();
     cache.joined ["requests", Neither, 3] "Requests joined",
-        "Requests that the cache answered with an object on its way for another request.",
+        "Requests for which an object was on its way for another request, whether or not all of it came.",
         |c| Some(c.joined());
     cache.misses ["requests", Lower, 3] "Cache misses",
-        "Requests for which the cache asked the origin.",
+        "Requests for which the cache asked the origin, whether or not that answered.",
         |c| Some(c.misses());
     cache.requests ["requests", Neither, 3] "Cache, requests",
         "Requests that the cache answered, except those that it answered by itself.",

@@ -159,8 +159,8 @@ static METRICS: &[Measure<Players>] = metrics! {
     player.nqoe ["", Higher, 4] "NQoE, score of the ACM MMSys 2020 challenge",
         "Live only: the score of Twitch's challenge for low latency (ACM MMSys 2020, `NQoE.pdf`, equation 1), over the whole \
          trial. It begins with the kbit of the rungs shown. A second stalled costs 1000, and each change of the rung 0.02 per \
-         kbit/s. For each of 30 frames a second, the distance of the speed from 1 costs 200, and the latency 0.005 per second, \
-         above 1.1 s 0.01. Its factors are for a ladder from 200 to 1000 kbit/s; compare trials of one length only.",
+         kbit/s. For each frame shown, 30 for a second of media, the distance of the speed from 1 costs 200, and the latency \
+         0.005 per second, above 1.1 s 0.01. Its factors are for a ladder from 200 to 1000 kbit/s; compare trials of one length only.",
         |p| crate::nqoe::score(&p.states);
     requests.failed ["requests", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more. One that was under way when the trial ended did not fail.",

@@ -102,7 +102,9 @@ fn head(
     response: &Response<Incoming>,
 ) -> Result<Head, FetchError> {
     let too_much = || FetchError::Media("the response has too many headers".into());
-    let freshness = Freshness::of(response.headers(), requested, service.clock.now());
+    let received = service.clock.now();
+    let unix_ns = service.clock.unix_ns(received);
+    let freshness = Freshness::of(response.headers(), requested, received, unix_ns);
     Ok(Head {
         status: response.status(),
         headers: headers::kept(response.headers()).ok_or_else(too_much)?,

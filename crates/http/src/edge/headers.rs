@@ -73,15 +73,17 @@ pub(super) struct Said<'a> {
     pub stored: bool,
     pub status: u16,
     pub ttl_s: i64,
-    pub age: Duration,
+    /// `None` for an answer that was generated for this request (RFC 9111 §5.1).
+    pub age: Option<Duration>,
     pub received: Version,
 }
 
 impl Said<'_> {
     /// Adds it to the headers of the answer.
     pub fn add(&self, headers: &mut HeaderMap) {
-        let age_s = self.age.as_nanos() / 1_000_000_000;
-        headers.insert(AGE, HeaderValue::from(age_s));
+        if let Some(age) = self.age {
+            headers.insert(AGE, HeaderValue::from(age.as_nanos() / 1_000_000_000));
+        }
         if let Some(via) = via(self.received, self.name) {
             headers.append(VIA, via);
         }
@@ -167,7 +169,7 @@ mod tests {
             stored: true,
             status: 200,
             ttl_s: 5,
-            age: Duration::from_millis(2700),
+            age: (outcome == CacheOutcome::Hit).then_some(Duration::from_millis(2700)),
             received: Version::HTTP_11,
         };
         let of = |outcome, expired| said(outcome, expired).cache_status();
@@ -183,6 +185,9 @@ mod tests {
         let via: Vec<_> = headers.get_all(VIA).iter().collect();
         assert_eq!(via, ["2 core", "1.1 edge"]);
         assert_eq!(headers[AGE], "2");
+        let mut headers = HeaderMap::new();
+        said(CacheOutcome::Miss, false).add(&mut headers);
+        assert!(!headers.contains_key(AGE) && headers.contains_key(CACHE_STATUS));
         assert_eq!([as_item("edge-1"), as_item("1 \"edge")], ["edge-1", "\"1 \\\"edge\""]);
     }
 }

@@ -3,8 +3,9 @@
 //! A request is answered from what the cache has ([`CacheOutcome::Hit`](suiro_record::words::CacheOutcome)), from what is on
 //! its way for another request, or from the origin. Whoever follows an object on its way gets what is there at once, then
 //! the rest. What the origin does not allow to be shared (`no-store`, `private`, without a lifetime) is brought for each
-//! request alone. Objects are called by host, path and query; the argument of CMCD does not count. Answers have `Age`, `Via`
-//! (RFC 9110 §7.6.3) and `Cache-Status` (RFC 9211); requests to the origin have `Via` and `Forwarded` (RFC 7239).
+//! request alone. Objects are called by host, path and query; the argument of CMCD does not count. Answers have `Via` (RFC 9110
+//! §7.6.3) and `Cache-Status` (RFC 9211), and `Age` unless they were generated for the request; requests to the origin have
+//! `Via` and `Forwarded` (RFC 7239).
 //!
 //! A response with `Vary` is kept unless that names a field that the cache itself sends: it passes no other on.
 //!

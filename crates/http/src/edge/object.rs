@@ -199,7 +199,7 @@ mod tests {
     fn head(caching: &'static str, at: Time, length: Option<u64>) -> Arc<Head> {
         let mut headers = HeaderMap::new();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
-        let freshness = Freshness::of(&headers, at, at);
+        let freshness = Freshness::of(&headers, at, at, 0);
         let (status, version) = (StatusCode::OK, Version::HTTP_11);
         Arc::new(Head { status, headers, version, length, freshness })
     }

@@ -42,13 +42,14 @@ impl Answer {
         Self { response, outcome: CacheOutcome::Own, age: None }
     }
 
-    fn refused(refused: Refused) -> Self {
+    /// Without an object; `outcome` is what the cache did for one.
+    fn refused(refused: Refused, outcome: CacheOutcome) -> Self {
         let mut response = refused.refusal.response();
         if let Some(wait) = refused.retry_after {
             let seconds = HeaderValue::from(wait.as_nanos().div_ceil(1_000_000_000));
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
-        Self::own(response)
+        Self { response, outcome, age: None }
     }
 }
 
@@ -136,7 +137,7 @@ impl Service {
             Some(Met::Unavailable { retry_after }) => {
                 let reason = "a fault of the scenario";
                 let refusal = Refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
-                return Answer::refused(Refused { refusal, retry_after });
+                return Answer::refused(Refused { refusal, retry_after }, CacheOutcome::Own);
             }
             Some(Met::Slow { delay: Some(delay), .. }) => {
                 self.clock.sleep_until(self.clock.now() + delay).await;
@@ -166,7 +167,7 @@ impl Service {
                     let way = Way { following, outcome: CacheOutcome::Miss, expired };
                     self.follow(head, fault, key, way).await
                 }
-                Err(refused) => Answer::refused(refused),
+                Err(refused) => Answer::refused(refused, CacheOutcome::Own),
             },
         }
     }
@@ -217,7 +218,7 @@ impl Service {
         let found = loop {
             let found = match settled(&mut way.following).await {
                 Ok(found) => found,
-                Err(refused) => return Answer::refused(refused),
+                Err(refused) => return Answer::refused(refused, way.outcome),
             };
             if way.outcome == CacheOutcome::Miss || found.is_shared() {
                 break found;
@@ -227,7 +228,7 @@ impl Service {
                 Ok(following) => {
                     way = Way { following, outcome: CacheOutcome::Miss, expired: false };
                 }
-                Err(refused) => return Answer::refused(refused),
+                Err(refused) => return Answer::refused(refused, CacheOutcome::Own),
             }
         };
         let how = (way.outcome, way.expired);
@@ -236,7 +237,7 @@ impl Service {
         if is_cut && found.is_shared() {
             return match whole(&mut way.following).await {
                 Ok(body) => self.deliver((head, fault), &found, Source::Whole(body), how),
-                Err(refused) => Answer::refused(refused),
+                Err(refused) => Answer::refused(refused, way.outcome),
             };
         }
         let passed = self.pass(Piecewise::Coming(way.following), fault, found.length);
@@ -256,6 +257,8 @@ impl Service {
             Some(Met::Age(age)) => age,
             _ => found.freshness.age(now),
         };
+        let is_kept = matches!(outcome, CacheOutcome::Hit | CacheOutcome::Stale);
+        let is_aged = is_kept || found.freshness.has_age || matches!(fault, Some(Met::Age(_)));
         let mut headers = found.headers.clone();
         let said = Said {
             name: &self.name,
@@ -264,7 +267,7 @@ impl Service {
             stored: found.is_shared(),
             status: found.status.as_u16(),
             ttl_s: found.freshness.ttl_s(now),
-            age,
+            age: Some(age).filter(|_| is_aged),
             received: found.version,
         };
         said.add(&mut headers);

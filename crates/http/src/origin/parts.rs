@@ -118,9 +118,25 @@ impl<'a> LiveRung<'a> {
         ((self.catalogue.longest_segment().as_nanos() + 500_000_000) / 1_000_000_000).max(1)
     }
 
+    /// When a media time is captured, by the wall clock. Numbers of segments come from anybody: what is centuries away is
+    /// never.
+    pub fn unix_ns_at(&self, time: Duration) -> u64 {
+        self.zero_unix_ns.saturating_add(time.as_nanos())
+    }
+
     /// When the last chunk of a part has been captured, by the wall clock.
     pub fn unix_ns_of(&self, part: &Part) -> u64 {
-        self.zero_unix_ns + self.chunks.captured_at(part.chunks.end - 1).as_nanos()
+        self.unix_ns_at(self.chunks.captured_at(part.chunks.end - 1))
+    }
+
+    /// True if a segment, or its part, has begun to be captured, or will within a segment's length: it can be waited for.
+    pub fn is_soon(&self, number: u64, part: Option<&Part>) -> bool {
+        let timeline = &self.rung.timeline;
+        let begins = match part {
+            Some(part) => self.unix_ns_of(part).saturating_sub(part.duration.as_nanos()),
+            None => self.unix_ns_at(timeline.time(timeline.place(number).start)),
+        };
+        begins <= self.unix_ns.saturating_add(timeline.longest().as_nanos())
     }
 
     /// When the playlist that a request asks for is there (§6.2.5.2).

@@ -1,14 +1,22 @@
 //! Manifests of a live stream in chunks, by the rules of DASH-IF's low-latency modes and of rfc8216bis.
 
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use proptest::prelude::*;
 use suiro_scenario::HlsRungs;
 use suiro_units::{BitRate, Duration};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::oneshot;
 
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use super::chunks::{Chunk, Chunks};
-use super::mpd;
 use super::parts::{Directives, Held, LiveRung};
 use super::timeline::{Loop, Schedule};
+use super::{Media, mpd, serve};
+use crate::Clock;
 use crate::iso8601::decimal_ns;
 use crate::presentation::{self, Playlist, Source, TrackKind};
 use crate::url::Url;
@@ -231,6 +239,22 @@ proptest! {
         prop_assert_eq!(tail(&whole), tail(&update));
     }
 
+    /// Numbers come from anybody.
+    #[test]
+    fn any_segment_and_part_is_near_or_is_not(number in any::<u64>(), part in any::<u64>(), shift in 0u32..64, track in 0usize..2) {
+        let catalogue = catalogue(500);
+        let live = live(&catalogue, track, 21_100);
+        // Small numbers as well.
+        let (number, part) = (number >> shift, part >> shift);
+        // Segments 10 and 11 begin by 23.1 s.
+        prop_assert_eq!(live.is_soon(number, None), number <= 11);
+        for part in [part, part % 8].into_iter().filter_map(|part| live.chunks.part(number, part)) {
+            prop_assert_eq!(part.segment, number);
+            let soon = live.is_soon(number, Some(&part));
+            prop_assert!(if number <= 10 { soon } else { number == 11 || !soon }, "{part:?}");
+        }
+    }
+
     #[test]
     fn any_query_is_read_or_refused(query in "(_HLS_(msn|part|skip)=?[-0-9YES]{0,20}&?){0,5}", other in "\\PC{0,40}") {
         for text in [&query, &other] {
@@ -383,6 +407,51 @@ fn a_delta_update_goes_on_where_the_list_was() {
     let hint = |list: &presentation::MediaPlaylist| list.parts.clone().unwrap().hint.unwrap();
     assert_eq!(hint(&whole).segment.number, hint(&update).segment.number);
     assert_eq!(hint(&whole).segment.init, hint(&update).segment.init);
+}
+
+/// A package that cannot be read.
+struct Unreadable;
+
+impl Media for Unreadable {
+    fn init(&self, _: usize, _: usize) -> io::Result<Bytes> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn segment(&self, _: usize, _: usize, _: u64) -> io::Result<Bytes> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// All on one connection, which does not end.
+#[tokio::test]
+async fn what_is_centuries_away_is_not_there_yet() {
+    let listener = crate::net::listen((Ipv4Addr::LOCALHOST, 0).into(), None).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stopped = async { drop(stopped.await) };
+    let media = Arc::new(Unreadable);
+    let serving = tokio::spawn(serve(listener, catalogue(500), media, Clock::from_now(), stopped));
+    let mut stream = crate::net::connect("127.0.0.1", port, None).await.unwrap();
+    for name in [
+        "8500000000",
+        "17000000000",
+        "9999999999999999999",
+        "8500000000.0",
+        "9999999999999999999.9999999999999999999",
+        "t9999999999999999999",
+        "t408000000000000",
+    ] {
+        let request = format!("GET /v0/{name}.m4s HTTP/1.1\r\nhost: origin\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // Its only line that ends without a carriage return is the last.
+        while !answer.ends_with(b"\n") || answer.ends_with(b"\r\n") {
+            assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{name}: it hung up");
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 404 "), "{name}: {}", answer.escape_ascii());
+    }
+    drop((stream, stop));
+    assert_eq!(serving.await.unwrap().refused, 7);
 }
 
 fn live_text(catalogue: &Catalogue) -> String {

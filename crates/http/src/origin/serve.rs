@@ -291,13 +291,7 @@ impl Service {
         timeline: &Loop,
         unix_ns: u64,
     ) -> Result<(), Refusal> {
-        let soon = live.is_some_and(|live| {
-            let begins = match part {
-                Some(part) => live.unix_ns_of(part).saturating_sub(part.duration.as_nanos()),
-                None => live.zero_unix_ns + timeline.time(timeline.place(number).start).as_nanos(),
-            };
-            begins <= unix_ns + timeline.longest().as_nanos()
-        });
+        let soon = live.is_some_and(|live| live.is_soon(number, part));
         match self.catalogue.schedule.availability(timeline, number, unix_ns) {
             Availability::NotYet if !soon => {
                 Err(Refusal(StatusCode::NOT_FOUND, "this segment is not there yet"))
@@ -326,9 +320,7 @@ impl Service {
         }
         let end_of = |chunk: u64| usize::try_from(chunk - all.start).ok().map(|at| ends[at]);
         let start_of = |chunk: u64| if chunk == all.start { Some(0) } else { end_of(chunk - 1) };
-        let at = |chunk: u64| {
-            self.time_of(live.zero_unix_ns + live.chunks.captured_at(chunk).as_nanos())
-        };
+        let at = |chunk: u64| self.time_of(live.unix_ns_at(live.chunks.captured_at(chunk)));
         let slice = |first: u64, last: u64| {
             let bounds = start_of(first).zip(end_of(last)).ok_or(damaged)?;
             Ok::<_, Refusal>(body.slice(bounds.0..bounds.1))

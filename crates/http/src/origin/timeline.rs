@@ -94,10 +94,10 @@ impl Loop {
         if self.time(self.start(ended)) < time { ended + 1 } else { ended.max(1) }
     }
 
-    /// Media time at a tick, rounded up to a nanosecond: what ends there has then ended.
+    /// Media time at a tick, rounded up to a nanosecond: what ends there has then ended. What lies beyond 584 years is there.
     pub fn time(&self, ticks: u64) -> Duration {
         let ns = (u128::from(ticks) * 1_000_000_000).div_ceil(u128::from(self.timescale));
-        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX / 4))
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
     fn ticks(&self, time: Duration) -> u64 {

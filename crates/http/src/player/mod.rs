@@ -30,7 +30,7 @@ use suiro_abr::playout::Totals;
 use suiro_abr::{Algorithm, CatchUp};
 use suiro_endpoint::{Context, Failure, Pulse};
 use suiro_scenario::{Cmcd, Download, EndpointSpec, HttpVersion, Job, Protocol};
-use suiro_units::{Bytes, Duration, Time, fnv1a};
+use suiro_units::{Bytes, Duration, Ratio, Time, fnv1a};
 
 use crate::Clock;
 use crate::flows::Flows;
@@ -78,6 +78,10 @@ pub struct PlayerJob {
     pub target_latency: Option<Duration>,
     /// Live only: how the speed is chosen that keeps it there.
     pub catch_up: CatchUp,
+    /// Live only: by how much the speed may change for it, at most 50 %. `None`: as the manifest says, else 5 %.
+    pub speed_change: Option<Ratio>,
+    /// Live only: how far it may fall behind before it seeks. `None`: 12 s, or 3 s at low latency.
+    pub max_drift: Option<Duration>,
     /// Whether a segment that comes too slowly is given up for one of a lower rung.
     pub abandon: bool,
     /// Whether and how playback is reported to servers with each request.
@@ -121,6 +125,8 @@ impl PlayerJob {
             receive_buffer: player.receive_buffer,
             target_latency: player.target_latency,
             catch_up: player.catch_up,
+            speed_change: player.speed_change,
+            max_drift: player.max_drift,
             abandon: player.abandon,
             cmcd: player.cmcd,
             early_data: player.early_data,
@@ -266,6 +272,8 @@ impl Player {
             download: job.download,
             target_latency: job.target_latency,
             catch_up: job.catch_up,
+            speed_change: job.speed_change,
+            max_drift: job.max_drift,
             epoch_unix_ns: clock.epoch_unix_ns(),
             abandon: job.abandon,
             cmcd: job.cmcd,
@@ -331,7 +339,8 @@ impl Player {
                     self.tell_progress(now);
                     self.lines[lane] = Line::Idle(Box::new(client));
                     let offset = self.session.clock_offset(&fetch, &fetched);
-                    self.recorder.request(&fetch, &fetched, offset)?;
+                    let length = self.session.length_of(&fetch);
+                    self.recorder.request(&fetch, &fetched, offset, length)?;
                     if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
                         self.recorder.save(piece)?;
                     }

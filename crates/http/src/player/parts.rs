@@ -150,6 +150,8 @@ impl Inits {
 pub(super) struct Received {
     /// Media time at which it ends; `None` before the first chunk.
     pub end: Option<Duration>,
+    /// How long all chunks are together.
+    pub length: Duration,
 }
 
 impl Received {
@@ -169,7 +171,7 @@ impl Received {
         let near = |start: &Duration| start.abs_diff(segment.start) < segment.duration / 2;
         let from = self.end.unwrap_or(start.filter(near).unwrap_or(segment.start));
         let end = from + length;
-        self.end = Some(end);
+        (self.end, self.length) = (Some(end), self.length + length);
         end
     }
 }

@@ -92,18 +92,22 @@ impl Recorder {
         Ok(())
     }
 
-    /// A request that has ended, well or badly.
+    /// A request that has ended, well or badly; of a segment with the length that its chunks have told.
     pub(crate) fn request(
         &mut self,
         fetch: &Fetch,
         fetched: &Fetched,
         clock_offset_ns: Option<i64>,
+        length: Option<Duration>,
     ) -> Result<(), PlayerError> {
         let done = fetched.body.is_ok().then_some(fetched.finished);
         let error = fetched.body.as_ref().err().cloned();
         self.push(fetch, fetched.requested, fetched.first_byte, fetched.bytes, |row| {
             row.handshake_ns = Some(fetched.handshake.as_nanos_i64());
             row.done_ns = done.map(Time::as_nanos_i64);
+            if let Some(length) = length.filter(|_| done.is_some()) {
+                row.duration_ms = Some(milliseconds(length));
+            }
             row.status = fetched.status.map(i64::from);
             row.error = error.map(Into::into);
             row.clock_offset_ns = clock_offset_ns;

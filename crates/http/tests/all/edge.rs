@@ -211,17 +211,18 @@ async fn a_second_viewer_gets_what_is_there_of_an_object_in_flight() {
     let said = [&one, &two].map(|response| header(response, "cache-status"));
     assert_eq!(said[0], "edge; fwd=uri-miss; fwd-status=200; ttl=59; stored");
     assert_eq!(said[1], "edge; fwd=uri-miss; fwd-status=200; ttl=59; stored; collapsed");
-    assert_eq!([header(&one, "via"), header(&one, "age")], ["1.1 edge", "0"]);
+    assert_eq!([header(&one, "via"), header(&one, "age")], ["1.1 edge", ""]);
     go_on.notify_one();
     for response in [one, two] {
         assert_eq!(rest(response).await.unwrap(), "second;");
     }
     let (text, said) = edge.text("/v0/1.m4s").await;
     assert_eq!((text.as_str(), said.as_str()), ("first;second;", "edge; hit; ttl=59"));
+    assert_eq!(header(&edge.get("/v0/1.m4s").await, "age"), "0");
     assert_eq!(origin.asked(), 1);
     let counted = edge.stop().await;
-    assert_eq!((counted.hits, counted.joined, counted.misses), (1, 1, 1));
-    assert_eq!(counted.body_bytes, 3 * 13);
+    assert_eq!((counted.hits, counted.joined, counted.misses), (2, 1, 1));
+    assert_eq!(counted.body_bytes, 4 * 13);
 }
 
 #[tokio::test]
@@ -346,6 +347,26 @@ async fn ranges_conditions_and_heads_are_answered_from_what_is_kept() {
     assert_eq!(edge.ask(Method::POST, "/a", &[]).await.status(), 405);
     assert_eq!(edge.ask(Method::GET, "//elsewhere/a", &[]).await.status(), 400);
     assert_eq!(origin.asked(), 1);
+    edge.stop().await;
+}
+
+/// RFC 9111 §5.1: only an answer that was not generated for the request has an age.
+#[tokio::test]
+async fn an_age_is_that_of_what_was_kept_here_or_before() {
+    let origin = Origin::start(|head, _| match head.split(' ').nth(1).unwrap() {
+        "/kept-before" => object(&format!("{KEPT}age: 7\r\n"), "x"),
+        "/no-store" => object("cache-control: no-store\r\n", "x"),
+        _ => object(KEPT, "x"),
+    });
+    let edge = Edge::start(&origin).await;
+    for (path, ages) in [("/new", ["", "0"]), ("/kept-before", ["7", "7"]), ("/no-store", ["", ""])]
+    {
+        for age in ages {
+            let response = edge.get(path).await;
+            assert_eq!(header(&response, "age"), age, "{path}");
+            rest(response).await.unwrap();
+        }
+    }
     edge.stop().await;
 }
 
@@ -476,9 +497,20 @@ async fn an_origin_without_an_answer_is_a_bad_gateway() {
     }
     edge.stop().await;
     let nobody = Origin { address: (Ipv4Addr::LOCALHOST, 1).into(), asked: Arc::default() };
-    let edge = Edge::start(&nobody).await;
-    assert_eq!(edge.get("/a").await.status(), 502);
-    edge.stop().await;
+    let dir = tempfile::tempdir().unwrap();
+    let records =
+        Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() };
+    let edge = Edge::start_with(&nobody, |job| job.records = Some(records)).await;
+    for path in ["/a", "/a", "/b"] {
+        assert_eq!(edge.get(path).await.status(), 502);
+    }
+    assert_eq!(edge.ask(Method::GET, "//elsewhere/a", &[]).await.status(), 400);
+    let counted = edge.stop().await;
+    assert_eq!((counted.misses, counted.hits, counted.failed), (3, 0, 3));
+    let rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
+    let of = |outcome| rows.iter().filter(|row| row.cache == Some(outcome)).count();
+    assert_eq!([CacheOutcome::Miss, CacheOutcome::Own].map(of), [3, 1]);
+    assert!(rows.iter().all(|row| row.cache_age_ms.is_none()));
 }
 
 /// Time passes only where everybody waits: for the test, at once.
@@ -514,7 +546,7 @@ async fn an_origin_that_never_answers_is_waited_for_within_bounds() {
     assert!(rest(part).await.is_err(), "it must not look whole");
     tokio::time::resume();
     let counted = edge.stop().await;
-    assert_eq!((counted.failed, counted.misses), (2, 1));
+    assert_eq!((counted.failed, counted.misses), (2, 2));
 }
 
 #[tokio::test]

@@ -221,8 +221,8 @@ table! {
         cmcd_error: Option<Text>,
         /// Where a cache had its answer from; null in rows of an origin.
         cache: Option<CacheOutcome>,
-        /// Age of a cache's answer when its head was sent (RFC 9111 §4.2.3); null in rows of an origin, and if it answered by
-        /// itself.
+        /// Age of a cache's answer when its head was sent (RFC 9111 §4.2.3); null in rows of an origin, if the cache answered by
+        /// itself, and if nothing came from its origin.
         cache_age_ms: Option<i64>,
         /// What the cache did wrong on purpose with this answer; null if nothing.
         cache_fault: Option<CacheFault>,

@@ -60,12 +60,13 @@ pub struct Player {
     /// own otherwise. Default: `steps`.
     #[serde(default)]
     pub catch_up: CatchUp,
-    /// dash.js and hls.js, live only: by how much they may change their speed for it, at most 50 %; hls.js only plays faster.
-    /// Default: dash.js takes it from the MPD, hls.js does not change its speed.
+    /// Live only, suiro's player and those in a browser: by how much they may change their speed for it, at most 50 %; hls.js
+    /// only plays faster. Default: suiro's player and dash.js take it from the MPD, suiro's 5 % without; hls.js does not change
+    /// its speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_change: Option<Ratio>,
-    /// dash.js and hls.js, live only, next to `target_latency`: how far they may fall behind it before they seek. Default:
-    /// dash.js 12 s, hls.js its own.
+    /// Live only, suiro's player, dash.js and hls.js, the last two next to `target_latency`: how far they may fall behind it
+    /// before they seek. Default: suiro's player and dash.js 12 s, suiro's 3 s if the origin sends chunks; hls.js its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_drift: Option<Duration>,
     /// Whether suiro's player abandons a segment that would arrive after the buffer is empty and
@@ -291,7 +292,7 @@ impl Player {
             };
             check.push(check.refusal("cmcd", message).hint(hint));
         }
-        self.check_browser(check);
+        self.check_settings(check);
         if self.early_data && program != Program::Suiro {
             let message = format!("the player `{}` has no early data", program.name());
             let hint = "remove early_data; only suiro's own player supports it";
@@ -306,8 +307,8 @@ impl Player {
 }
 
 impl Player {
-    /// What only players in a browser know.
-    fn check_browser(&self, check: &mut Check<'_>) {
+    /// What not all players know.
+    fn check_settings(&self, check: &mut Check<'_>) {
         let (program, in_browser) = (self.program, self.program.is_in_browser());
         let of_dashjs =
             [("rules", !self.rules.is_default()), ("estimate", !self.estimate.is_default())];
@@ -316,17 +317,23 @@ impl Player {
             let hint = format!("remove {key}; only dash.js has it");
             check.push(check.refusal(key, message).hint(hint));
         }
-        let seeks = in_browser && program != Program::Shaka;
-        let of_browsers = [
-            ("speed_change", self.speed_change.is_some() && !in_browser, "players in a browser"),
-            ("max_drift", self.max_drift.is_some() && !seeks, "dash.js and hls.js"),
+        let is_own = program == Program::Suiro;
+        let keeps = is_own || in_browser;
+        let seeks = keeps && program != Program::Shaka;
+        let of_some = [
+            (
+                "speed_change",
+                self.speed_change.is_some() && !keeps,
+                "`suiro` and players in a browser",
+            ),
+            ("max_drift", self.max_drift.is_some() && !seeks, "`suiro`, dash.js and hls.js"),
         ];
-        for (key, _, who) in of_browsers.into_iter().filter(|(_, wrong, _)| *wrong) {
+        for (key, _, who) in of_some.into_iter().filter(|(_, wrong, _)| *wrong) {
             let message = format!("the player `{}` has no such setting", program.name());
             let hint = format!("remove {key}; it is for {who}");
             check.push(check.refusal(key, message).hint(hint));
         }
-        if in_browser && self.max_drift.is_some() && self.target_latency.is_none() {
+        if in_browser && seeks && self.max_drift.is_some() && self.target_latency.is_none() {
             let message = "the drift is from a target latency, and there is none";
             check.push(check.refusal("max_drift", message).hint("add target_latency"));
         }

@@ -198,9 +198,40 @@ fn a_wifi_cell_is_links_from_its_access_point() {
     assert_eq!(links.collect::<Vec<_>>(), expected);
     let cell = &topology.cells[0];
     assert_eq!((&*cell.name, &cell.links), ("cell", &vec!["cell-near".into(), "cell-far".into()]));
-    assert_eq!(cell.busy.first, Ratio::new(0.2).unwrap());
+    assert_eq!(cell.busy.as_ref().unwrap().first, Ratio::new(0.2).unwrap());
     let wifi = |link: usize| topology.links[link].config.as_ref().unwrap().wifi.clone().unwrap();
     assert_eq!((wifi(0).walls, wifi(1).walls, wifi(1).air.first.busy), (0, 2, Ratio::ZERO));
+}
+
+#[test]
+fn a_cellular_cell_is_links_from_its_base_station() {
+    let text = r#"
+        name = "cell"
+        title = "Two users of a base station"
+        duration = "1 s"
+        [topology]
+        shape = "explicit"
+        hosts = ["near", "far", "bs"]
+        [segments.cell]
+        cellular = { load = 0.2, cell_radius = "300 m" }
+        base_station = "bs"
+        stations = [{ host = "near" }, { host = "far", cellular = { distance = "250 m" } }]
+        [endpoints.ping]
+        kind = "command"
+        host = "near"
+        command = ["ping", "far"]
+    "#;
+    let scenario = parse(text, "cell.toml").unwrap();
+    let topology = plan(&scenario, &Overrides::default()).trials.remove(0).setup.topology.clone();
+    let links = topology.links.iter().map(|link| (&*link.name, &*link.from, &*link.to));
+    let expected = [("cell-near", "bs", "near"), ("cell-far", "bs", "far")];
+    assert_eq!(links.collect::<Vec<_>>(), expected);
+    let cell = &topology.cells[0];
+    assert_eq!((&*cell.name, &cell.busy, cell.links.len()), ("cell", &None, 2));
+    let cellular = |link: usize| topology.links[link].config.as_ref().unwrap().cellular.unwrap();
+    let of = |link: usize| (cellular(link).distance.0, cellular(link).cell_radius.0);
+    assert_eq!((of(0), of(1)), ((100.0, 300.0), (250.0, 300.0)));
+    assert_eq!(cellular(1).load, Ratio::new(0.2).unwrap());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use suiro_abr::{Algorithm, CatchUp};
 use suiro_scenario::{Cmcd, Download, Protocol};
-use suiro_units::Duration;
+use suiro_units::{Duration, Ratio};
 
 use super::super::request::Room;
 use super::super::track::TrackState;
@@ -32,6 +32,10 @@ pub struct Config {
     pub target_latency: Option<Duration>,
     /// How the speed of a live stream is chosen.
     pub catch_up: CatchUp,
+    /// By how much it may differ from 1; `None`: as the manifest says, else 5 %.
+    pub speed_change: Option<Ratio>,
+    /// How far a live stream may fall behind before the player jumps; `None`: 12 s, or 3 s at low latency.
+    pub max_drift: Option<Duration>,
     /// The wall clock at the epoch, in nanoseconds since 1970.
     pub epoch_unix_ns: u64,
     /// True if a segment that comes too slowly is given up for one of a lower rung.

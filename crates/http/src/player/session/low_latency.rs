@@ -1,6 +1,6 @@
 //! What a session does at low latency: chunks of segments under way, and playlists that the server holds.
 
-use suiro_units::Time;
+use suiro_units::{Duration, Time};
 
 use super::super::chunked::Chunk;
 use super::super::request::{Fetch, Fetched, What};
@@ -25,12 +25,24 @@ impl Session {
         else {
             return;
         };
+        let buffered = playout.end_of(index);
         // Without room, it is not played: the whole segment will be refused the same way.
-        if playout.extend(self.now, index, end).is_ok()
-            && let (0, Ok(frames)) = (index, &mut stream.frames)
-        {
+        if playout.extend(self.now, index, end).is_err() {
+            return;
+        }
+        track.mark(rate, start..end, buffered);
+        if let (0, Ok(frames)) = (index, &mut stream.frames) {
             frames.on_arrival(chunk.at, rate, start, end);
         }
+    }
+
+    /// How long the segment is that a request has brought, where its chunks have told: a part that was hinted at is listed
+    /// without its length.
+    pub(crate) fn length_of(&self, fetch: &Fetch) -> Option<Duration> {
+        let is_its = |track: &&TrackState| {
+            track.in_flight.as_ref().is_some_and(|request| request.fetch.number == fetch.number)
+        };
+        self.stream.as_ref()?.tracks.iter().find(is_its)?.length()
     }
 
     /// A playlist has come that the server held, or not.

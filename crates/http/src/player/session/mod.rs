@@ -541,9 +541,10 @@ impl Session {
         let playout = stream.playout.as_mut().expect("segments are fetched to be played");
         let in_chunks = track.chunks().is_some();
         let wanted = track.generation == generation;
-        let end = track.end_of(segment);
+        let (end, buffered) = (track.end_of(segment), playout.end_of(index));
         if wanted && playout.extend(self.now, index, end).is_ok() {
-            let rung = track.on_segment(rate, segment);
+            let rung = track.on_segment(segment);
+            track.mark(rate, segment.start..end, buffered);
             let buffer = playout.buffer_of(index);
             match &mut track.controller {
                 Some(controller) if in_chunks => {

@@ -1,7 +1,7 @@
 //! What is set up before a session plays: where it begins, how near to the live edge, how much it holds.
 
 use suiro_abr::{Controller, Ladder, Limits, Live, Playout, PlayoutConfig};
-use suiro_units::Duration;
+use suiro_units::{Duration, Ratio};
 
 use super::super::live::{join_at, zero_ns};
 use super::Session;
@@ -44,6 +44,9 @@ impl Session {
             (target, join_at(live, epoch, self.now, target, listed))
         });
         let position = plan.map_or(first.start, |(_, position)| position);
+        let drift = if low_latency { LOW_LATENCY_DRIFT } else { LATENCY_DRIFT };
+        let drift = self.config.max_drift.unwrap_or(drift);
+        let speed_change = self.config.speed_change.map(Ratio::get);
         let live = plan.zip(stream.live.as_ref()).and_then(|((target, _), live)| {
             Some(Live {
                 zero_ns: zero_ns(live, epoch)?,
@@ -52,8 +55,8 @@ impl Session {
                     true => LATENCY_TOLERANCE.min(target / 10),
                     false => LATENCY_TOLERANCE,
                 },
-                speed_change: live.service.speed_change.unwrap_or(SPEED_CHANGE),
-                latest: target + if low_latency { LOW_LATENCY_DRIFT } else { LATENCY_DRIFT },
+                speed_change: speed_change.or(live.service.speed_change).unwrap_or(SPEED_CHANGE),
+                latest: target + drift,
                 catch_up: self.config.catch_up,
                 join_at_target: low_latency,
             })

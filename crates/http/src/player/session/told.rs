@@ -78,8 +78,9 @@ impl Session {
         said.startup = Some(matches!(playout.state(), State::Starting | State::Stalled));
         said.state = Some(state(playout.state()).into());
         said.latency_ms = playout.latency_ns().map(|ns| (ns / 1_000_000).max(0));
+        // 0 if nothing is played (CTA-5004, table 1).
         let speed = playout.speed();
-        said.speed = Some(speed).filter(|speed| *speed > 0.0);
+        said.speed = Some(speed);
         let stalls = playout.totals().stalls;
         said.starved = Some(stalls > self.told_stalls);
         self.told_stalls = stalls;
@@ -88,7 +89,9 @@ impl Session {
         {
             let buffer = playout.buffer_of(track.index);
             said.buffer_ms = Some(ms(buffer));
-            said.deadline_ms = Some(ms(buffer.mul_f64(1.0 / speed.max(0.1))));
+            // Once it goes on, a stalled player plays at normal speed.
+            let speed = if speed > 0.0 { speed } else { 1.0 };
+            said.deadline_ms = Some(ms(buffer.mul_f64(1.0 / speed)));
             said.bitrate_bps = Some(to_i64(rate.as_bps()));
             said.maximum_bps = Some(to_i64(rate.as_bps()).saturating_mul(ENOUGH));
             said.top_bps = track.rates().last().map(|rate| to_i64(rate.as_bps()));

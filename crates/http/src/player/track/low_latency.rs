@@ -48,9 +48,12 @@ impl TrackState {
         let list = list.filter(|segments| segments.in_chunks());
         let start = list.and_then(|list| list.time_of(chunk.decode_time, chunk.timescale));
         let end = self.received.add(segment, start, length.min(segment.duration * 2));
-        let (rate, start) = (*rate, segment.start);
-        self.mark(rate, start);
-        Some((rate, end.saturating_sub(length), end))
+        Some((*rate, end.saturating_sub(length), end))
+    }
+
+    /// How long the segment under way is, by the chunks that have come; `None` without any.
+    pub(crate) fn length(&self) -> Option<Duration> {
+        self.received.end.map(|_| self.received.length)
     }
 
     /// A seek at low latency: a segment under way that holds the position goes on, another is cancelled.

@@ -3,6 +3,7 @@
 mod low_latency;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use suiro_abr::{Controller, Playout};
@@ -238,9 +239,10 @@ impl TrackState {
         self.watch.end();
     }
 
-    /// Notes which rung begins where.
-    fn mark(&mut self, rate: BitRate, start: Duration) {
-        if self.marks.back().is_none_or(|(_, last)| *last != rate) {
+    /// Notes which rung begins where: after what was `buffered` before, also of a segment that was given up.
+    pub(crate) fn mark(&mut self, rate: BitRate, media: Range<Duration>, buffered: Duration) {
+        let start = media.start.max(buffered);
+        if start < media.end && self.marks.back().is_none_or(|(_, last)| *last != rate) {
             self.marks.push_back((start, rate));
         }
     }
@@ -296,7 +298,7 @@ impl TrackState {
     }
 
     /// A segment has been appended; returns its rung.
-    pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) -> usize {
+    pub(crate) fn on_segment(&mut self, segment: &Segment) -> usize {
         let current = self.choice.take().unwrap_or(self.current);
         self.current = current;
         // A part that was hinted at has the length of its chunks; segments of DASH are counted by the manifest's.
@@ -305,7 +307,6 @@ impl TrackState {
         self.anywhere = false;
         self.failed = Failed::default();
         self.skipped = 0;
-        self.mark(rate, segment.start);
         current
     }
 

@@ -159,6 +159,8 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         receive_buffer: None,
         target_latency: None,
         catch_up: CatchUp::Steps,
+        speed_change: None,
+        max_drift: None,
         abandon: true,
         cmcd: None,
         early_data: false,

@@ -3,19 +3,22 @@
 mod blocked;
 mod clock;
 mod lies;
+mod low_latency;
 mod priority;
+mod told;
 mod world;
 
 use proptest::prelude::*;
 use suiro_abr::Algorithm;
 use suiro_scenario::HlsRungs;
+use suiro_units::Ratio;
 
 use super::*;
 use crate::origin::catalogue::{Catalogue, Container, TrackEntry};
 use crate::origin::timeline::Schedule;
 use crate::origin::{MPD_PATH, MULTIVARIANT_PATH};
 use crate::presentation::TrackKind;
-use world::{Run, catalogue, config, live, run, rung, world};
+use world::{Run, World, catalogue, config, live, run, rung, world};
 
 /// The demo's link: 8 Mbit/s, 1.5 from 13 s on, 4 from 27 s on.
 const STEPS: &[(u64, u64)] = &[(0, 8000), (13, 1500), (27, 4000)];
@@ -156,6 +159,24 @@ fn a_link_too_narrow_for_the_lowest_rung_stalls_and_catches_up_by_jumps() {
     // The target of 6 s, 12 s of drift, and what a row's interval adds.
     assert!(latest <= 18_200_000_000, "{latest}");
     assert!(run.video().iter().skip(3).all(|v| v.2 == 300));
+}
+
+#[test]
+fn speed_and_drift_are_as_the_scenario_wants_them() {
+    for (speed_change, max_drift, latest_s, fast) in
+        [(None, None, 18, 1.05), (Some(0.17), Some(Duration::from_secs(5)), 11, 1.17)]
+    {
+        let mut world = world(live(), &[(0, 200)]);
+        let speed_change = speed_change.map(Ratio::constant);
+        let config = config(Protocol::Dash, Algorithm::Dynamic);
+        let config = Config { speed_change, max_drift, ..config };
+        let run = run(&mut world, config, Time::from_secs(60));
+        let latest = run.views.iter().filter_map(|(_, v)| v.latency_ns).max().expect("live");
+        let most = latest_s * 1_000_000_000;
+        assert!((most - 1_000_000_000..=most + 200_000_000).contains(&latest), "{latest}");
+        let fastest = run.views.iter().map(|(_, v)| v.speed).fold(0.0, f64::max);
+        assert!((fastest - fast).abs() < 1e-9, "{fastest}");
+    }
 }
 
 #[test]

@@ -304,6 +304,8 @@ pub(super) fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
         download: Download::Segment,
         target_latency: None,
         catch_up: CatchUp::Steps,
+        speed_change: None,
+        max_drift: None,
         epoch_unix_ns: EPOCH,
         abandon: true,
         cmcd: None,
