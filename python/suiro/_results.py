@@ -244,13 +244,18 @@ class Results:
         return Frame.of(pa.table(columns))
 
     def findings(self) -> Frame:
-        """One row per published claim: what was claimed, what was measured, and whether it holds."""
+        """One row per published claim: what was claimed and measured, and the verdict over the means.
+
+        `verdict` is "holds", "does not hold" or "inconclusive", and null if the claim cannot be judged; `holds` is null for
+        the last two. `held_in` of `judged_in` repetitions hold by themselves. `formula` is what is judged.
+        """
         pa = need("pyarrow")
         rows = self._findings.get("findings")
         if not isinstance(rows, list):
             raise ResultsError(f"{self.root / 'findings.json'}: expected a list `findings`")
         kinds = {"id": pa.string(), "claim": pa.string(), "published": pa.string(), "measured": pa.string()}
-        kinds |= {"holds": pa.bool_(), "because": pa.string()}
+        kinds |= {"holds": pa.bool_(), "verdict": pa.string(), "judged_in": pa.int64(), "held_in": pa.int64()}
+        kinds |= {"because": pa.string(), "formula": pa.string(), "note": pa.string()}
         try:
             return Frame.of(pa.table({key: pa.array([row.get(key) for row in rows], kind) for key, kind in kinds.items()}))
         except (pa.ArrowException, TypeError, AttributeError) as error:

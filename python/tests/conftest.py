@@ -54,8 +54,12 @@ def folder(tmp_path: Path) -> Path:
     cells = [{"cell": {"tcp": tcp, "queue": queue}, "metrics": {"player.stall_s": interval, "media.latency_p95_ms": None}} for tcp, queue in CELLS]
     meaning = {"label": "stalled", "unit": "s", "better": "lower", "meaning": "Time spent waiting."}
     write(root / "summary.json", {"scenario": "made", "trials": trials, "cells": cells, "metrics": {"player.stall_s": meaning}})
-    finding = {"id": "S0.1", "claim": "it holds", "published": "2", "measured": "3", "holds": None, "because": "not judged"}
-    write(root / "findings.json", {"study": "S0", "findings": [finding]})
+    finding = {"claim": "it holds", "published": "2", "measured": "3", "holds": None, "formula": "a < b", "note": None}
+    findings = [
+        {**finding, "id": "S0.1", "verdict": None, "judged_in": 0, "held_in": 0, "because": "not judged: no value"},
+        {**finding, "id": "S0.2", "verdict": "inconclusive", "judged_in": 5, "held_in": 3, "because": "within the variation"},
+    ]
+    write(root / "findings.json", {"study": "S0", "findings": findings})
     write_report(root, plan)
     return root
 

@@ -44,7 +44,10 @@ def test_metrics_explain_themselves(folder: Path) -> None:
 
 
 def test_findings(folder: Path) -> None:
-    assert suiro.load(folder).findings().rows()[0]["id"] == "S0.1"
+    unjudged, inconclusive = suiro.load(folder).findings().rows()
+    assert (unjudged["id"], unjudged["holds"], unjudged["verdict"], unjudged["judged_in"]) == ("S0.1", None, None, 0)
+    assert (inconclusive["holds"], inconclusive["verdict"]) == (None, "inconclusive")
+    assert (inconclusive["held_in"], inconclusive["judged_in"], inconclusive["formula"]) == (3, 5, "a < b")
 
 
 def test_tables_have_the_cell_in_front_and_older_files_have_nulls(folder: Path) -> None:

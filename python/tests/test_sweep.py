@@ -880,3 +880,53 @@ def test_rounds_side_by_side_take_fewer_batches(tmp_path: Path) -> None:
         batches[parallel] = len(one.batches)
         one.release()
     assert batches == {1: 11, 4: 5}
+
+
+class Patchy(Searched):
+    """A search whose metric `latency` no trial of a round has, where the queue is less than 100."""
+
+    def _metrics(self, number: int) -> dict[str, float | None]:
+        value = self.values[number]["queue"]
+        assert isinstance(value, float)
+        return {"latency": None if value < 100 else 3700 / value, "noise": abs(value - 40)}
+
+
+def patchy(tmp_path: Path, sought: str, rounds: int, *, resume: bool = False) -> Patchy:
+    """Such a search."""
+    asked = request(tmp_path)
+    asked.resume, asked.tune = resume, {"goal": sought, "over": ["queue=1..1000"], "rounds": None}
+    return Patchy(asked, goal(sought), [over("queue=1..1000")], rounds)
+
+
+def test_a_round_without_the_goal_s_metric_does_not_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("optuna")
+    first = patchy(tmp_path, "min latency", 6)
+    assert first.run() == 0
+    first.release()
+    assert ": no trial has a value of latency: does not hold" in capsys.readouterr().err
+    again = patchy(tmp_path, "min latency", 20, resume=True)
+    assert again.done == first.done
+    assert again.run() == 0
+    again.release()
+    tuned = json.loads((tmp_path / "out" / "tune.json").read_text())
+    missing = [one for one in tuned["rounds"] if one["values"]["queue"] < 100]
+    assert len(tuned["rounds"]) == 20 and missing
+    assert all(one["reached"] is None and not one["holds"] for one in missing)
+    assert tuned["best"]["reached"] == min(one["reached"] for one in tuned["rounds"] if one["holds"])
+    # What is proposed after the first is where the metric is: those are less than the seven of ten at random.
+    assert sum(one["values"]["queue"] < 100 for one in tuned["rounds"][10:]) < 5
+
+
+def test_a_goal_that_no_round_measures_is_told_and_one_without_that_name_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("optuna")
+    none = patchy(tmp_path / "none", "max latency", 2)
+    none.ranges = [over("queue=1..50")]
+    assert none.run() == 1
+    none.release()
+    assert "none of 2 rounds has a value of latency: see " in capsys.readouterr().err
+    wrong = patchy(tmp_path / "wrong", "min latencies", 2)
+    with pytest.raises(Refused, match="there is no parameter or metric `latencies`"):
+        wrong.run()
+    wrong.release()

@@ -1,16 +1,12 @@
 // A board of two axes: one value for each combination, coloured by its rank within the column. A cell opens its trials.
 
-import { type Band, draw, type Line } from "./chart";
-import { lookOf, type Run, runs } from "./data";
-import { h, s } from "./dom";
-import { margin, most, plain, scaleFor, shown, whole } from "./format";
-import type { Page, PageCell, PageMetric, PageSeries, PageTrial } from "./generated/page";
+import { causes } from "./causes";
+import { h } from "./dom";
+import { margin, most, scaleFor, shown, whole } from "./format";
+import type { Page, PageMetric, PageTrial } from "./generated/page";
 import { address } from "./many";
-
-/** Causes named of each row. */
-const CAUSES = 2;
-/** Height of the charts of an opened cell, in pixels. */
-const HEIGHT = 190;
+import { alikeLinks, LEAST, type Ranking, ranking } from "./rank";
+import { charts } from "./rates";
 
 interface Choice {
   metric: number;
@@ -24,10 +20,17 @@ interface Choice {
 interface Place {
   cell: number;
   mean: number;
-  /** From 1, the best; equal numbers share a rank. `null`: no direction is better, or a value of the column is of one trial. */
+  /** From 1, the best; values that do not differ share a rank. `null`: the column has no ranks. */
   rank: number | null;
-  /** How many ranks the column has. */
-  ranks: number;
+  /** The last rank of the column. */
+  last: number;
+}
+
+interface Column {
+  /** By row. */
+  places: (Place | null)[];
+  /** Why it has no ranks; null if it has. */
+  because: string | null;
 }
 
 /** The section; null if no two axes vary, or the page shows very many trials. */
@@ -45,6 +48,7 @@ class Board {
   readonly element: HTMLElement;
   private readonly choice: Choice;
   private readonly table = h("div", { class: "scroll" });
+  private readonly unranked = h("p", { class: "hint" });
   private readonly notes = h("ul", { class: "notes" });
   private readonly opened = h("div", { class: "opened", "aria-live": "polite" });
   private readonly others = h("span", {});
@@ -69,10 +73,11 @@ class Board {
       h(
         "p",
         { class: "hint" },
-        "One value for each combination: the mean over valid repetitions ± half the 95 % confidence interval. With two repetitions or more, the small number is its rank in the column, the best first; blue is better, orange worse. Click a value to open its trials.",
+        `One value for each combination: the mean over valid repetitions ± half the 95 % confidence interval. From ${LEAST} repetitions on, the small number is its rank in the column, the best first; blue is better, orange worse. Values whose intervals overlap share a rank. Click a value to open its trials.`,
       ),
       this.controls(),
       this.table,
+      this.unranked,
       this.notes,
       this.opened,
     );
@@ -138,28 +143,28 @@ class Board {
     return found < 0 ? null : found;
   }
 
-  /** The places of a column, by row. */
-  private column(metric: PageMetric, column: string, rows: string[]): (Place | null)[] {
+  private column(metric: PageMetric, column: string, rows: string[]): Column {
     const { page, choice } = this;
-    const values = rows.map((row) => {
+    const found = rows.map((row) => {
       const cell = this.cellAt(row, column);
       const spread = cell === null ? null : page.cells[cell]?.metrics[choice.metric];
-      return cell === null || !spread ? null : { cell, mean: spread.mean, n: spread.n };
+      return cell === null || !spread ? null : { cell, spread };
     });
-    // One trial shows what can happen, not what is better.
-    const ranked =
-      metric.better !== "neither" && values.every((value) => value === null || value.n > 1);
-    const known = values.flatMap((value) => (value ? [value.mean] : []));
-    const scale = scaleFor(metric.unit, most(known.map(Math.abs)));
-    const text = (mean: number) => shown(mean, scale, metric.digits);
-    const sign = metric.better === "higher" ? -1 : 1;
-    const order = [...known].sort((a, b) => sign * (a - b)).map(text);
-    const distinct = [...new Set(order)];
-    return values.map((value) => {
-      if (!value) return null;
-      const rank = ranked ? distinct.indexOf(text(value.mean)) + 1 : null;
-      return { cell: value.cell, mean: value.mean, rank, ranks: distinct.length };
-    });
+    const known = found.flatMap((value) => value ?? []);
+    const scale = scaleFor(metric.unit, most(known.map(({ spread }) => Math.abs(spread.mean))));
+    const isFair = alikeLinks(
+      page,
+      known.map(({ cell }) => cell),
+    );
+    const spreads = found.map((value) => value?.spread ?? null);
+    const ranked: Ranking = isFair
+      ? ranking(metric, spreads, scale)
+      : { because: "the links of its rows differ" };
+    const [ranks, last] = "ranks" in ranked ? [ranked.ranks, ranked.last] : [[], 0];
+    const places = found.map((value, row) =>
+      value ? { cell: value.cell, mean: value.spread.mean, rank: ranks[row] ?? null, last } : null,
+    );
+    return { places, because: "because" in ranked ? ranked.because : null };
   }
 
   private redraw(): void {
@@ -167,7 +172,8 @@ class Board {
     const metric = page.metrics[choice.metric] as PageMetric;
     const rows = page.axes[choice.rows]?.labels ?? [];
     const columns = page.axes[choice.columns]?.labels ?? [];
-    const places = columns.map((column) => this.column(metric, column, rows));
+    const made = columns.map((column) => this.column(metric, column, rows));
+    const places = made.map((column) => column.places);
     const all = places.flat().flatMap((place) => (place ? [Math.abs(place.mean)] : []));
     const scale = scaleFor(metric.unit, most(all));
     const head = columns.map((column) => h("th", { scope: "col" }, column));
@@ -186,6 +192,7 @@ class Board {
       ),
     );
     this.others.replaceChildren(...this.restrictions());
+    this.unranked.textContent = unranked(columns, made);
     this.notes.replaceChildren(...this.worst(rows, columns, places));
     this.open(choice.opened);
   }
@@ -211,48 +218,25 @@ class Board {
     return h("td", { class: open ? "open" : "", style: colour(place) }, button);
   }
 
-  /** Of each row, the columns in which it is the last, and what caused its stalls there, or else limited it. */
+  /** Of each row, the columns in which it is the last, alone or with others, and the causes there. */
   private worst(rows: string[], columns: string[], places: (Place | null)[][]): HTMLElement[] {
     return rows.flatMap((row, index) => {
       const last = columns.flatMap((column, at) => {
         const place = places[at]?.[index];
-        return place?.rank && place.ranks > 1 && place.rank === place.ranks
-          ? [{ column, place }]
-          : [];
+        if (!place?.rank || place.rank < place.last) return [];
+        const alone = places[at]?.filter((other) => other?.rank === place.rank).length === 1;
+        return [{ column, cell: place.cell, alone }];
       });
       if (!last.length) return [];
-      const causes = this.causes(last.map(({ place }) => place.cell));
-      const where = last.map(({ column }) => column).join(", ");
-      const why = causes.length ? ` There: ${causes.join(", ")}.` : "";
-      return [h("li", {}, h("strong", {}, row), ` is the last in ${where}.${why}`)];
+      const where = [true, false].flatMap((alone) => {
+        const some = last.filter((one) => one.alone === alone).map(({ column }) => column);
+        return some.length ? `${alone ? "the last" : "among the last"} in ${some.join(", ")}` : [];
+      });
+      const cells = last.map(({ cell }) => cell);
+      const why = causes(this.page, cells);
+      const text = ` is ${where.join(", and ")}.${why ? ` ${why}` : ""}`;
+      return [h("li", {}, h("strong", {}, row), text)];
     });
-  }
-
-  /** The greatest causes of the effects in these cells, by time; without effects, what limited flows. */
-  private causes(cells: number[]): string[] {
-    const trials = cells.flatMap((cell) => trialsOf(this.page, cell));
-    const times = new Map<string, number>();
-    const add = (cause: string, time: number) => times.set(cause, (times.get(cause) ?? 0) + time);
-    for (const effect of trials.flatMap((trial) => trial.effects)) {
-      if (["limit", "trial"].includes(effect.effect)) continue;
-      for (const { cause, share } of effect.causes)
-        add(cause, share * (effect.to_s - effect.from_s));
-    }
-    if (!times.size) {
-      for (const limits of trials.flatMap((trial) => trial.limits)) {
-        for (const [from, to, cause] of limits.spans) {
-          add(this.page.causes[cause]?.cause ?? "unknown", to - from);
-        }
-      }
-    }
-    const sum = [...times.values()].reduce((a, b) => a + b, 0);
-    const label = (name: string) =>
-      this.page.causes.find(({ cause }) => cause === name)?.label ?? name;
-    return [...times]
-      .sort((a, b) => b[1] - a[1])
-      .slice(0, CAUSES)
-      .filter(([, time]) => time > 0)
-      .map(([cause, time]) => `${label(cause)} ${plain((100 * time) / sum, 2)} %`);
   }
 
   private open(cell: number | null): void {
@@ -266,7 +250,7 @@ class Board {
       h("h3", {}, of.label),
       of.brief ? h("p", {}, `${of.brief}.`) : "",
       h("ul", {}, ...list),
-      ...this.charts(cell, of),
+      ...charts(this.page, cell, of.label),
     );
   }
 
@@ -280,93 +264,22 @@ class Board {
     const state = trial.valid ? "" : ` (not valid: ${trial.invalid_because ?? trial.state})`;
     return h("li", {}, name, `, seed ${trial.seed}: ${text.trim()}${state}`);
   }
-
-  /** Rates against the capacity, and delays, of all repetitions. */
-  private charts(cell: number, of: PageCell): (HTMLElement | string)[] {
-    const all = runs(this.page, cell, "all");
-    const series = this.page.series.map((info, index) => ({ info, index }));
-    const named = (...names: string[]) =>
-      names
-        .map((name) => series.filter(({ info }) => plainName(info.name) === name))
-        .find((found) => found.some(({ index }) => all.some((run) => run.points(index))));
-    const rates = named("fairness.video_bps", "link.throughput_bps") ?? [];
-    const tcp = named("fairness.tcp_bps") ?? [];
-    const capacity = narrowest(series, all);
-    const delays = widest(named("link.queue_delay_ms") ?? [], all);
-    const latency = named("player.latency_ms") ?? [];
-    const chart = (title: string, chosen: { info: PageSeries; index: number }[]) => {
-      const lines = all.flatMap((run) => linesOf(chosen, run, of.label, all.length > 1));
-      return lines.some((line) => line.values.some((value) => value !== null))
-        ? figure(title, lines)
-        : "";
-    };
-    return [
-      chart("Rate (grey: capacity)", [...rates, ...tcp, ...capacity]),
-      chart("Queueing delay", delays),
-      chart("Latency", latency),
-    ];
-  }
 }
 
-/** Of `link.access.down.rate_bps` what it is of any link: `link.rate_bps`. */
-function plainName(name: string): string {
-  const parts = name.split(".");
-  return `${parts[0]}.${parts.at(-1)}`;
-}
-
-type Numbered = { info: PageSeries; index: number };
-
-/** The rate of the link with the least: the capacity. */
-function narrowest(series: Numbered[], all: Run[]): Numbered[] {
-  const bounds = series.filter(
-    ({ info }) => plainName(info.name) === "link.rate_bps" && info.direction !== "up",
-  );
-  return extreme(bounds, all, -1);
-}
-
-/** The series with the greatest mean. */
-function widest(series: Numbered[], all: Run[]): Numbered[] {
-  return extreme(series, all, 1);
-}
-
-function extreme(series: Numbered[], all: Run[], sign: number): Numbered[] {
-  const mean = ({ index }: Numbered) => {
-    const values = all.flatMap((run) =>
-      (run.points(index) ?? []).filter((value) => value !== null),
-    );
-    return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
-  };
-  const known = series.flatMap((one) => {
-    const value = mean(one);
-    return value === null ? [] : [{ one, value }];
+/** Which columns have no ranks, and why. */
+function unranked(columns: string[], made: Column[]): string {
+  const reasons = new Map<string, string[]>();
+  made.forEach(({ places, because }, at) => {
+    if (because === null || places.every((place) => place === null)) return;
+    reasons.set(because, [...(reasons.get(because) ?? []), columns[at] ?? ""]);
   });
-  const first = known.sort((a, b) => sign * (b.value - a.value))[0];
-  return first ? [first.one] : [];
-}
-
-function linesOf(chosen: Numbered[], run: Run, cell: string, faint: boolean): Line[] {
-  return chosen.flatMap(({ index, info }, place) => {
-    const values = run.points(index);
-    if (!values) return [];
-    const label = `${cell}: ${info.label}`;
-    // In sight as a whole, unlike in the figures below: it is what the rates are compared with.
-    const isBound = info.style === "bound";
-    const look = isBound ? { colour: "var(--bound)", dash: "" } : lookOf(place);
-    const style = isBound ? "step" : "line";
-    return [{ label, ...look, style, faint: faint && !isBound, bin_s: run.bin_s, values }];
-  });
-}
-
-function figure(title: string, lines: Line[]): HTMLElement {
-  const width = 860;
-  const end = Math.max(...lines.map((line) => line.values.length * line.bin_s));
-  const unit = title === "Queueing delay" || title === "Latency" ? "ms" : "bit/s";
-  const bands: Band[] = [];
-  const spec = { unit, lines, bands, x: [0, end] as [number, number], width, height: HEIGHT };
-  const label = `${title} over time`;
-  const svg = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label });
-  svg.append(draw({ ...spec, floating: false }).group);
-  return h("figure", {}, h("figcaption", {}, h("strong", {}, title)), svg);
+  const measured = made.filter(({ places }) => places.some((place) => place !== null));
+  return [...reasons]
+    .map(([because, some]) => {
+      const where = some.length < measured.length ? ` in ${some.join(", ")}` : "";
+      return `No ranks${where}: ${because}.`;
+    })
+    .join(" ");
 }
 
 function trialsOf(page: Page, cell: number): PageTrial[] {
@@ -374,9 +287,9 @@ function trialsOf(page: Page, cell: number): PageTrial[] {
 }
 
 /** From blue, the best, over nothing to orange, the worst: colours that the colour-blind can distinguish as well. */
-function colour({ rank, ranks }: Place): string | null {
-  if (rank === null || ranks < 2) return null;
-  const at = (rank - 1) / (ranks - 1);
+function colour({ rank, last }: Place): string | null {
+  if (rank === null) return null;
+  const at = (rank - 1) / (last - 1);
   const [hue, share] = at <= 0.5 ? ["--c0", 1 - 2 * at] : ["--c1", 2 * at - 1];
   return `background:color-mix(in srgb, var(${hue}) ${Math.round(38 * share)}%, var(--paper))`;
 }

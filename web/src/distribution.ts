@@ -4,7 +4,7 @@ import { type Look, type Repetition, runs } from "./data";
 import { h, s } from "./dom";
 import { plain } from "./format";
 import type { Page, PageSpread } from "./generated/page";
-import { canvas, figure, first, Plot, select, shares } from "./plot";
+import { canvas, figure, first, Plot, range, select, shares } from "./plot";
 
 /** What the reader chose to see of the page. */
 export interface Sight {
@@ -86,26 +86,36 @@ export class Distribution {
     return [one("", "up"), one("over", "across")];
   }
 
-  /** The cumulative distribution of a series: the share of the bins in sight with at most each value. */
+  /**
+   * The cumulative distribution of a series: the share of the bins in sight with at most each value. That of a trial that
+   * is not valid is faint, as in the other charts.
+   */
   private drawShares({ cells, repetition, time }: Sight): void {
     const of = repetition === "mean" ? "all" : repetition;
     const lines = cells.flatMap(({ cell, look }) => {
-      const values = runs(this.page, cell, of).flatMap(({ bin_s, points }) => {
+      const all = runs(this.page, cell, of);
+      const values = all.flatMap(({ bin_s, points }) => {
         const [from, to] = time.map((t) => Math.round(t / bin_s));
         return (points(this.choice.series) ?? []).slice(from, to).filter((value) => value !== null);
       });
-      return values.length ? [{ look, values: values.sort((a, b) => a - b) }] : [];
+      const valid = all.every((run) => run.valid);
+      return values.length ? [{ look, valid, values: values.sort((a, b) => a - b) }] : [];
     });
     const unit = this.page.series[this.choice.series]?.unit ?? "";
-    const most = Math.max(0, ...lines.map(({ values }) => values.at(-1) ?? 0));
-    const plot = new Plot(this.shares, [0, most || 1], unit, [0, 1], "ratio");
-    for (const { look, values } of lines) {
+    const ends = lines.flatMap(({ values }) => [values[0] ?? 0, values.at(-1) ?? 0]);
+    const plot = new Plot(this.shares, range(ends), unit, [0, 1], "ratio");
+    for (const { look, valid, values } of lines) {
+      const opacity = valid ? 1 : 0.35;
       plot.add(
-        s("path", {
-          d: shares(plot, values),
-          style: `fill:none;stroke:${look.colour};stroke-width:1.6`,
-          "stroke-dasharray": look.dash || null,
-        }),
+        s(
+          "path",
+          {
+            d: shares(plot, values),
+            style: `fill:none;stroke:${look.colour};stroke-width:1.6;stroke-opacity:${opacity}`,
+            "stroke-dasharray": look.dash || null,
+          },
+          valid ? null : s("title", {}, "not valid"),
+        ),
       );
     }
   }
@@ -123,14 +133,9 @@ export class Distribution {
         return known ? [{ look, a, b, name }] : [];
       }),
     );
-    const top = (values: number[]) => Math.max(0, ...values) * 1.06 || 1;
-    const plot = new Plot(
-      this.scatter,
-      [0, top(points.map(({ a }) => a))],
-      x?.unit ?? "",
-      [0, top(points.map(({ b }) => b))],
-      y?.unit ?? "",
-    );
+    const xs = range(points.map(({ a }) => a));
+    const ys = range(points.map(({ b }) => b));
+    const plot = new Plot(this.scatter, xs, x?.unit ?? "", ys, y?.unit ?? "");
     for (const { look, a, b, name } of points) {
       const at = { cx: plot.x(a), cy: plot.y(b), r: 3.5 };
       const style = `fill:${look.colour};stroke:var(--paper);stroke-width:1`;

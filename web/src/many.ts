@@ -22,7 +22,8 @@ interface Choice {
 }
 
 interface Spot {
-  cell: PageCell;
+  /** One, or all whose mean it is. */
+  cells: PageCell[];
   x: number;
   y: number;
   width: number;
@@ -133,7 +134,11 @@ class Many {
       [this.map, this.drawMap(cells)],
       [this.scatter, this.drawScatter(cells)],
     ]);
-    this.told.textContent = `${whole(cells.length)} of ${whole(this.page.cells.length)} cells. Point at one to read it; click to open its trial.`;
+    const spots = this.spots.get(this.map) ?? [];
+    const several = spots.some((spot) => spot.cells.length > 1)
+      ? " A place of the map with several cells has their mean; click to list them."
+      : "";
+    this.told.textContent = `${whole(cells.length)} of ${whole(this.page.cells.length)} cells. Point at one to read it; click to open its trial.${several}`;
     this.list.replaceChildren(this.rows(cells));
   }
 
@@ -147,19 +152,16 @@ class Many {
     const { metric, across, down } = this.choice;
     const [columns, rows] = [this.labels(across), this.labels(down)];
     const pen = fresh(this.map);
-    const values = cells.flatMap((cell) => cell.metrics[metric]?.mean ?? []);
-    const [least, most] = range(values);
     const [width, height] = [inner(0) / columns.length, inner(1) / rows.length];
-    const places = new Map<string, { sum: number; n: number; cell: PageCell }>();
+    const places = new Map<string, PageCell[]>();
     for (const cell of cells) {
-      const mean = cell.metrics[metric]?.mean;
-      if (mean === undefined) continue;
+      if (!cell.metrics[metric]) continue;
       const key = JSON.stringify([cell.values[across] ?? "", cell.values[down] ?? ""]);
-      const place = places.get(key) ?? { sum: 0, n: 0, cell };
-      place.sum += mean;
-      place.n += 1;
-      places.set(key, place);
+      const place = places.get(key);
+      if (place) place.push(cell);
+      else places.set(key, [cell]);
     }
+    const [least, most] = range([...places.values()].map((place) => mean(place, metric) ?? 0));
     const spots: Spot[] = [];
     columns.forEach((column, i) => {
       rows.forEach((row, j) => {
@@ -167,9 +169,9 @@ class Many {
         if (!place) return;
         const x = MARGIN.left + i * width;
         const y = MARGIN.top + (rows.length - 1 - j) * height;
-        pen.fillStyle = colour((place.sum / place.n - least) / (most - least || 1));
+        pen.fillStyle = colour(((mean(place, metric) ?? 0) - least) / (most - least || 1));
         pen.fillRect(x, y, Math.ceil(width), Math.ceil(height));
-        spots.push({ cell: place.cell, x, y, width, height });
+        spots.push({ cells: place, x, y, width, height });
       });
     });
     this.axis(pen, 0, columns, this.page.axes[across]?.name ?? "");
@@ -221,7 +223,7 @@ class Many {
       const across = MARGIN.left + ((x - left) / (right - left || 1)) * inner(0);
       const up = HEIGHT - MARGIN.bottom - ((y - low) / (high - low || 1)) * inner(1);
       pen.fillRect(across - 2, up - 2, 4, 4);
-      return { cell, x: across - 4, y: up - 4, width: 8, height: 8 };
+      return { cells: [cell], x: across - 4, y: up - 4, width: 8, height: 8 };
     });
     pen.globalAlpha = 1;
     pen.strokeStyle = ink();
@@ -245,31 +247,44 @@ class Many {
     return `${plain(value / scale.factor, 3)} ${scale.unit}`.trim();
   }
 
-  private at(of: HTMLCanvasElement, event: MouseEvent): PageCell | null {
+  private at(of: HTMLCanvasElement, event: MouseEvent): PageCell[] {
     const box = of.getBoundingClientRect();
     const x = ((event.clientX - box.left) * WIDTH) / box.width;
     const y = ((event.clientY - box.top) * HEIGHT) / box.height;
     const under = (spot: Spot) =>
       x >= spot.x && x < spot.x + spot.width && y >= spot.y && y < spot.y + spot.height;
-    return this.spots.get(of)?.find(under)?.cell ?? null;
+    return this.spots.get(of)?.find(under)?.cells ?? [];
   }
 
   private hover(of: HTMLCanvasElement, event: MouseEvent): void {
-    const cell = this.at(of, event);
-    of.style.cursor = cell ? "pointer" : "";
-    if (!cell) return;
+    const cells = this.at(of, event);
+    of.style.cursor = cells.length ? "pointer" : "";
+    if (!cells.length) return;
     const { metric, other } = this.choice;
     const figures = [...new Set([metric, other])].flatMap((index) => {
-      const mean = cell.metrics[index]?.mean;
-      if (mean === undefined) return [];
-      return `${this.page.metrics[index]?.label} ${this.text(mean, index)}`;
+      const value = mean(cells, index);
+      return value === null ? [] : `${this.page.metrics[index]?.label} ${this.text(value, index)}`;
     });
-    this.told.textContent = [cell.label, ...figures].join(": ");
+    this.told.textContent = [this.name(cells), ...figures].join(": ");
+  }
+
+  /** What a place is called: the cell, or of which cells it has the mean. */
+  private name(cells: PageCell[]): string {
+    const [first] = cells;
+    if (cells.length === 1) return first?.label ?? "";
+    const { across, down } = this.choice;
+    const shown = [...new Set([across, down])].flatMap((axis) => first?.values[axis] ?? []);
+    return [`mean of ${whole(cells.length)} cells`, ...shown].join(" · ");
   }
 
   private open(of: HTMLCanvasElement, event: MouseEvent): void {
-    const cell = this.at(of, event);
-    const trial = cell?.trials.map((index) => this.page.trials[index]).find((one) => one?.own_page);
+    const cells = this.at(of, event);
+    if (cells.length > 1) {
+      this.list.replaceChildren(this.rows(cells));
+      return;
+    }
+    const trials = cells.flatMap((cell) => cell.trials).map((index) => this.page.trials[index]);
+    const trial = trials.find((one) => one?.own_page);
     if (trial) window.open(address(trial.folder), "_blank", "noopener");
   }
 
@@ -306,6 +321,12 @@ class Many {
     const more = cells.length - rows.length;
     return h("div", {}, table, more > 0 ? h("p", { class: "hint" }, `and ${more} more`) : null);
   }
+}
+
+/** The mean of a metric over cells; null if none measured it. */
+function mean(cells: PageCell[], metric: number): number | null {
+  const known = cells.flatMap((cell) => cell.metrics[metric]?.mean ?? []);
+  return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
 }
 
 /** A trial's own page, relative to this one; its folder's name is a stranger's text. */

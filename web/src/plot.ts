@@ -6,7 +6,7 @@ import { type Scale, scaleFor, ticks, tickText } from "./format";
 const HEIGHT = 260;
 const MARGIN = { left: 54, right: 14, top: 18, bottom: 34 };
 
-/** A plot with axes that begin at zero or end at their greatest value. */
+/** A plot with axes from one value to another. */
 export class Plot {
   private readonly across: Scale;
   private readonly width: number;
@@ -19,10 +19,10 @@ export class Plot {
     yUnit: string,
   ) {
     this.width = svg.parentElement?.clientWidth || 420;
-    this.across = scaleFor(xUnit, xs[1]);
+    this.across = scaleFor(xUnit, greatest(xs));
     svg.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
     svg.setAttribute("height", String(HEIGHT));
-    svg.replaceChildren(this.grid(scaleFor(yUnit, ys[1])));
+    svg.replaceChildren(this.grid(scaleFor(yUnit, greatest(ys))));
   }
 
   x(value: number): number {
@@ -69,6 +69,22 @@ export class Plot {
     group.append(s("line", { x1: left, x2: right, y1: bottom, y2: bottom, style: axis }));
     return group;
   }
+}
+
+/** The greatest distance from zero. */
+function greatest([from, to]: [number, number]): number {
+  return Math.max(Math.abs(from), Math.abs(to));
+}
+
+/** From the least to the greatest value, with some room on both sides; never below zero if all are above. */
+export function range(values: number[]): [number, number] {
+  if (!values.length) return [0, 1];
+  const [least, most] = values.reduce(
+    ([a, b], value) => [Math.min(a, value), Math.max(b, value)],
+    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  );
+  const more = (most - least) * 0.06 || Math.abs(most) * 0.06 || 1;
+  return [least >= 0 ? Math.max(0, least - more) : least - more, most + more];
 }
 
 /** The path of a cumulative distribution over the plot's whole width: the share of the sorted values up to each. */

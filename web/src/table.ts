@@ -3,6 +3,7 @@
 import { h } from "./dom";
 import { margin, most, plain, type Scale, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageSpread } from "./generated/page";
+import { best, LEAST } from "./rank";
 
 /** Up to this many cells are shown side by side. */
 const ABREAST = 6;
@@ -53,19 +54,22 @@ export function table(page: Page): HTMLElement {
 function highlight(page: Page): string {
   if (page.cells.length < 2) return "";
   if (!page.comparable) return "No value is called the best: the cells' links differ. ";
-  if (columnsOf(page, true).some((column) => column.best !== null))
-    return "The best value of each metric is highlighted. ";
-  return page.trials.some((trial) => trial.repetition > 1)
-    ? ""
-    : "No value is called the best: each cell has one repetition. ";
+  if (columnsOf(page, true).some((column) => column.best.size > 0))
+    return "The best value of each metric is highlighted, with those whose intervals overlap with its own, unless all do. ";
+  const counts = page.cells.flatMap((cell) => cell.metrics.flatMap((spread) => spread?.n ?? []));
+  if (counts.every((n) => n === 1))
+    return "No value is called the best: one repetition, where small differences mean nothing. ";
+  return counts.every((n) => n >= LEAST)
+    ? "No value is called the best: the intervals overlap. "
+    : `No value is called the best: that takes ${LEAST} valid repetitions of each cell. `;
 }
 
 interface Column {
   metric: PageMetric;
   index: number;
   scale: Scale;
-  /** The best value as printed: what looks the same is as good. */
-  best: string | null;
+  /** The cells with the best value: those that do not differ from it. Empty if none does. */
+  best: Set<number>;
 }
 
 function draw(page: Page, state: State, redraw: () => void): HTMLTableElement {
@@ -134,7 +138,7 @@ function columnsOf(page: Page, all: boolean): Column[] {
   return measured(page).flatMap(({ metric, index, means }) => {
     if (!(all || metric.main)) return [];
     const scale = scaleFor(metric.unit, most(means.map(Math.abs)));
-    return [{ metric, index, scale, best: best(page, index, means, scale) }];
+    return [{ metric, index, scale, best: bestCells(page, index, scale) }];
   });
 }
 
@@ -146,24 +150,11 @@ function measured(page: Page): { metric: PageMetric; index: number; means: numbe
   });
 }
 
-/**
- * The best mean as printed; null if all look alike or none is better, if some cell has a single value, and if the cells'
- * links differ.
- */
-function best(page: Page, index: number, means: number[], scale: Scale): string | null {
-  const metric = page.metrics[index] as PageMetric;
-  const single = page.cells.some((cell) => cell.metrics[index]?.n === 1);
-  if (single || !page.comparable) return null;
-  const ends = [
-    -most(
-      means.map((mean) => -mean),
-      Number.NEGATIVE_INFINITY,
-    ),
-    most(means, Number.NEGATIVE_INFINITY),
-  ];
-  const [low, high] = ends.map((mean) => shown(mean, scale, metric.digits)) as [string, string];
-  if (metric.better === "neither" || low === high) return null;
-  return metric.better === "higher" ? high : low;
+/** The cells with the best value; empty if the cells' links differ. */
+function bestCells(page: Page, index: number, scale: Scale): Set<number> {
+  const metric = page.metrics[index];
+  const spreads = page.cells.map((cell) => cell.metrics[index] ?? null);
+  return page.comparable && metric ? best(metric, spreads, scale) : new Set();
 }
 
 function sorted(page: Page, state: State): number[] {
@@ -199,7 +190,7 @@ function value(page: Page, cell: number, column: Column): HTMLTableCellElement {
     spread.n > 1
       ? `mean of ${spread.n}, standard deviation ${plain((spread.sd ?? 0) / scale.factor, 3)} ${scale.unit}`
       : null;
-  const isBest = text === column.best;
+  const isBest = column.best.has(cell);
   return h(
     "td",
     { class: isBest ? "number best" : "number", title: of },

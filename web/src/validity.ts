@@ -5,6 +5,7 @@ import { count, quantity, whole } from "./format";
 import type {
   Cable,
   Check,
+  EndpointLateness,
   LinkTotals,
   Page,
   PageFlow,
@@ -250,9 +251,7 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
     e.kind,
     e.host,
     e.failure ?? (e.signal !== null ? `ended by signal ${e.signal}` : `exit ${e.exit_code ?? "–"}`),
-    e.lateness
-      ? `${quantity(e.lateness.worst_s, "s")} at ${quantity(e.lateness.worst_from_s, "s")}`
-      : "–",
+    notRunning(e.lateness),
     e.log,
   ]);
   if (endpoints.length)
@@ -262,6 +261,14 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
   if (trial.screens.length)
     box.append(table(["screen", "video", "stamps", "scored by", ""], trial.screens.map(screenRow)));
   return box;
+}
+
+/** The longest time without running, and what was not watched. */
+function notRunning(lateness: EndpointLateness | null): string {
+  if (!lateness) return "–";
+  const worst = `${quantity(lateness.worst_s, "s")} at ${quantity(lateness.worst_from_s, "s")}`;
+  const left = lateness.threads_left_out;
+  return left ? `${worst}; up to ${left} threads not watched` : worst;
 }
 
 function checkRow(check: Check): string[] {

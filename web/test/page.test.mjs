@@ -1,75 +1,11 @@
 // The built page in headless Chromium, opened from the disk with synthetic data.
 
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { after, before, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { promisify } from "node:util";
-import { chromium } from "playwright-core";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { altered, open, skip, synthetic, useFolders } from "./pages.mjs";
 
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const skip = existsSync(executablePath) ? false : `no Chromium at ${executablePath}`;
-const run = promisify(execFile);
-const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
-
-let browser;
-let folder;
-/** The report of each kind of synthetic folder: a promise of its file. */
-const reports = new Map();
-
-/** The program that `SUIRO_SYNTHETIC` names, as `scripts/test` has built it; else it is built now. */
-function program() {
-  if (process.env.SUIRO_SYNTHETIC) return process.env.SUIRO_SYNTHETIC;
-  const cargo = ["build", "--quiet", "--workspace", "--example", "synthetic"];
-  execFileSync("cargo", cargo, { cwd: root, stdio: ["ignore", "ignore", "pipe"] });
-  const built = process.env.CARGO_TARGET_DIR ?? join(root, "target");
-  return join(built, "debug/examples/synthetic");
-}
-
-/** The report of such a folder, once it is written. */
-const synthetic = (kind) => reports.get(kind);
-
-before(async () => {
-  if (skip) return;
-  folder = mkdtempSync(join(tmpdir(), "suiro-page-"));
-  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
-  browser = await chromium.launch({ executablePath, args });
-  // All at once and during the tests, which take no longer.
-  const written = program();
-  for (const kind of ["quick", "flawed", "matrix", "study", "diff"]) {
-    const dir = join(folder, kind);
-    const report = run(written, [dir, kind]).then(() => join(dir, "report.html"));
-    // A failure is reported where the report is requested.
-    report.catch(() => {});
-    reports.set(kind, report);
-  }
-});
-
-after(async () => {
-  await browser?.close();
-  if (folder) rmSync(folder, { recursive: true, force: true });
-});
-
-/** Opens a report; fails the test on any console error or any request but the page itself. */
-async function open(file, options = {}, drawn = "path.trace") {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-  // Far longer than any page takes, also next to the other tests on a busy machine.
-  page.setDefaultTimeout(300_000);
-  const faults = [];
-  page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) faults.push(message.text());
-  });
-  const requests = [];
-  page.on("request", (request) => requests.push(request.url()));
-  await page.goto(pathToFileURL(file).href);
-  // A level line has no height, so that a browser does not call it visible.
-  await page.waitForSelector(drawn, { state: "attached" });
-  return { page, faults, requests };
-}
+useFolders("quick", "flawed", "matrix", "study", "diff");
 
 const paths = (page, panel) =>
   page.$$eval(`svg[data-panel="${panel}"] path.trace`, (all) =>
@@ -169,6 +105,53 @@ test("distributions follow the cells and the time shown", { skip }, async () => 
   assert.deepEqual(faults, []);
 });
 
+test("distributions mark a trial that is not valid, and hold negative values", {
+  skip,
+}, async () => {
+  const { page, faults } = await open(
+    await altered("flawed", "negative", (data) => {
+      const of = data.series.findIndex(({ name }) => name === "link.down.queue_delay_ms");
+      for (const trial of data.trials) {
+        trial.series[of] = trial.series[of]?.map((value) => value && -value) ?? null;
+        trial.metrics = trial.metrics.map((value) => (value === null ? null : value - 1e9));
+      }
+      for (const spread of data.cells.flatMap((cell) => cell.metrics))
+        if (spread) spread.mean -= 1e9;
+    }),
+  );
+  const figure = ".distributions figure:first-child";
+  const inside = async (selector, x, y) => {
+    const [width, height] = await page.$eval(selector, (it) =>
+      it.ownerSVGElement.getAttribute("viewBox").split(" ").slice(2).map(Number),
+    );
+    const all = await page.$$eval(selector, (found) =>
+      found.map((it) => [it.getAttribute("d"), it.getAttribute("cx"), it.getAttribute("cy")]),
+    );
+    for (const [d, cx, cy] of all) {
+      const xs = d ? [...d.matchAll(/[MH]([-\d.]+)/g)].map(([, at]) => Number(at)) : [Number(cx)];
+      const ys = d ? [...d.matchAll(/V([-\d.]+)/g)].map(([, at]) => Number(at)) : [Number(cy)];
+      assert.ok(xs.length && xs.every((at) => at >= x && at <= width), `${xs.slice(0, 5)}`);
+      assert.ok(ys.length && ys.every((at) => at >= y && at <= height), `${ys.slice(0, 5)}`);
+    }
+    return all.length;
+  };
+  assert.equal(await inside(`${figure} path`, 54, 18), 3);
+  assert.ok((await inside(".distributions circle", 54, 18)) > 3);
+  const opacities = () =>
+    page.$$eval(`${figure} path`, (all) =>
+      all.map((it) => [it.style.strokeOpacity, it.querySelector("title")?.textContent ?? ""]),
+    );
+  assert.deepEqual(await opacities(), Array(3).fill(["1", ""]));
+  // Of the last cell, the second repetition failed.
+  await page.selectOption('select[aria-label="repetition"]', { label: "repetition 2" });
+  assert.deepEqual(await opacities(), [
+    ["1", ""],
+    ["1", ""],
+    ["0.35", "not valid"],
+  ]);
+  assert.deepEqual(faults, []);
+});
+
 test("a drag zooms every figure, a double click shows all again", { skip }, async () => {
   const { page, faults } = await open(await synthetic("quick"));
   const whole = await paths(page, "window");
@@ -259,7 +242,6 @@ test("many cells stay usable: filtered by axis, sorted by metric", { skip }, asy
 });
 
 test("latency stands over quality and stalls, a chart for each link", { skip }, async () => {
-  const html = readFileSync(await synthetic("quick"), "utf8");
   const metric = (name, unit) => ({
     ...{ name, label: name, unit, better: "lower", digits: 3, main: true, doc: "" },
   });
@@ -281,13 +263,10 @@ test("latency stands over quality and stalls, a chart for each link", { skip }, 
       })),
     })),
   );
-  const start = html.indexOf('id="data">') + 'id="data">'.length;
-  const end = html.indexOf("</script>", start);
-  const data = JSON.parse(html.slice(start, end));
   const rest = { series: [], panels: [], trials: [], findings: [], comparison: null };
-  const page_data = { ...data, ...rest, axes, cells, metrics };
-  const file = join(folder, "latency.html");
-  writeFileSync(file, html.slice(0, start) + JSON.stringify(page_data) + html.slice(end));
+  const file = await altered("quick", "latency", (data) => {
+    return { ...data, ...rest, axes, cells, metrics };
+  });
   const { page, faults } = await open(file, {}, "#latency svg");
   const titles = await page.$$eval("#latency figcaption", (all) => all.map((it) => it.textContent));
   assert.deepEqual(titles, ["link slow", "link fast"]);
@@ -303,41 +282,7 @@ test("latency stands over quality and stalls, a chart for each link", { skip }, 
   assert.deepEqual(faults, []);
 });
 
-test("a board ranks each column, and a value opens its trials", { skip }, async () => {
-  const { page, faults } = await open(await synthetic("matrix"));
-  const cells = await page.$$("#board tbody td");
-  assert.equal(cells.length, 6, "12 cells, of a third axis the first value");
-  const columns = await page.$$eval("#board tbody tr", (rows) => {
-    const values = rows.map((row) =>
-      [...row.querySelectorAll("td button")].map((button) => [
-        Number.parseFloat(button.firstChild.textContent),
-        Number(button.querySelector("sub")?.textContent),
-      ]),
-    );
-    return values[0].map((_, column) => values.map((row) => row[column]));
-  });
-  for (const column of columns) {
-    const best = column.filter(([, rank]) => rank === 1);
-    assert.ok(best.length > 0, JSON.stringify(column));
-    // Equal numbers share a rank, and ranks follow the numbers in one direction.
-    const ranks = [...column].sort((a, b) => a[0] - b[0]).map(([, rank]) => rank);
-    const sorted = [...ranks].sort((a, b) => a - b);
-    assert.ok(
-      [sorted, [...sorted].reverse()].some((order) => `${order}` === `${ranks}`),
-      `${ranks}`,
-    );
-  }
-  assert.equal(await page.$("#board .opened li"), null);
-  await page.click("#board tbody td button >> nth=0");
-  assert.ok((await page.$$("#board .opened li a")).length > 0);
-  assert.ok((await page.$$("#board .opened path.trace")).length > 0);
-  await page.click("#board tbody td button >> nth=0");
-  assert.equal(await page.$("#board .opened li"), null);
-  assert.deepEqual(faults, []);
-});
-
 test("findings stand beside what was published", { skip }, async () => {
-  const html = readFileSync(await synthetic("quick"), "utf8");
   const finding = (id, verdict) => ({
     ...{ id, claim: "Vegas < Reno", published: "118", measured: "97", because: "<b>" },
     ...{ holds: { holds: true, "does not hold": false }[verdict] ?? null, verdict },
@@ -347,17 +292,66 @@ test("findings stand beside what was published", { skip }, async () => {
   const all = ["holds", "does not hold", "inconclusive", null].map((verdict, n) =>
     finding(`S0.${n + 1}`, verdict),
   );
-  const file = join(folder, "findings.html");
-  const escaped = JSON.stringify(all).replaceAll("<", "\\u003c");
-  writeFileSync(
-    file,
-    html
-      .replace('"findings":[]', () => `"findings":${escaped}`)
-      .replace('"published":null', () => `"published":${JSON.stringify(published)}`),
-  );
+  const file = await altered("quick", "findings", (data) => {
+    return { ...data, findings: all, published };
+  });
   const { page, faults } = await open(file);
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
   assert.deepEqual(verdicts, ["✓ holds", "✗ does not hold", "≈ inconclusive", "– not judged"]);
+  assert.deepEqual(faults, []);
+});
+
+test("a place of a map with several cells has their mean, and lists them", { skip }, async () => {
+  const axes = ["tcp", "queue", "loss"].map((name) => ({
+    name,
+    labels: [`${name} a`, `${name} b`],
+  }));
+  const places = Array.from({ length: 8 }, (_, index) => [index >> 2, (index >> 1) & 1, index & 1]);
+  // Of the last axis, which is not shown, one value has 10 more: the means go from 5 to 35.
+  const means = places.map(([a, b, c]) => 20 * a + 10 * b + 10 * c);
+  const column = { mean: means, n: [], sd: [], ci95: [], trials: [] };
+  const many = {
+    totals: { checks_passed: 0, checks_failed: 0, checks_skipped: 0, offered: 0, unaccounted: 0 },
+    values: axes.map((_, axis) => places.map((place) => place[axis])),
+    ...{ metrics: [column], cells: places.map((_, index) => index), repetitions: Array(8).fill(1) },
+    ...{ durations: Array(8).fill(1), machines: Array(8).fill(null), exceptions: [] },
+    ...{
+      folders: places.map((_, index) => `trials/${index}`),
+      own_pages: [0, 1, 2, 3, 4, 5, 6, 7],
+    },
+  };
+  many.totals.late_p99_us = null;
+  const file = await altered("quick", "many", (data) => {
+    const [metric] = data.metrics;
+    const rest = { cells: [], trials: [], series: [], panels: [], causes: [] };
+    return { ...data, ...rest, axes, many, metrics: [{ ...metric, label: "M", unit: "" }] };
+  });
+  const { page, faults } = await open(file, {}, "#many canvas");
+  const map = page.locator("#many canvas >> nth=0");
+  await map.scrollIntoViewIfNeeded();
+  const { width, height } = await map.boundingBox();
+  const at = (x, y) => ({ position: { x: width * x, y: height * y } });
+  await map.hover(at(0.2, 0.75));
+  assert.equal(
+    await page.textContent("#many .hint >> nth=0"),
+    "mean of 2 cells · tcp a · queue a: M 5.00",
+  );
+  await map.hover(at(0.8, 0.2));
+  assert.equal(
+    await page.textContent("#many .hint >> nth=0"),
+    "mean of 2 cells · tcp b · queue b: M 35.0",
+  );
+  // The greatest mean has the last colour: the legend is of the means.
+  const colour = await map.evaluate((it) => [
+    ...it.getContext("2d").getImageData(it.width * 0.8, it.height * 0.2, 1, 1).data,
+  ]);
+  assert.deepEqual(colour.slice(0, 3), [253, 231, 37]);
+  await map.click(at(0.8, 0.2));
+  const listed = await page.$$eval("#many tbody th", (all) => all.map((it) => it.textContent));
+  assert.deepEqual(listed, ["tcp b · queue b · loss a", "tcp b · queue b · loss b"]);
+  await page.selectOption("#many select >> nth=6", { label: "loss b" });
+  await map.hover(at(0.2, 0.75));
+  assert.equal(await page.textContent("#many .hint >> nth=0"), "tcp a · queue a · loss b: M 10.0");
   assert.deepEqual(faults, []);
 });
 
@@ -425,15 +419,7 @@ function hostile(value, field) {
 }
 
 test("what a results folder calls things is text, never markup", { skip }, async () => {
-  const html = readFileSync(await synthetic("flawed"), "utf8");
-  const from = html.indexOf(">", html.indexOf(' id="data"')) + 1;
-  const to = html.indexOf("</script>", from);
-  const changed = JSON.stringify(hostile(JSON.parse(html.slice(from, to)), "")).replaceAll(
-    "<",
-    "\\u003c",
-  );
-  const file = join(folder, "hostile.html");
-  writeFileSync(file, html.slice(0, from) + changed + html.slice(to));
+  const file = await altered("flawed", "hostile", (data) => hostile(data, ""));
   const { page, faults, requests } = await open(file);
   for (const details of await page.$$("details:not([open]) > summary")) {
     await details.evaluate((summary) => summary.click());
@@ -464,5 +450,22 @@ test("a comparison: verdicts, causes and the trials themselves", { skip }, async
   assert.equal(await page.locator("#trials circle").count(), 6 + 2, "those of one cell");
   for (const d of await page.$$eval("path.cdf", (all) => all.map((it) => it.getAttribute("d"))))
     assert.ok(!d.includes("NaN"));
+  assert.deepEqual(faults, []);
+});
+
+test("a metric without a verdict says whether one side or no pair measured it", {
+  skip,
+}, async () => {
+  const file = await altered("diff", "no-pair", (data) => {
+    const [cell] = data.comparisons[0].cells;
+    const of = (name) => cell.diff.metrics[name];
+    Object.assign(of("flow.goodput_mean_bps"), { verdict: null, difference: null });
+    Object.assign(of("player.stall_s"), { verdict: null, difference: null, first: null });
+  });
+  const { page, faults } = await open(file, {}, "path.cdf");
+  const row = (name) =>
+    page.locator(".compared-cell >> nth=0").locator(`tr:has(th[title^="${name}:"]) td >> nth=0`);
+  assert.equal(await row("flow.goodput_mean_bps").textContent(), "no pair");
+  assert.equal(await row("player.stall_s").textContent(), "one side only");
   assert.deepEqual(faults, []);
 });

@@ -222,7 +222,8 @@ class Search:
         best = self._best()
         write(self.request.out / "tune.json", json.dumps({"goal": (self.request.tune or {})["goal"], "best": best, "rounds": self.done}, indent=1))
         if best is None:
-            say(f"none of {len(self.done)} rounds meets {' and '.join(map(str, self.sought.conditions))}: see {self.request.out / 'tune.json'}")
+            wanted = f"meets {' and '.join(map(str, self.sought.conditions))}" if self.sought.conditions else f"has a value of {self.sought.name}"
+            say(f"none of {len(self.done)} rounds {wanted}: see {self.request.out / 'tune.json'}")
             if self._bisects() and len(self.done) <= 2:
                 end = "least" if self.sought.least else "greatest"
                 say(f"hint: the {end} value is sought by halving the range, which needs that its other end meets the conditions; give another range")
@@ -298,21 +299,29 @@ class Search:
         texts = [f"{one.path}={one.text(float(values[one.path])) if isinstance(one, Range) else values[one.path]}" for one in self.ranges]
         return Round(number, trial, values, texts)
 
-    def _told(self, one: Round, metrics: dict[str, float]) -> None:
-        """Records what a round measured."""
+    def _told(self, one: Round, metrics: dict[str, float | None]) -> None:
+        """Records what a round measured. One without the goal's metric does not hold: another round may have it."""
         violations = [condition.violation(metrics.get(condition.metric)) for condition in self.sought.conditions]
-        reached = one.values.get(self.sought.name, metrics.get(self.sought.name))
-        if not isinstance(reached, float):
-            raise Refused(f"--tune goal: there is no parameter or metric `{self.sought.name}` with a number\nhint: {', '.join(sorted(metrics)[:12])}, …")
+        name = self.sought.name
+        reached = one.values.get(name, metrics.get(name))
+        measured = isinstance(reached, float)
+        if not measured and (name in one.values or not (name in metrics or self._known())):
+            raise Refused(f"--tune goal: there is no parameter or metric `{name}` with a number\nhint: {', '.join(sorted(metrics)[:12])}, …")
         told = {condition.metric: metrics.get(condition.metric) for condition in self.sought.conditions}
-        holds = all(violation < 0 for violation in violations)
+        holds = measured and all(violation < 0 for violation in violations)
         record = {"round": one.number, "set": one.texts, "values": one.values, "reached": reached, "metrics": told, "holds": holds}
         for condition, violation in zip(self.sought.conditions, violations, strict=True):
             one.trial.set_constraint(str(condition), min(violation, 1e9))
         one.trial.set_user_attr("round", record)
-        self.study.tell(one.trial, reached)
+        # The worst there is, so that what is proposed next is elsewhere.
+        self.study.tell(one.trial, reached if measured else math.inf if self.sought.least else -math.inf)
         self.done.append(record)
-        say(f"round {one.number}: {describe(record)}{'' if holds else ': does not hold'}")
+        text = describe(record) if measured else f"{', '.join(one.texts)}: no trial has a value of {name}"
+        say(f"round {one.number}: {text}{'' if holds else ': does not hold'}")
+
+    def _known(self) -> bool:
+        """Whether an earlier round measured the goal."""
+        return any(one["reached"] is not None for one in self.done)
 
     def _folder(self, number: int) -> Path:
         return Path(self.request.out) / "rounds" / str(number)
@@ -345,8 +354,8 @@ class Search:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=lambda: die_with(own)
             )
 
-    def _metrics(self, number: int) -> dict[str, float]:
-        """The mean of each metric over the valid trials of a round."""
+    def _metrics(self, number: int) -> dict[str, float | None]:
+        """The mean of each metric over the valid trials of a round; None if they list it without a value."""
         out = self._folder(number)
         try:
             rows = [row["metrics"] for row in read_document(out, "summary.json")["trials"] if row["valid"]]
@@ -355,7 +364,7 @@ class Search:
         if not rows:
             raise Refused(f"round {number}: no trial is valid: see {out}\nhint: the same command with --resume repeats the round")
         names = {name for row in rows for name in row}
-        return {name: mean for name in names if (mean := _mean([row.get(name) for row in rows])) is not None}
+        return {name: _mean([row.get(name) for row in rows]) for name in names}
 
     def _best(self) -> dict[str, Any] | None:
         good = [one for one in self.done if one["holds"]]

@@ -3,7 +3,7 @@
 import { h, s } from "../dom";
 import { count } from "../format";
 import type { Difference, PageMetric, Sample } from "../generated/diff";
-import { canvas, figure, first, Plot, select, shares } from "../plot";
+import { canvas, figure, first, Plot, range, select, shares } from "../plot";
 import { letter, look } from "./letter";
 
 /** The metrics that the plots begin with, the first that was measured: a delay across, a throughput up. */
@@ -157,15 +157,4 @@ function ellipse(points: [number, number][], plot: Plot, colour: string): SVGEle
     style: `${style};stroke-opacity:.7`,
   });
   return [shape, centre];
-}
-
-/** From the least to the greatest value, with some room on both sides; never below zero if all are above. */
-function range(values: number[]): [number, number] {
-  if (!values.length) return [0, 1];
-  const [least, most] = values.reduce(
-    ([a, b], value) => [Math.min(a, value), Math.max(b, value)],
-    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
-  );
-  const more = (most - least) * 0.06 || Math.abs(most) * 0.06 || 1;
-  return [least >= 0 ? Math.max(0, least - more) : least - more, most + more];
 }

@@ -73,7 +73,7 @@ function fits(kept: Kept): (row: Row) => boolean {
     if (kept === "all") return true;
     if (kept === "main") return metric.main;
     if (found.verdict === "worse" || found.verdict === "better") return true;
-    // Descriptive metrics, what one side alone measured, and what has too few repetitions for a verdict.
+    // Descriptive metrics, what one side alone or no pair measured, and what has too few repetitions for a verdict.
     const few = found.verdict === "too_noisy" && found.q === null;
     const changed = few || [null, "higher", "lower"].includes(found.verdict ?? null);
     return metric.main && changed;
@@ -109,12 +109,12 @@ function line({ metric, found }: Row, reach: number): HTMLElement {
       { class: "number", title: value === null ? "not measured" : `mean of ${n}` },
       value === null ? "–" : shown(value, scale, metric.digits),
     );
-  const words = ORDER.find(([verdict]) => verdict === found.verdict)?.[1] || "one side only";
+  const words = ORDER.find(([verdict]) => verdict === found.verdict)?.[1] || unjudged(found);
   const colour = { worse: "bad", better: "good" }[found.verdict as string] ?? "told";
   return h(
     "tr",
     {},
-    h("td", { class: colour }, words),
+    h("td", { class: colour, title: words === NO_PAIR ? NO_PAIR_DOC : null }, words),
     h("th", { scope: "row", title: `${metric.name}: ${metric.doc}` }, metric.label),
     side(found.first, found.first_n),
     side(found.second, found.second_n),
@@ -123,6 +123,14 @@ function line({ metric, found }: Row, reach: number): HTMLElement {
     h("td", {}, interval(found, scale)),
     h("td", {}, bar(found, reach)),
   );
+}
+
+const NO_PAIR = "no pair";
+const NO_PAIR_DOC = "both measured it, but in no two valid trials with the same seed";
+
+/** Why a metric has no verdict. */
+function unjudged({ first, second }: MetricDiff): string {
+  return first !== null && second !== null ? NO_PAIR : "one side only";
 }
 
 function signed(value: number | null, scale: Scale, digits: number): string {

@@ -115,7 +115,10 @@ export interface CellDiff {
   first_valid: number;
   /** Valid trials of the second. */
   second_valid: number;
-  /** Pairs of valid trials with the same seed; null if trials are not paired, because the seeds differ. */
+  /**
+   * Pairs of valid trials with the same seed; null if trials are not paired, because the seeds differ. A metric that was
+   * not measured in both trials of any pair is compared as if they were not paired.
+   */
   pairs: number | null;
   /** Each metric that either has. */
   metrics: Record<string, MetricDiff>;
@@ -131,7 +134,10 @@ export interface MetricDiff {
   first_n: number;
   /** Trials of the second, or pairs. */
   second_n: number;
-  /** The mean of the second minus that of the first, of pairs if trials are paired; null if either is not measured. */
+  /**
+   * The mean of the second minus that of the first, of pairs if any was measured in both trials; null if either side is
+   * not measured.
+   */
   difference: number | null;
   /** The lower end of the 95 % confidence interval of the difference; null for one repetition. */
   low: number | null;

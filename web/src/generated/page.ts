@@ -415,6 +415,8 @@ export interface EndpointLateness {
   bound_s: number;
   /** Rows of the table in which it was longer than that. */
   times_over: number;
+  /** Threads whose waits for a CPU are not known, the most at one time: a look reads 512 threads of all endpoints. */
+  threads_left_out: number;
 }
 
 /** Flows of a trial that one endpoint opened for the same purpose. */
@@ -529,9 +531,11 @@ export interface Proved {
   was_s: number;
   /** How much of it remained without the cause, in seconds; null if that was not tried. */
   remains_s: number | null;
-  /** Seeds with which the changed trial was run, that of the trial itself first. */
+  /** Seeds with which the cause was tried, that of the trial itself first. */
   seeds: number;
-  /** Of these, how many showed that it was the cause. */
+  /** Of these, how many have the effect if nothing is changed. */
+  seeds_with_effect: number;
+  /** Of these with the effect, how many showed that it was the cause. */
   seeds_proved: number;
   /** All of it in words. */
   sentence: string;

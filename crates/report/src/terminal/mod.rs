@@ -2,14 +2,16 @@
 
 mod findings;
 
-use suiro_analysis::{Better, CellSummary, compare_some, standing_still};
+use std::collections::BTreeSet;
+
+use suiro_analysis::{Better, CellSummary, Spread, VERDICT_LEAST, compare_some, standing_still};
 use suiro_outside::printable;
 use suiro_record::Summary;
 
 use crate::Built;
 use crate::assemble::metrics;
 use crate::cell::label;
-use crate::number::{Scale, margin, scale, shown};
+use crate::number::{margin, scale, shown};
 use crate::page::PageMetric;
 use crate::read::NO_REASON;
 
@@ -177,42 +179,54 @@ struct Column {
 }
 
 impl Column {
-    /// If the cells are not comparable, or one has a single value, none is the best.
+    /// If the cells are not comparable, none is the best.
     fn of(metric: &PageMetric, cells: &[CellSummary], comparable: bool) -> Self {
         let spreads: Vec<_> =
             cells.iter().map(|c| c.metrics.get(&metric.name).copied().flatten()).collect();
-        let means: Vec<f64> = spreads.iter().flatten().map(|spread| spread.mean).collect();
-        let most = means.iter().fold(0.0f64, |most, mean| most.max(mean.abs()));
-        let scale = scale(&metric.unit, most);
-        let repeated = spreads.iter().flatten().all(|spread| spread.n > 1);
-        let best = if comparable && repeated { best(metric, &means, scale) } else { None };
-        let values = spreads.iter().map(|spread| {
+        let means = spreads.iter().flatten().map(|spread| spread.mean.abs());
+        let scale = scale(&metric.unit, means.fold(0.0, f64::max));
+        let text = |spread: &Spread| shown(spread.mean, scale, metric.digits);
+        let best = if comparable { best(metric, &spreads, text) } else { BTreeSet::new() };
+        let values = spreads.iter().enumerate().map(|(index, spread)| {
             let Some(spread) = spread else { return ("–".into(), false) };
-            let mut text = shown(spread.mean, scale, metric.digits);
-            let is_best = best.as_ref() == Some(&text);
+            let mut text = text(spread);
             if let Some(half) = spread.ci95 {
                 let margin = margin(half, spread.mean, scale, metric.digits);
                 text.push_str(&format!(" ± {margin}"));
             }
-            (text, is_best)
+            (text, best.contains(&index))
         });
         let values = values.collect();
         Self { label: metric.label.clone(), unit: scale.unit.to_owned(), values }
     }
 }
 
-/// The best of several means as printed; `None` if all look alike or it does not matter.
-fn best(metric: &PageMetric, means: &[f64], scale: Scale) -> Option<String> {
-    let (min, max) = means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), mean| {
-        (min.min(*mean), max.max(*mean))
-    });
-    let [min, max] = [min, max].map(|mean| shown(mean, scale, metric.digits));
-    match metric.better {
-        _ if min == max => None,
-        Better::Higher => Some(max),
-        Better::Lower => Some(min),
-        Better::Neither => None,
-    }
+/// Which values are the best: the best mean, and those whose 95 % intervals overlap with its own or that look the same. None
+/// if that is so of all, if one has fewer repetitions than a verdict needs, or if it does not matter. `rank.ts` has the same rule.
+fn best(
+    metric: &PageMetric,
+    spreads: &[Option<Spread>],
+    text: impl Fn(&Spread) -> String,
+) -> BTreeSet<usize> {
+    let better = |a: &Spread, b: &Spread| match metric.better {
+        Better::Higher => b.mean.total_cmp(&a.mean),
+        Better::Lower | Better::Neither => a.mean.total_cmp(&b.mean),
+    };
+    let measured = || spreads.iter().flatten();
+    let first = measured().min_by(|a, b| better(a, b));
+    let enough = measured().all(|spread| spread.n >= VERDICT_LEAST);
+    let Some(first) = first.filter(|_| enough && metric.better != Better::Neither) else {
+        return BTreeSet::new();
+    };
+    let half = |spread: &Spread| spread.ci95.unwrap_or(f64::INFINITY);
+    let alike = |spread: &Spread| {
+        let apart = (spread.mean - first.mean).abs() > half(spread) + half(first);
+        !apart || text(spread) == text(first)
+    };
+    let places = spreads.iter().enumerate();
+    let best: BTreeSet<_> =
+        places.filter(|(_, s)| s.as_ref().is_some_and(alike)).map(|(index, _)| index).collect();
+    if best.len() == measured().count() { BTreeSet::new() } else { best }
 }
 
 /// A line and how many characters it shows, colour apart.
@@ -465,10 +479,17 @@ mod tests {
             let built = Built { comparable, ..built(summary, "r") };
             terminal_table(&built, 80, true).contains("\x1b[32m")
         };
-        let mut repeated = two_cells();
-        repeated.trials[3].valid = true;
-        assert!(green(repeated.clone(), true));
-        assert!(!green(repeated, false), "the cells' links differ");
+        let of = |cubic: [f64; 3]| {
+            let trials = |tcp, values: [f64; 3]| {
+                (1..).zip(values).map(move |(n, value)| trial(tcp, n, value, None))
+            };
+            let trials = trials("reno", [3.8e6, 3.9e6, 4.0e6]).chain(trials("cubic", cubic));
+            Summary { scenario: "quick".into(), trials: trials.collect(), ..Summary::default() }
+        };
+        let apart = of([5.0e6, 5.1e6, 5.2e6]);
+        assert!(green(apart.clone(), true));
+        assert!(!green(apart, false), "the cells' links differ");
+        assert!(!green(of([3.0e6, 4.1e6, 5.2e6]), true), "the intervals overlap");
         assert!(!green(two_cells(), true), "one cell has a single valid trial");
     }
 
