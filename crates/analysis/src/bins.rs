@@ -1,5 +1,7 @@
 //! Uniform time bins.
 
+use std::ops::Range;
+
 use crate::held::Stretch;
 
 /// A trial's time cut into equal bins.
@@ -57,6 +59,16 @@ impl Bins {
         bins.into_iter().map(|(sum, n)| (n > 0).then(|| sum / f64::from(n))).collect()
     }
 
+    /// Which bins a part of these times is in.
+    pub fn reached(&self, times: &[Range<i64>]) -> Vec<bool> {
+        let mut reached = vec![false; self.count];
+        for time in times {
+            let stretch = Stretch { from_ns: time.start, to_ns: time.end, value: () };
+            reached[self.touched(&stretch)].fill(true);
+        }
+        reached
+    }
+
     /// The greatest value in each bin; `None` in a bin without any.
     pub fn max(&self, values: impl IntoIterator<Item = (i64, f64)>) -> Vec<Option<f64>> {
         let mut bins: Vec<Option<f64>> = vec![None; self.count];
@@ -104,7 +116,7 @@ impl Bins {
         bins
     }
 
-    fn touched(&self, stretch: &Stretch<f64>) -> std::ops::Range<usize> {
+    fn touched<T>(&self, stretch: &Stretch<T>) -> Range<usize> {
         let (from, to) = (stretch.from_ns.max(0), stretch.to_ns.min(self.end_ns));
         if from >= to {
             return 0..0;

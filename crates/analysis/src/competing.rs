@@ -1,54 +1,27 @@
 //! The flows that compete for links: which packets are one flow, and which flows count.
 //!
 //! A link carries the media of some flows in one direction and what comes back in the other, a hub both in one. The
-//! direction of a flow that delivered more bytes is the flow; the other one, acknowledgements or reports, is no rival
+//! direction of a flow in which more bytes were sent is the flow; the other one, acknowledgements or reports, is no rival
 //! and no video.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::flows;
-use suiro_record::tables::{FlowRow, LinkRow};
-use suiro_record::words::{Carries, Transport, Verdict};
+use suiro_record::tables::FlowRow;
+use suiro_record::words::{Carries, Transport};
 
-use crate::guess;
+use crate::backlog::Backlogs;
+use crate::flow::{Flow, Kind, Over};
 use crate::link::Direction;
 use crate::view::View;
+use crate::{guess, presence};
 
-/// A flow of less than this share of the bytes of the busiest of its kind is none that competes.
+/// A flow is none that competes if its sender sent less than this share of the bytes of the busiest of its kind.
 const LEAST_SHARE: f64 = 0.01;
 
-/// What a flow carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Video,
-    Tcp,
-}
-
-/// What carries a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Over {
-    /// RTP under a rate control.
-    Rtp,
-    Webrtc,
-    /// Media over QUIC.
-    Moq,
-    Tcp,
-}
-
-impl Over {
-    /// Whether it counts even if it goes up only: a camera behind a link may send to a relay or to another camera.
-    const fn goes_anywhere(self) -> bool {
-        matches!(self, Self::Webrtc | Self::Moq)
-    }
-
-    const fn kind(self) -> Kind {
-        match self {
-            Self::Tcp => Kind::Tcp,
-            Self::Rtp | Self::Webrtc | Self::Moq => Kind::Video,
-        }
-    }
-}
+/// It competes all the same if it had more to send for this share of the time: then it could not.
+const MOSTLY: f64 = 0.5;
 
 /// What the endpoints of a trial reported about their flows.
 pub(crate) struct Told<'a> {
@@ -73,119 +46,74 @@ impl<'a> Told<'a> {
     }
 }
 
-/// One flow.
-pub(crate) struct Flow {
-    pub over: Over,
-    /// The links that its packets met, by their place in the list.
-    links: BTreeSet<usize>,
-    /// When each packet was delivered, and its bits.
-    pub delivered: Vec<(i64, f64)>,
-    /// Those of them that are no reports.
-    pub media: Vec<(i64, f64)>,
-    /// Packets that the link dropped.
-    pub dropped: usize,
-    /// Bits per second in each whole GoP time.
-    pub rates: Vec<f64>,
-    /// In which GoP times it is there.
-    pub present: Vec<bool>,
-}
-
-impl Flow {
-    const fn new(over: Over, links: BTreeSet<usize>) -> Self {
-        Self {
-            over,
-            links,
-            delivered: Vec::new(),
-            media: Vec::new(),
-            dropped: 0,
-            rates: Vec::new(),
-            present: Vec::new(),
-        }
-    }
-
-    pub fn kind(&self) -> Kind {
-        self.over.kind()
-    }
-
-    /// From its first packet to its last.
-    pub fn lasted_ns(&self) -> i64 {
-        let ends = self.delivered.first().zip(self.delivered.last());
-        ends.map_or(0, |(first, last)| last.0.saturating_sub(first.0))
-    }
-}
-
 /// What sets a flow apart, and the host that sends.
-pub(crate) type Way = (Over, String, String);
+type Way = (Over, String, String);
 
-/// The flows that compete.
-pub(crate) fn rivals(links: &[Direction], told: &Told<'_>) -> Vec<Flow> {
-    let mut found: BTreeMap<Way, Flow> = BTreeMap::new();
-    for (place, link) in links.iter().enumerate() {
-        let mut here: BTreeMap<Way, Flow> = BTreeMap::new();
-        let mut keys: BTreeMap<&str, Option<(Way, bool)>> = BTreeMap::new();
-        for row in &link.rows {
-            let key = keys
-                .entry(&row.flow)
-                .or_insert_with(|| Some((way(told, &row.flow)?, is_report(told, &row.flow))));
-            if let Some((key, is_report)) = key.clone() {
-                let (over, links) = (key.0, [place].into());
-                let flow = here.entry(key).or_insert_with(|| Flow::new(over, links));
-                add(flow, row, is_report, link.duration_ns);
-            }
-        }
-        for (key, flow) in here {
-            let fewer = found.get(&key).is_none_or(|other| bits(&flow) < bits(other));
-            let before = found.get(&key);
-            let dropped = flow.dropped + before.map_or(0, |other| other.dropped);
-            let mut links = before.map(|other| other.links.clone()).unwrap_or_default();
-            links.extend(&flow.links);
-            if fewer {
-                found.insert(key.clone(), flow);
-            }
-            found.entry(key).and_modify(|flow| (flow.dropped, flow.links) = (dropped, links));
-        }
-    }
-    let mut found = busier(found);
+/// The real-time video and the TCP of a trial. Those that are on a path of their own do not compete.
+pub(crate) fn rivals<'a>(view: &View<'a>) -> Vec<Flow<'a>> {
+    let (links, told) = (view.links(), Told::of(view));
+    let mut flows = busier(met(links, &told));
     // RTP and TCP compete on their way to viewers, not what viewers themselves send.
-    let to_viewers = |place: &usize| links[*place].is_towards_viewers();
-    found.retain(|flow| flow.over.goes_anywhere() || flow.links.iter().any(to_viewers));
-    let most = |kind| found.iter().filter(|flow| flow.kind() == kind).map(bits).fold(0.0, f64::max);
+    let to_viewers = |place: usize| links[place].is_towards_viewers();
+    flows.retain(|flow| flow.over.goes_anywhere() || flow.links().any(to_viewers));
+    let most = |kind| {
+        let of_kind = flows.iter().filter(|flow| flow.kind() == kind);
+        of_kind.map(Flow::sent_bits).fold(0.0, f64::max)
+    };
     let (video, tcp) = (most(Kind::Video), most(Kind::Tcp));
     let least = |kind| LEAST_SHARE * if kind == Kind::Video { video } else { tcp };
-    let flows: Vec<Flow> =
-        found.into_iter().filter(|flow| bits(flow) > least(flow.kind())).collect();
-    let mut flows = competing(flows, |place| links[place].at_hub);
-    for flow in &mut flows {
-        flow.delivered.sort_unstable_by_key(|(t_ns, _)| *t_ns);
-        flow.media.sort_unstable_by_key(|(t_ns, _)| *t_ns);
+    if flows.is_empty() {
+        return flows;
+    }
+    let backlogs = Backlogs::of(view);
+    flows.retain_mut(|flow| {
+        let backlog = backlogs.of_flow(flow);
+        flow.spans = presence::spans(flow, backlog.as_ref(), view.duration_ns);
+        let began = flow.sent().first().copied().unwrap_or(0);
+        let waited = backlog.map_or(0, |backlog| backlog.waited_ns);
+        let starves = waited as f64 >= MOSTLY * view.duration_ns.saturating_sub(began) as f64;
+        flow.sent_bits() > 0.0 && (starves || flow.sent_bits() > least(flow.kind()))
+    });
+    let competes: Vec<bool> = (0..flows.len()).map(|at| competes(at, &flows, links)).collect();
+    for (flow, competes) in flows.iter_mut().zip(competes) {
+        flow.competes = competes;
     }
     flows
 }
 
-/// Those of the flows that compete: video over WebRTC or Media over QUIC only if another flow is on one of its links.
-/// All stations of a hub share its medium.
-fn competing(flows: Vec<Flow>, is_at_hub: impl Fn(usize) -> bool) -> Vec<Flow> {
-    let shares = |at: usize, flow: &Flow| {
-        let others = flows.iter().enumerate().filter(|(other, _)| *other != at);
-        let mut links = others.flat_map(|(_, other)| &other.links);
-        links.any(|place| flow.links.contains(place))
-            || flows.len() > 1 && flow.links.iter().any(|place| is_at_hub(*place))
-    };
-    let competes = |(at, flow): (usize, &Flow)| match flow.over {
-        Over::Rtp | Over::Tcp => true,
-        Over::Webrtc | Over::Moq => shares(at, flow),
-    };
-    let kept: Vec<bool> = flows.iter().enumerate().map(competes).collect();
-    flows.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(flow, _)| flow).collect()
+/// Each flow in each direction, with all packets of it that met a link.
+fn met<'a>(links: &[Direction<'a>], told: &Told<'_>) -> BTreeMap<Way, Flow<'a>> {
+    let mut ways: BTreeMap<Way, usize> = BTreeMap::new();
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut keys: BTreeMap<&str, Option<(usize, bool)>> = BTreeMap::new();
+    for (place, link) in links.iter().enumerate() {
+        for &row in &link.rows {
+            let key = keys.entry(&row.flow).or_insert_with(|| {
+                let way = way(told, &row.flow)?;
+                let (over, name) = (way.0, way.1.clone());
+                let at = *ways.entry(way).or_insert(flows.len());
+                if at == flows.len() {
+                    flows.push(Flow::new(over, name, &row.flow));
+                }
+                Some((at, is_report(told, &row.flow)))
+            });
+            if let Some((at, is_report)) = *key {
+                flows[at].add(place, row, is_report, link.duration_ns);
+            }
+        }
+    }
+    let mut places: Vec<(Way, usize)> = ways.into_iter().collect();
+    places.sort_unstable_by_key(|(_, at)| *at);
+    places.into_iter().map(|(way, _)| way).zip(flows).collect()
 }
 
-/// Of the directions of each flow, the one that delivered the most.
-fn busier(ways: BTreeMap<Way, Flow>) -> Vec<Flow> {
+/// Of the directions of each flow, the one in which more was sent.
+fn busier(ways: BTreeMap<Way, Flow<'_>>) -> Vec<Flow<'_>> {
     let mut flows: BTreeMap<(Over, String), Flow> = BTreeMap::new();
     for ((over, name, _), flow) in ways {
         match flows.entry((over, name)) {
             Entry::Vacant(entry) => drop(entry.insert(flow)),
-            Entry::Occupied(mut entry) if bits(entry.get()) < bits(&flow) => {
+            Entry::Occupied(mut entry) if entry.get().sent_bits() < flow.sent_bits() => {
                 drop(entry.insert(flow));
             }
             Entry::Occupied(_) => {}
@@ -194,26 +122,30 @@ fn busier(ways: BTreeMap<Way, Flow>) -> Vec<Flow> {
     flows.into_values().collect()
 }
 
-fn add(flow: &mut Flow, row: &LinkRow, is_report: bool, duration_ns: i64) {
-    match (row.verdict, row.departed_ns.or(row.scheduled_ns)) {
-        (Verdict::Delivered, Some(t_ns)) if (0..duration_ns).contains(&t_ns) => {
-            let packet = (t_ns, row.size_bytes as f64 * 8.0);
-            flow.delivered.push(packet);
-            if !is_report {
-                flow.media.push(packet);
-            }
+/// Whether a flow is compared with others: of video over WebRTC or Media over QUIC, only if another flow is on one of its links,
+/// or if it is the only one of all.
+fn competes(at: usize, flows: &[Flow], links: &[Direction]) -> bool {
+    let flow = &flows[at];
+    let shares = |other: &Flow| {
+        other.links().any(|theirs| flow.links().any(|own| is_shared(links, own, theirs)))
+    };
+    match flow.over {
+        Over::Rtp | Over::Tcp => true,
+        Over::Webrtc | Over::Moq => {
+            let mut others = flows.iter().enumerate().filter(|(other, _)| *other != at);
+            flows.len() == 1 || others.any(|(_, other)| shares(other))
         }
-        (Verdict::Dropped, _) => flow.dropped += 1,
-        _ => {}
     }
 }
 
-fn bits(flow: &Flow) -> f64 {
-    flow.delivered.iter().map(|(_, bits)| bits).sum()
+/// Whether what is on one link meets what is on another: all stations of a hub or of another segment share its medium.
+fn is_shared(links: &[Direction], one: usize, other: usize) -> bool {
+    let (a, b) = (&links[one], &links[other]);
+    one == other || a.at_hub && b.at_hub || a.segment.is_some() && a.segment == b.segment
 }
 
 /// What a packet's flow is, what sets it apart, and which host sent the packet.
-pub(crate) fn way(told: &Told<'_>, flow: &str) -> Option<Way> {
+fn way(told: &Told<'_>, flow: &str) -> Option<Way> {
     let (over, name) = key(told, flow)?;
     let (from, _) = guess::ends(flow)?;
     let host = from.rsplit_once(':').map_or(from, |(host, _)| host);

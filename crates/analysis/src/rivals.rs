@@ -1,28 +1,27 @@
 //! Real-time video and TCP that share a path: how the flows divide it between them.
 //!
-//! Video is RTP under a rate control, WebRTC or Media over QUIC. Video over the latter two competes if it shares a link
-//! with another flow, in the direction in which it sends more: a relay's two sides need not.
+//! Video is RTP under a rate control, WebRTC or Media over QUIC. Video over the latter two is compared with others if it shares
+//! a link with one, in the direction in which it sends more: a relay's two sides need not.
 //!
 //! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
 //! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 frames at
-//! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on.
+//! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on. Metrics that compare
+//! flows count the GoP times in which all of them are present, metrics of one flow those in which it is.
 
 use std::collections::BTreeMap;
 
 use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
-use crate::competing::{Flow, Kind, Over, Told, rivals};
+use crate::competing::{Told, rivals};
+use crate::flow::{Flow, Kind, Over, Packet};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
 use crate::overhead::feedback_ratio;
-use crate::presence;
+use crate::presence::{self, GOP_NS};
 use crate::settling;
 use crate::stats::Distribution;
 use crate::view::View;
-
-/// 30 frames at 30000/1001 per second.
-const GOP_NS: i64 = 1_001_000_000;
 
 /// GoP times over which rates are averaged for short-term fairness.
 const SHORT: usize = 5;
@@ -44,7 +43,7 @@ const GOPS_MAX: usize = 24 * 3600;
 
 /// All flows towards viewers, and what the senders of video saw.
 pub(crate) struct Rivals<'a> {
-    flows: Vec<Flow>,
+    flows: Vec<Flow<'a>>,
     /// Rows of each sender, sorted.
     senders: BTreeMap<&'a str, Vec<&'a RateRow>>,
     duration_ns: i64,
@@ -57,36 +56,49 @@ pub(crate) struct Rivals<'a> {
 }
 
 impl<'a> Rivals<'a> {
-    /// `None` if no video was sent under a rate control, nor any over WebRTC or Media over QUIC that shares a link.
+    /// `None` if no video was sent under a rate control, nor any over WebRTC or Media over QUIC.
     pub fn of(view: &View<'a>) -> Option<Self> {
         let duration_ns = view.duration_ns;
         let within = view.within(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
-        let told = Told::of(view);
-        if senders.is_empty() && !told.connects() {
+        if senders.is_empty() && !Told::of(view).connects() {
             return None;
         }
-        let mut flows = rivals(view.links(), &told);
+        let mut flows = rivals(view);
         if senders.is_empty() && flows.iter().all(|flow| flow.kind() == Kind::Tcp) {
             return None;
         }
-        let firsts = flows.iter().filter(|flow| flow.kind() == Kind::Video);
-        let begin_ns = firsts.filter_map(|flow| Some(flow.delivered.first()?.0)).min();
-        let begin_ns = begin_ns.unwrap_or(0);
+        let video = || flows.iter().filter(|flow| flow.kind() == Kind::Video);
+        let delivered = video().flat_map(|flow| flow.delivered()).map(|packet| packet.t_ns).min();
+        let sent = || video().filter_map(|flow| flow.sent().first().copied()).min();
+        let begin_ns = delivered.or_else(sent).unwrap_or(0);
         let least_ns = LEAST_TIME * duration_ns.saturating_sub(begin_ns) as f64;
         flows.retain(|flow| flow.kind() == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
+        // Of several flows, one that shares its links with none of the others is compared with none.
+        let compared = flows.iter().filter(|flow| flow.competes).count();
+        let is_only = flows.len() == 1;
         for flow in &mut flows {
-            flow.rates = rates(&flow.delivered, begin_ns, duration_ns);
-            let media = rates(&flow.media, begin_ns, duration_ns);
-            flow.present = presence::present(&media, flow.kind());
+            flow.competes = is_only || flow.competes && compared > 1;
+            flow.rates = rates(flow.delivered(), begin_ns, duration_ns);
+            flow.present = presence::in_gops(&flow.spans, begin_ns, flow.rates.len());
         }
         let changes = settling::changes(view.links());
         let feedback_ratio = feedback_ratio(view.links(), &view.records.flows);
         Some(Self { flows, senders, duration_ns, begin_ns, changes, feedback_ratio })
     }
 
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow> {
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow<'a>> {
         self.flows.iter().filter(move |flow| flow.kind() == kind)
+    }
+
+    /// Those that are compared with one another.
+    fn competing(&self) -> impl Iterator<Item = &Flow<'a>> {
+        self.flows.iter().filter(|flow| flow.competes)
+    }
+
+    /// The mean rate of each of them, while all are present.
+    fn together(&self) -> Option<Vec<f64>> {
+        together(self.competing())
     }
 
     /// How many flows there are.
@@ -94,30 +106,36 @@ impl<'a> Rivals<'a> {
         self.of_kind(kind).count() as f64
     }
 
-    /// Mean rate of a flow of this kind.
+    /// Mean rate of a flow of this kind, while it is present.
     pub fn mean_bps(&self, kind: Kind) -> Option<f64> {
-        mean(self.of_kind(kind).filter_map(|flow| mean(flow.rates.iter().copied())))
+        mean(self.of_kind(kind).filter_map(|flow| mean(while_present(flow))))
     }
 
-    /// Video over TCP.
+    /// Video over TCP, while all are present.
     pub fn friendliness(&self) -> Option<f64> {
-        Some(self.mean_bps(Kind::Video)? / self.mean_bps(Kind::Tcp)?)
+        let rates = self.together()?;
+        let of_kind = |kind| {
+            let rates = self.competing().zip(&rates).filter(|(flow, _)| flow.kind() == kind);
+            mean(rates.map(|(_, rate)| *rate))
+        };
+        let (video, tcp) = (of_kind(Kind::Video)?, of_kind(Kind::Tcp)?);
+        (tcp > 0.0).then(|| video / tcp)
     }
 
-    /// The rate of all flows over this, as a share of that of all flows together; `None` without such a flow, or if it
-    /// is alone.
+    /// The rate of all flows over this, as a share of that of all flows together, while all are present; `None` without such a
+    /// flow, or if it is alone.
     pub fn share_ratio(&self, over: Over) -> Option<f64> {
-        let rate = |flow: &Flow| mean(flow.rates.iter().copied());
-        let all: f64 = self.flows.iter().filter_map(rate).sum();
-        let own = self.flows.iter().filter(|flow| flow.over == over).filter_map(rate);
-        let own = own.reduce(|sum, rate| sum + rate)?;
-        (self.flows.len() > 1 && all > 0.0).then(|| own / all)
+        let rates = self.together()?;
+        let all: f64 = rates.iter().sum();
+        let own = self.competing().zip(&rates).filter(|(flow, _)| flow.over == over);
+        let own = own.map(|(_, rate)| *rate).reduce(|sum, rate| sum + rate)?;
+        (rates.len() > 1 && all > 0.0).then(|| own / all)
     }
 
     /// The least and the greatest mean rate of a flow, over that of an equal share, while all are present; `None` of one
     /// flow.
     pub fn extremes(&self) -> Option<(f64, f64)> {
-        let rates = together(self.flows.iter()).filter(|rates| rates.len() > 1)?;
+        let rates = self.together().filter(|rates| rates.len() > 1)?;
         let equal = mean(rates.iter().copied()).filter(|equal| *equal > 0.0)?;
         let (least, most) = ends(&rates)?;
         Some((least / equal, most / equal))
@@ -125,7 +143,7 @@ impl<'a> Rivals<'a> {
 
     /// Jain's index of the mean rates of all flows, while all are present.
     pub fn jain(&self) -> Option<f64> {
-        jain(&together(self.flows.iter())?)
+        jain(&self.together()?)
     }
 
     /// Jain's index of rates averaged over a few GoP times, at each GoP time from the first such on; `None` while a flow is
@@ -135,12 +153,11 @@ impl<'a> Rivals<'a> {
         let index = |from: usize| {
             let window = from..from + SHORT;
             let is_there = |flow: &Flow| flow.present[window.clone()].iter().all(|there| *there);
-            if !self.flows.iter().all(is_there) {
+            if !self.competing().all(is_there) {
                 return None;
             }
             let means = self
-                .flows
-                .iter()
+                .competing()
                 .filter_map(|flow| mean(flow.rates[window.clone()].iter().copied()));
             jain(&means.collect::<Vec<_>>())
         };
@@ -166,13 +183,14 @@ impl<'a> Rivals<'a> {
             .collect();
         let begins = fair.windows(SETTLED).position(|fair| fair.iter().all(|fair| *fair))?;
         let first = |flow: &Flow| flow.present.iter().position(|there| *there);
-        let arrived = self.flows.iter().filter_map(first).max()?;
+        let arrived = self.competing().filter_map(first).max()?;
         Some(begins.saturating_sub(arrived) as f64 * GOP_NS as f64 / 1e9)
     }
 
     /// The mean rate of each video flow, while all of them are present; `None` of one.
     fn of_video(&self) -> Option<Vec<f64>> {
-        together(self.of_kind(Kind::Video)).filter(|rates| rates.len() > 1)
+        let video = self.competing().filter(|flow| flow.kind() == Kind::Video);
+        together(video).filter(|rates| rates.len() > 1)
     }
 
     /// Jain's index of the video flows, while all of them are present.
@@ -188,33 +206,37 @@ impl<'a> Rivals<'a> {
 
     /// Seconds from a change until the rate of a video flow has settled. The capacity changes, or which flows are present.
     pub fn settling_s(&self) -> Option<f64> {
+        mean(self.of_kind(Kind::Video).flat_map(|flow| self.settlings_s(flow)))
+    }
+
+    /// The same of each change for one flow.
+    fn settlings_s(&self, flow: &Flow) -> Vec<f64> {
         let count = self.gops();
         let place = |t_ns: &i64| {
             let gops = t_ns.saturating_sub(self.begin_ns) / GOP_NS;
             usize::try_from(gops).unwrap_or(0).min(count)
         };
-        let mut bounds = presence::changes(count, self.flows.iter().map(|flow| &*flow.present));
+        let others = self.competing().filter(|_| flow.competes).map(|other| &*other.present);
+        let mut bounds = presence::changes(count, others.chain([&*flow.present]));
         bounds.extend(self.changes.iter().map(place));
         bounds.extend([0, count]);
         bounds.sort_unstable();
         let spans = bounds.windows(2).filter(|span| span[1] >= span[0] + SPAN_LEAST);
-        let settled = |span: &[usize]| {
-            let there = self.of_kind(Kind::Video).filter(|flow| flow.present[span[0]]);
-            let gops = there.map(|flow| settling::first(&flow.rates[span[0]..span[1]]));
-            gops.map(|gops| gops as f64 * GOP_NS as f64 / 1e9).collect::<Vec<f64>>()
-        };
-        mean(spans.flat_map(settled))
+        let there = spans.filter(|span| flow.present[span[0]]);
+        let gops = there.map(|span| settling::first(&flow.rates[span[0]..span[1]]));
+        gops.map(|gops| gops as f64 * GOP_NS as f64 / 1e9).collect()
     }
 
-    /// Standard deviation over mean of a flow's rate per GoP time, mean over the flows of this kind.
+    /// Standard deviation over mean of a flow's rate per GoP time in which it is present, mean over the flows of this kind.
     pub fn variation(&self, kind: Kind) -> Option<f64> {
-        mean(self.of_kind(kind).filter_map(|flow| variation(&flow.rates)))
+        let of = |flow| variation(&while_present(flow).collect::<Vec<f64>>());
+        mean(self.of_kind(kind).filter_map(of))
     }
 
     /// Share of the video's packets that links dropped.
     pub fn video_loss(&self) -> Option<f64> {
-        let dropped: usize = self.of_kind(Kind::Video).map(|flow| flow.dropped).sum();
-        let delivered: usize = self.of_kind(Kind::Video).map(|flow| flow.delivered.len()).sum();
+        let dropped: usize = self.of_kind(Kind::Video).map(Flow::dropped).sum();
+        let delivered: usize = self.of_kind(Kind::Video).map(|flow| flow.delivered().len()).sum();
         let all = dropped + delivered;
         (all > 0).then(|| dropped as f64 / all as f64)
     }
@@ -225,12 +247,21 @@ impl<'a> Rivals<'a> {
         Distribution::equal(rows.filter_map(|row| Some(row.rtt_ns? as f64 / 1e6)))
     }
 
-    /// Mean rate of a flow of this kind in each bin.
+    /// Mean rate in each bin of the flows of this kind that are present in it.
     pub fn rate_bins(&self, kind: Kind, bins: &Bins) -> Vec<Option<f64>> {
-        let count = self.count(kind);
-        let all = self.of_kind(kind).flat_map(|flow| flow.delivered.iter().copied());
-        let per_flow = |bits: f64| (count > 0.0).then(|| bits / bins.width_s() / count);
-        bins.sum(all).into_iter().map(per_flow).collect()
+        let mut sums: Vec<(f64, u32)> = bins.reached(&[]).iter().map(|_| (0.0, 0)).collect();
+        for flow in self.of_kind(kind) {
+            let packets = flow.delivered().iter().map(|packet| (packet.t_ns, packet.bits));
+            let here = bins.sum(packets).into_iter().zip(bins.reached(&flow.spans));
+            for ((sum, flows), (bits, _)) in sums.iter_mut().zip(here).filter(|(_, it)| it.1) {
+                *sum += bits;
+                *flows += 1;
+            }
+        }
+        let rate = |(bits, flows): (f64, u32)| {
+            (flows > 0).then(|| bits / bins.width_s() / f64::from(flows))
+        };
+        sums.into_iter().map(rate).collect()
     }
 
     /// For how long a target stood, in seconds: from one change to the next. What the trial's start or end cuts off does
@@ -274,21 +305,26 @@ impl<'a> Rivals<'a> {
 }
 
 /// Bits per second in each whole GoP time from `begin_ns` on.
-fn rates(delivered: &[(i64, f64)], begin_ns: i64, end_ns: i64) -> Vec<f64> {
+fn rates(delivered: &[Packet], begin_ns: i64, end_ns: i64) -> Vec<f64> {
     let count = usize::try_from((end_ns.saturating_sub(begin_ns)) / GOP_NS).unwrap_or(0);
     let count = count.min(GOPS_MAX);
     let mut rates = vec![0.0; count];
-    for (t_ns, bits) in delivered.iter().filter(|(t_ns, _)| *t_ns >= begin_ns) {
-        let place = usize::try_from(t_ns.saturating_sub(begin_ns) / GOP_NS).ok();
+    for packet in delivered.iter().filter(|packet| packet.t_ns >= begin_ns) {
+        let place = usize::try_from(packet.t_ns.saturating_sub(begin_ns) / GOP_NS).ok();
         if let Some(rate) = place.and_then(|place| rates.get_mut(place)) {
-            *rate += bits * 1e9 / GOP_NS as f64;
+            *rate += packet.bits * 1e9 / GOP_NS as f64;
         }
     }
     rates
 }
 
+/// The rates of a flow in the GoP times in which it is present.
+fn while_present(flow: &Flow) -> impl Iterator<Item = f64> {
+    flow.rates.iter().zip(&flow.present).filter(|(_, there)| **there).map(|(rate, _)| *rate)
+}
+
 /// The mean rate of each flow over the GoP times in which all are present; `None` if there are none.
-fn together<'a>(flows: impl Iterator<Item = &'a Flow>) -> Option<Vec<f64>> {
+fn together<'f, 'a: 'f>(flows: impl Iterator<Item = &'f Flow<'a>>) -> Option<Vec<f64>> {
     let flows: Vec<&Flow> = flows.collect();
     let count = flows.iter().map(|flow| flow.rates.len()).min()?;
     let gops: Vec<usize> =
@@ -347,6 +383,7 @@ mod tests {
     fn only_whole_gop_times_count_from_the_first_video_packet_on() {
         let at = |gops: f64| (gops * GOP_NS as f64) as i64;
         let delivered = [(at(0.5), 9.0), (at(1.0), 1001.0), (at(1.9), 1001.0), (at(3.2), 7.0)];
+        let delivered = delivered.map(|(t_ns, bits)| Packet::at(t_ns, bits));
         assert_eq!(rates(&delivered, at(1.0), at(3.5)), [2000.0, 0.0]);
     }
 

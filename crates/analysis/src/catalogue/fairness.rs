@@ -3,8 +3,8 @@
 use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
-use crate::competing::{Kind, Over};
 use crate::family::{Curve, Family, Measure, Subject};
+use crate::flow::{Kind, Over};
 use crate::instance::Instance;
 use crate::rivals::Rivals;
 use crate::view::View;
@@ -24,22 +24,24 @@ pub(super) static FAMILY: Family<Sharing> = Family { metrics: METRICS, series: S
 
 static METRICS: &[Measure<Sharing>] = metrics! {
     #[main] fairness.video_mean_bps ["bit/s", Higher, 3] "Video flow",
-        "Rate of IP packets delivered for a video flow (RTP and its RTCP; a connection of WebRTC or of Media over QUIC), \
-         over whole GoP times of 1.001 s from the first video packet on, mean over the video flows. A flow's packets \
-         count at the link that delivered the fewest of its bytes. A connection of WebRTC or of Media over QUIC counts \
-         if another flow is on one of its links; without RTP and without such a connection there are no such metrics.",
+        "Rate of IP packets delivered for a video flow (RTP and its RTCP; a connection of WebRTC or of Media over QUIC) while it \
+         is present, mean over the video flows. It counts over whole GoP times of 1.001 s from the first video packet on. A flow's packets \
+         count at the link that delivered the fewest of its bytes. It is present from its first packet until its sender stops \
+         sending, also while others starve it. RTP is absent while its sender has nothing to send for more than five GoP times.",
         |r| r.mean_bps(Kind::Video);
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
-        "The same for TCP flows. A flow counts if it carries no pages of the web, as table `flows` says, has \
-        at least 1 % of the busiest flow's bytes and lasted for at least half of the time.",
+        "The same for TCP flows. A flow counts if it carries no pages of the web, by table `flows`, and lasted for at least \
+        half of the time. Its sender must have sent at least 1 % of what that of the busiest flow did, or have had more to send \
+        for half of the time.",
         |r| r.mean_bps(Kind::Tcp);
     #[main] fairness.friendliness ["ratio", Neither, 3] "Friendliness",
-        "Mean rate of a video flow over that of a TCP flow: 1 is an equal share, more means that \
-        video takes more than TCP.",
+        "Mean rate of a video flow over that of a TCP flow, while all flows are present: 1 is an equal share, more means that \
+        video takes more than TCP. A connection of WebRTC or of Media over QUIC is compared with others, here and below, only if \
+        another flow is on one of its links.",
         |r| r.friendliness();
     #[main] fairness.jain_ratio ["ratio", Higher, 3] "Jain's index",
         "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP, while all are present (Jain, Chiu and Hawe, \
-         1984). A flow is present from its first packet to its last; video without a packet in five GoP times has paused.",
+         1984).",
         |r| r.jain();
     fairness.share_min_ratio ["ratio", Higher, 3] "Least share",
         "The least mean rate of a flow, video or TCP, over that of an equal share, while all are present; null of a single \
@@ -50,13 +52,15 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          flow.",
         |r| Some(r.extremes()?.1);
     fairness.webrtc_share_ratio ["ratio", Neither, 3] "Share of WebRTC",
-        "Rate of all connections of WebRTC, as a share of that of all flows; null of a single flow, and without WebRTC.",
+        "Rate of all connections of WebRTC, as a share of that of all flows, while all are present; null of a single flow, and \
+         without WebRTC.",
         |r| r.share_ratio(Over::Webrtc);
     fairness.moq_share_ratio ["ratio", Neither, 3] "Share of MoQ",
-        "Rate of all connections of Media over QUIC, as a share of that of all flows; null of a single flow, and without it.",
+        "Rate of all connections of Media over QUIC, as a share of that of all flows, while all are present; null of a single \
+         flow, and without it.",
         |r| r.share_ratio(Over::Moq);
     fairness.tcp_share_ratio ["ratio", Neither, 3] "Share of TCP",
-        "Rate of all TCP flows, as a share of that of all flows; null of a single flow, and without TCP.",
+        "Rate of all TCP flows, as a share of that of all flows, while all are present; null of a single flow, and without TCP.",
         |r| r.share_ratio(Over::Tcp);
     fairness.jain_short_ratio ["ratio", Higher, 3] "Jain's index, short term",
         "Jain's index of rates averaged over five GoP times, mean over the times at which all flows are present.",
@@ -80,11 +84,11 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          changes that are at least 15 GoP times apart; a flow that never settles counts for all of the time.",
         |r| r.settling_s();
     #[main] fairness.video_variation ["ratio", Lower, 3] "Video rate variation",
-        "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time, \
+        "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time in which it is present, \
          mean over the video flows.",
         |r| r.variation(Kind::Video);
     fairness.tcp_variation ["ratio", Lower, 3] "TCP rate variation",
-        "Coefficient of variation of a TCP flow's rate per GoP time, mean over the TCP flows.",
+        "Coefficient of variation of a TCP flow's rate per GoP time in which it is present, mean over the TCP flows.",
         |r| r.variation(Kind::Tcp);
     fairness.video_loss_ratio ["ratio", Lower, 3] "Video loss",
         "Packets of the video flows that links dropped, as a share of those dropped and delivered.",
@@ -105,7 +109,7 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video.",
         |r| r.target_variation();
     fairness.video_flows ["flows", Neither, 3] "Video flows",
-        "Video flows that competed.",
+        "Video flows, also those that are compared with no other.",
         |r| Some(r.count(Kind::Video));
     fairness.tcp_flows ["flows", Neither, 3] "TCP flows",
         "TCP flows that competed.",
@@ -114,10 +118,10 @@ static METRICS: &[Measure<Sharing>] = metrics! {
 
 static SERIES: &[Curve<Sharing>] = series! {
     fairness.video_bps [Rivals, "bit/s", Line] "video",
-        "rate of IP packets delivered for a video flow, mean over the flows",
+        "rate of IP packets delivered for a video flow, mean of the flows that are there",
         |r, bins| r.rate_bins(Kind::Video, bins);
     fairness.tcp_bps [Rivals, "bit/s", Context] "TCP",
-        "rate of IP packets delivered for a TCP flow, mean over the flows",
+        "rate of IP packets delivered for a TCP flow, mean of the flows that are there",
         |r, bins| r.rate_bins(Kind::Tcp, bins);
     fairness.target_bps [Target, "bit/s", Step] "target rate",
         "what the rate control allows a video sender, mean over the senders",

@@ -20,17 +20,19 @@ pub(super) static FAMILY: Family<Pair> = Family { metrics: METRICS, series: &[] 
 
 static METRICS: &[Measure<Pair>] = metrics! {
     #[main] harm.share_ratio ["ratio", Neither, 3] "Share of the first",
-        "Where exactly two flows compete and one begins at least 10 s after the other: the share that the first has of the rate \
-         of both, in the second half of their time together. 50 % is an equal share.",
+        "Where exactly two flows compete (as for `fairness.jain_ratio`) and one begins at least 10 s after the other: the share \
+         that the first has of the rate of both, in the second half of their time together. 50 % is an equal share. Null if the \
+         sender of one has stopped before 80 % of the trial; one that gets nothing has not.",
         |pair| pair.share();
     #[main] harm.rate_ratio ["ratio", Lower, 3] "Harm, rate",
         "What the second flow takes from the first (Ware et al., 2019): how much lower the rate of the first is than alone, as \
          a share of its rate alone. Alone is the second half of the time before the second flow begins, together the second \
-         half of the time from then on. 0 is no harm.",
+         half of the time from then on. 0 is no harm; 1 is a first flow that gets nothing.",
         |pair| pair.rate_harm();
     #[main] harm.delay_ratio ["ratio", Lower, 3] "Harm, delay",
         "How much longer packets of the first flow are in links next to the second flow than alone, as a share of how long they \
-         are then; means over packets, added up over the links. 0 is no harm, 90 % a delay ten times as long.",
+         are then; means over packets, added up over the links. 0 is no harm, 90 % a delay ten times as long. Null if no packet \
+         arrives.",
         |pair| pair.delay_harm();
     harm.delay_alone_ms ["ms", Lower, 3] "Delay alone",
         "Mean time that packets of the first flow are in links while it is alone.",

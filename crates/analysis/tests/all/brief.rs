@@ -127,6 +127,26 @@ fn the_longest_of_several_stalls_has_the_cause() {
 }
 
 #[test]
+fn metrics_that_count_less_than_was_explained_are_not_told() {
+    let stalls = vec![
+        effect(Effect::Stall, (3.0, 4.2), (Cause::Loss, Some("the link lost 7 packets"))),
+        effect(Effect::Stall, (9.0, 9.5), (Cause::Loss, Some("the link lost 7 packets"))),
+    ];
+    let trial = carried(&[]);
+    let text = |number: f64, seconds: f64| {
+        let counted = [("player.stalls", number), ("player.stall_s", seconds)];
+        let text = told(&[(&trial, &counted, stalls.clone())]).unwrap();
+        text.split(" at ").next().unwrap().to_owned()
+    };
+    let explained = "2 stalls, 1.7 s in all, the longest 1.2 s";
+    assert_eq!(text(0.0, 0.0), explained);
+    assert_eq!(text(1.0, 1.9), explained, "fewer");
+    assert_eq!(text(3.0, 1.2), explained, "shorter than what was explained");
+    assert_eq!(text(2.0, 1.2 + 0.5), explained, "the same");
+    assert_eq!(text(4.0, 1.78), "4 stalls, 1.8 s in all, the longest 1.2 s");
+}
+
+#[test]
 fn what_several_viewers_bore_is_added_up() {
     let stall = |subject: &str, from, to| Explained {
         subject: subject.into(),

@@ -7,6 +7,7 @@ mod common;
 mod control;
 mod layers;
 mod moq;
+mod presence;
 mod rivals;
 mod screen;
 mod trial;

@@ -7,10 +7,10 @@ use suiro_record::words::{Carries, Direction, FlowRole, LinkCause, Transport};
 use suiro_record::{LinkTotals, Trial};
 use suiro_units::Time;
 
-const MS: i64 = 1_000_000;
-const GOP: i64 = 1001 * MS;
+pub const MS: i64 = 1_000_000;
+pub const GOP: i64 = 1001 * MS;
 
-fn packet(t_ns: i64, flow: &str, size_bytes: i64, verdict: &str) -> LinkRow {
+pub fn packet(t_ns: i64, flow: &str, size_bytes: i64, verdict: &str) -> LinkRow {
     let arrives = (verdict == "delivered").then_some(t_ns + MS);
     LinkRow {
         t_ns,
@@ -32,7 +32,7 @@ fn packet(t_ns: i64, flow: &str, size_bytes: i64, verdict: &str) -> LinkRow {
     }
 }
 
-fn report(t_ns: i64, target_bps: i64, loss_ratio: Option<f64>) -> RateRow {
+pub fn report(t_ns: i64, target_bps: i64, loss_ratio: Option<f64>) -> RateRow {
     RateRow {
         t_ns,
         endpoint: "film".into(),
@@ -51,13 +51,13 @@ fn report(t_ns: i64, target_bps: i64, loss_ratio: Option<f64>) -> RateRow {
     }
 }
 
-const RTP: &str = "udp 10.0.0.1:5004>10.0.0.3:5004";
+pub const RTP: &str = "udp 10.0.0.1:5004>10.0.0.3:5004";
 const RTCP: &str = "udp 10.0.0.1:5005>10.0.0.3:5005";
-const TCP: &str = "tcp 10.0.0.2:40000>10.0.0.4:5201";
+pub const TCP: &str = "tcp 10.0.0.2:40000>10.0.0.4:5201";
 
 /// 31 GoP times; TCP begins a second before the video. The video takes 1001 B and then 3003 B per GoP
 /// time, its RTCP 100 B more; TCP 2102 B; neither a connection of 10 B nor one of a few seconds is a rival.
-fn records() -> Records {
+pub fn records() -> Records {
     let mut link = vec![packet(0, TCP, 9999, "delivered")];
     link.push(packet(500 * MS, "tcp 10.0.0.2:40002>10.0.0.4:5201", 10, "delivered"));
     for second in 5..9 {
@@ -111,51 +111,7 @@ fn metrics_by_hand() {
     assert_eq!(metrics["fairness.self_ratio"], None, "one video flow alone");
 }
 
-/// The first flow, an RTP of `film`, has 1 Mbit/s in 1 ms alone, and from 40 s on 250 kbit/s in 4 ms next to a TCP of 750.
-#[test]
-fn a_newcomer_does_harm() {
-    let mut link = Vec::new();
-    for n in 0..1000 {
-        let t_ns = 100 * MS * n;
-        let together = n >= 400;
-        let size = if together { 3125 } else { 12_500 };
-        let mut row = packet(t_ns, RTP, size, "delivered");
-        if together {
-            row.departed_ns = Some(t_ns + 4 * MS);
-            link.push(packet(t_ns, TCP, 9375, "delivered"));
-        }
-        link.push(row);
-    }
-    let records = Records { link, ..Records::default() };
-    let metrics = summarise(&common::trial(100.0), &records);
-    let is = |name: &str, want: f64| {
-        let value = metrics[&format!("harm.{name}")].unwrap();
-        assert!((value - want).abs() < want * 1e-3, "{name}: {value}, not {want}");
-    };
-    is("share_ratio", 0.25);
-    is("rate_ratio", 0.75);
-    is("delay_ratio", 0.75);
-    is("delay_alone_ms", 1.0);
-    is("delay_together_ms", 4.0);
-    // A film that viewers send from then on is no newcomer by the reports that come down.
-    let (tcp, mut link): (Vec<_>, Vec<_>) =
-        records.link.into_iter().partition(|row| &*row.flow == TCP);
-    link.extend(tcp.into_iter().flat_map(|row| {
-        let report = LinkRow { flow: "udp 10.0.0.1:6005>10.0.0.3:6005".into(), ..row.clone() };
-        let film = "udp 10.0.0.3:6004>10.0.0.1:6004".into();
-        [
-            LinkRow { size_bytes: 500, ..report },
-            LinkRow { flow: film, direction: Direction::Up, ..row },
-        ]
-    }));
-    let metrics = summarise(&common::trial(100.0), &Records { link, ..Records::default() });
-    assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
-    // Together from the start, there is nothing to compare with.
-    let metrics = summarise(&common::trial(31.5 * 1.001), &self::records());
-    assert_eq!(metrics.get("harm.share_ratio").copied().flatten(), None);
-}
-
-const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";
+pub const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";
 
 /// 100 GoP times with a packet of each of two films, of these sizes; a size of 0 is no packet.
 fn two_films(sizes: impl Fn(i64) -> [i64; 2]) -> Records {
@@ -172,7 +128,7 @@ fn two_films(sizes: impl Fn(i64) -> [i64; 2]) -> Records {
 }
 
 /// Jain's index of two flows.
-fn jain(a: f64, b: f64) -> f64 {
+pub fn jain(a: f64, b: f64) -> f64 {
     (a + b).powi(2) / (2.0 * (a * a + b * b))
 }
 
@@ -277,7 +233,7 @@ fn across_hubs() -> Records {
 }
 
 /// What the endpoints of [`across_hubs`] reported.
-fn told() -> Vec<FlowRow> {
+pub fn told() -> Vec<FlowRow> {
     let row = |endpoint: &str, protocol, carries, (local, remote): (&str, &str)| FlowRow {
         t_ns: suiro_units::Time::ZERO,
         endpoint: endpoint.into(),
@@ -421,7 +377,7 @@ fn without_a_rate_control_nobody_competes() {
 }
 
 /// Two viewers of one WebRTC camera and one of a relay, on one link; each packet of a flow has this size.
-fn real_time(sizes: [(&str, i64); 3]) -> Records {
+pub fn real_time(sizes: [(&str, i64); 3]) -> Records {
     let row = |endpoint: &str, role, local: &str, remote: &str| FlowRow {
         t_ns: Time::ZERO,
         endpoint: endpoint.into(),
@@ -450,8 +406,8 @@ fn real_time(sizes: [(&str, i64); 3]) -> Records {
     Records { link, flows, webrtc_sessions, moq_sessions, ..Records::default() }
 }
 
-const CALLS: [&str; 2] = ["udp 10.0.0.1:6000>10.0.0.3:7000", "udp 10.0.0.1:6000>10.0.0.4:7000"];
-const QUIC: &str = "udp 10.0.0.2:4443>10.0.0.5:8000";
+pub const CALLS: [&str; 2] = ["udp 10.0.0.1:6000>10.0.0.3:7000", "udp 10.0.0.1:6000>10.0.0.4:7000"];
+pub const QUIC: &str = "udp 10.0.0.2:4443>10.0.0.5:8000";
 
 #[test]
 fn connections_of_webrtc_and_of_quic_share_a_link() {
@@ -475,16 +431,20 @@ fn connections_of_webrtc_and_of_quic_share_a_link() {
 }
 
 #[test]
-fn a_connection_alone_on_its_link_does_not_compete() {
+fn a_connection_alone_on_its_link_is_compared_with_none() {
     let mut records = real_time([(CALLS[0], 300), (CALLS[1], 100), (QUIC, 800)]);
     for row in records.link.iter_mut().filter(|row| &*row.flow == QUIC) {
         row.link = "other".into();
     }
     let trial = common::trial(31.5 * 1.001);
+    let mean = |bytes: f64| Some(bytes * 8.0 / 1.001);
     let of_two = [
-        ("fairness.video_flows", Some(2.0)),
+        ("fairness.video_flows", Some(3.0)),
+        ("fairness.video_mean_bps", mean(400.0)),
         ("fairness.share_max_ratio", Some(1.5)),
+        ("fairness.rate_ratio", Some(3.0)),
         ("fairness.moq_share_ratio", None),
+        ("fairness.settling_s", Some(0.0)),
     ];
     common::assert_metrics(&trial, &records, &of_two);
     // The other call's feedback does not compete: it uses the link in the direction in which little is sent.
@@ -500,8 +460,80 @@ fn a_connection_alone_on_its_link_does_not_compete() {
         row.direction = Direction::Up;
     }
     records.link.extend(up);
-    let metrics = summarise(&trial, &records);
-    assert!(!metrics.keys().any(|name| name.starts_with("fairness.")), "each is alone");
+    let each_alone = [
+        ("fairness.video_flows", Some(3.0)),
+        ("fairness.video_mean_bps", mean(400.0)),
+        ("fairness.jain_ratio", None),
+        ("fairness.self_ratio", None),
+        ("fairness.convergence_s", None),
+        ("fairness.share_max_ratio", None),
+        ("fairness.webrtc_share_ratio", None),
+        ("fairness.settling_s", Some(0.0)),
+    ];
+    common::assert_metrics(&trial, &records, &each_alone);
+    // All stations of a segment share its medium.
+    let totals = |link: &str| LinkTotals {
+        segment: Some("cell".into()),
+        ..LinkTotals::new(link, Direction::Down)
+    };
+    let cell = Trial { links: vec![totals("ethernet"), totals("other")], ..trial.clone() };
+    let of_two = [("fairness.rate_ratio", Some(800.0 / 300.0))];
+    common::assert_metrics(&cell, &records, &of_two);
+}
+
+#[test]
+fn a_call_and_a_tcp_on_paths_of_their_own_are_not_compared() {
+    let mut records = real_time([(CALLS[0], 300), (TCP, 100), (QUIC, 0)]);
+    records.link.retain(|row| row.size_bytes > 0);
+    let row = FlowRow {
+        endpoint: "sink".into(),
+        protocol: Transport::Tcp,
+        carries: Carries::Load,
+        local: "*:5201".into(),
+        remote: "*:*".into(),
+        ..records.flows[0].clone()
+    };
+    records.flows.push(row);
+    let trial = common::trial(31.5 * 1.001);
+    common::assert_metrics(&trial, &records, &[("fairness.friendliness", Some(3.0))]);
+    for row in records.link.iter_mut().filter(|row| &*row.flow == TCP) {
+        row.link = "other".into();
+    }
+    let want = [
+        ("fairness.friendliness", None),
+        ("fairness.jain_ratio", None),
+        ("fairness.tcp_share_ratio", None),
+        ("fairness.tcp_mean_bps", Some(100.0 * 8.0 / 1.001)),
+        ("fairness.video_mean_bps", Some(300.0 * 8.0 / 1.001)),
+    ];
+    common::assert_metrics(&trial, &records, &want);
+}
+
+#[test]
+fn one_flow_of_real_time_video_counts_as_rtp_does() {
+    let rtp = two_films(|gop| if gop < 50 { [1000, 0] } else { [2000, 0] });
+    let trial = common::trial(101.5 * 1.001);
+    let link = |flow: &str| {
+        let renamed = |row: &LinkRow| LinkRow { flow: flow.into(), ..row.clone() };
+        rtp.link.iter().map(renamed).collect::<Vec<_>>()
+    };
+    let call =
+        Records { link: link(CALLS[0]), ..real_time([(CALLS[0], 0), (CALLS[1], 0), (QUIC, 0)]) };
+    let moq = Records { link: link(QUIC), ..real_time([(CALLS[0], 0), (CALLS[1], 0), (QUIC, 0)]) };
+    for records in [rtp, call, moq] {
+        let want = [
+            ("fairness.video_flows", Some(1.0)),
+            ("fairness.video_mean_bps", Some(1500.0 * 8.0 / 1.001)),
+            ("fairness.video_variation", Some((100.0_f64 / 99.0).sqrt() / 3.0)),
+            ("fairness.video_loss_ratio", Some(0.0)),
+            // The second half has the later rate, which begins after 50 GoP times.
+            ("fairness.settling_s", Some(50.0 * 1.001)),
+            ("fairness.jain_ratio", Some(1.0)),
+            ("fairness.share_max_ratio", None),
+            ("fairness.self_ratio", None),
+        ];
+        common::assert_metrics(&trial, &records, &want);
+    }
 }
 
 #[test]
@@ -522,7 +554,7 @@ fn series_of_both_flows_and_of_the_control() {
         series.unwrap_or_else(|| panic!("no {name}")).values.clone()
     };
     assert!((timeline.bin_s - 1.001).abs() < 1e-9);
-    assert_eq!(values("fairness.video_bps")[0], Some(0.0));
+    assert_eq!(values("fairness.video_bps")[0], None, "before it begins");
     let first = values("fairness.video_bps")[1].unwrap();
     assert!((first - 1101.0 * 8.0 / 1.001).abs() < 1e-6, "{first}");
     let target = values("fairness.target_bps");
