@@ -1,14 +1,13 @@
 //! Limits judged: what a run must keep to, in each of its cells.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Serialize;
-use suiro_record::{Cell, TrialSummary, label_text};
+use suiro_record::{Axis, Cell, TrialSummary, label_text};
 use suiro_study::formula::Relation;
-use suiro_study::limit::{Bound, Limit, sign};
+use suiro_study::limit::{Limit, sign};
 
-use crate::{MARGIN, MetricDiff, Spread, compare, describe, diff};
+use crate::diff::Stored;
+use crate::{Spread, compare, describe};
 
 /// What became of a limit in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,9 +17,11 @@ pub enum LimitOutcome {
     Kept,
     /// It was not kept, or its metric was not measured in any valid trial.
     Broken,
-    /// There is no valid trial of the cell, or the baseline does not have the metric in this cell.
+    /// There is no valid trial of the cell, no cell that it is for, or not one cell of the baseline with the metric that is
+    /// the same.
     NotJudged,
-    /// The cell was not tried on this machine, or the limit needs a baseline and none was given.
+    /// The cell was not tried on this machine, or `--only` left out what the limit is for, or it needs a baseline and none
+    /// was given.
     Skipped,
 }
 
@@ -41,7 +42,7 @@ pub struct JudgedLimit {
     pub digits: u8,
     /// `<`, `<=`, `>` or `>=`.
     pub relation: String,
-    /// The cells that it is for.
+    /// The cells that it is for; if the run has none of them, one of the labels that the limit names, without a value.
     pub cells: Vec<JudgedCell>,
 }
 
@@ -62,50 +63,41 @@ pub struct JudgedCell {
     pub n: u32,
     /// Those of them that keep to the limit by themselves.
     pub kept_in: u32,
-    /// Why it was not judged, or is broken without a value.
+    /// Why it was not judged or was skipped, or is broken without a value.
     pub because: Option<String>,
 }
 
-/// Judges limits, each with its name, by the means of the valid trials. `baseline` has the trials of a stored run.
+/// Judges limits, each with its name, by the means of the valid trials. `axes` are those of the plan with all their labels,
+/// whatever `--only` left out; `baseline` has the trials of a stored run.
 pub fn limits(
     limits: &[(String, Limit)],
+    axes: &[Axis],
     trials: &[TrialSummary],
     baseline: Option<&[TrialSummary]>,
 ) -> Vec<JudgedLimit> {
     let stored = baseline.map(|baseline| Stored::of(baseline, trials));
-    limits.iter().map(|(name, limit)| judge(name, limit, trials, stored.as_ref())).collect()
+    let run = Run { axes, trials, stored };
+    limits.iter().map(|(name, limit)| judge(name, limit, &run)).collect()
 }
 
-/// The metrics of a baseline next to those of a run, by the run's cell.
-struct Stored(BTreeMap<String, BTreeMap<String, MetricDiff>>);
-
-impl Stored {
-    fn of(baseline: &[TrialSummary], trials: &[TrialSummary]) -> Self {
-        let cells = diff(baseline, trials, MARGIN).cells.into_iter();
-        Self(cells.map(|cell| (key(&cell.second), cell.metrics)).collect())
-    }
-
-    fn mean(&self, cell: &Cell, metric: &str) -> Option<f64> {
-        self.0.get(&key(cell))?.get(metric)?.first
-    }
+/// What limits are judged by.
+struct Run<'a> {
+    axes: &'a [Axis],
+    trials: &'a [TrialSummary],
+    stored: Option<Stored<'a>>,
 }
 
-fn key(cell: &Cell) -> String {
-    serde_json::to_string(cell).expect("a cell is JSON")
-}
-
-fn judge(
-    name: &str,
-    limit: &Limit,
-    trials: &[TrialSummary],
-    stored: Option<&Stored>,
-) -> JudgedLimit {
-    let cells = compare(trials).into_iter().filter(|it| is_for(limit, &it.cell));
+fn judge(name: &str, limit: &Limit, run: &Run<'_>) -> JudgedLimit {
+    let cells = compare(run.trials).into_iter().filter(|it| is_for(limit, &it.cell));
     let cells = cells.map(|cell| {
-        let of: Vec<&TrialSummary> = cell.trials.iter().map(|index| &trials[*index]).collect();
+        let of: Vec<&TrialSummary> = cell.trials.iter().map(|index| &run.trials[*index]).collect();
         let spread = cell.metrics.get(&limit.metric).copied().flatten();
-        in_cell(limit, cell.cell, &of, (spread, stored))
+        in_cell(limit, cell.cell, &of, (spread, run.stored.as_ref()))
     });
+    let mut cells: Vec<JudgedCell> = cells.collect();
+    if cells.is_empty() {
+        cells.push(without_cells(limit, run.axes));
+    }
     let known = describe(&limit.metric).map(|(metric, instance)| (metric, instance.words()));
     let label = known.as_ref().map_or_else(
         || limit.metric.clone(),
@@ -122,7 +114,29 @@ fn judge(
         unit: known.as_ref().map_or("", |(metric, _)| metric.unit).to_owned(),
         digits: known.as_ref().map_or(3, |(metric, _)| metric.digits),
         relation: sign(limit.relation).to_owned(),
-        cells: cells.collect(),
+        cells,
+    }
+}
+
+/// What became of a limit that is for no cell of the run.
+fn without_cells(limit: &Limit, axes: &[Axis]) -> JudgedCell {
+    let axes: Vec<_> = axes.iter().map(Axis::named).collect();
+    let (outcome, because) = match limit.check_labels(&axes) {
+        Ok(()) => {
+            (LimitOutcome::Skipped, "this run leaves its cells out (--only or --trial)".into())
+        }
+        Err(refusal) => (LimitOutcome::NotJudged, format!("it is for no cell: {}", refusal.found)),
+    };
+    let label = |(axis, label): &(String, String)| (axis.clone(), label.as_str().into());
+    JudgedCell {
+        cell: limit.only.iter().map(label).collect(),
+        outcome,
+        value: None,
+        bound: limit.bound.value(None),
+        baseline: None,
+        n: 0,
+        kept_in: 0,
+        because: Some(because),
     }
 }
 
@@ -136,9 +150,15 @@ fn in_cell(
     limit: &Limit,
     cell: Cell,
     trials: &[&TrialSummary],
-    (spread, stored): (Option<Spread>, Option<&Stored>),
+    (spread, stored): (Option<Spread>, Option<&Stored<'_>>),
 ) -> JudgedCell {
-    let baseline = stored.and_then(|stored| stored.mean(&cell, &limit.metric));
+    let needed = stored.filter(|_| limit.bound.needs_baseline());
+    let found = needed.map(|stored| stored.mean(&cell, &limit.metric));
+    let (baseline, unknown) = match found {
+        Some(Ok(mean)) => (Some(mean), None),
+        Some(Err(because)) => (None, Some(because)),
+        None => (None, None),
+    };
     let bound = limit.bound.value(baseline);
     let valid: Vec<&&TrialSummary> = trials.iter().filter(|trial| trial.valid).collect();
     let keeps = |value: f64| bound.is_some_and(|bound| keeps(limit.relation, value, bound));
@@ -152,10 +172,7 @@ fn in_cell(
         }
         _ if valid.is_empty() => (LimitOutcome::NotJudged, Some("no trial is valid".to_owned())),
         (None, _) => (LimitOutcome::Broken, Some(not_measured(limit, &valid))),
-        (_, None) => {
-            let because = "the baseline has no value of it in this cell".to_owned();
-            (LimitOutcome::NotJudged, Some(because))
-        }
+        (_, None) => (LimitOutcome::NotJudged, unknown),
         (Some(spread), Some(_)) if keeps(spread.mean) => (LimitOutcome::Kept, None),
         (Some(_), Some(_)) => (LimitOutcome::Broken, None),
     };
@@ -163,7 +180,7 @@ fn in_cell(
         outcome,
         value: spread.map(|spread| spread.mean),
         bound,
-        baseline: baseline.filter(|_| matches!(limit.bound, Bound::Baseline { .. })),
+        baseline,
         n: spread.map_or(0, |spread| spread.n),
         kept_in: u32::try_from(each.filter(|value| keeps(*value)).count()).unwrap_or(u32::MAX),
         because,
@@ -210,14 +227,25 @@ mod tests {
         }
     }
 
+    /// Of a plan whose axis `tcp` has more labels than most of these runs.
+    fn cells(
+        text: &str,
+        trials: &[TrialSummary],
+        baseline: Option<&[TrialSummary]>,
+    ) -> Vec<JudgedCell> {
+        let limit = suiro_study::limit::parse(text).unwrap();
+        let labels = ["reno", "cubic", "bbr"].map(str::to_owned).to_vec();
+        let axes = [Axis { name: "tcp".into(), labels }];
+        limits(&[("x".to_owned(), limit)], &axes, trials, baseline).remove(0).cells
+    }
+
     fn outcomes(
         text: &str,
         trials: &[TrialSummary],
         baseline: Option<&[TrialSummary]>,
     ) -> Vec<(LimitOutcome, Option<f64>)> {
-        let limit = suiro_study::limit::parse(text).unwrap();
-        let judged = limits(&[("x".to_owned(), limit)], trials, baseline).remove(0);
-        judged.cells.iter().map(|cell| (cell.outcome, cell.bound)).collect()
+        let cells = cells(text, trials, baseline);
+        cells.iter().map(|cell| (cell.outcome, cell.bound)).collect()
     }
 
     #[test]
@@ -231,8 +259,7 @@ mod tests {
         let both = [(LimitOutcome::Kept, bound), (LimitOutcome::Broken, bound)];
         assert_eq!(outcomes("media.latency_p95_ms < 250", &trials, None), both);
         assert_eq!(outcomes("tcp=cubic: media.latency_p95_ms < 250", &trials, None), both[1..]);
-        let limit = suiro_study::limit::parse("media.latency_p95_ms < 250").unwrap();
-        let reno = limits(&[("x".to_owned(), limit)], &trials, None).remove(0).cells.remove(0);
+        let reno = cells("media.latency_p95_ms < 250", &trials, None).remove(0);
         assert_eq!((reno.value, reno.n, reno.kept_in), (Some(240.0), 2, 1));
     }
 
@@ -244,6 +271,57 @@ mod tests {
         assert_eq!(found, [(LimitOutcome::Kept, Some(210.0)), (LimitOutcome::Broken, Some(105.0))]);
         let same = outcomes("media.latency_p95_ms <= baseline", &before, Some(&before));
         assert!(same.iter().all(|(outcome, _)| *outcome == LimitOutcome::Kept));
+    }
+
+    /// What became of a limit relative to a baseline, in the first cell of a run.
+    fn against(after: &[TrialSummary], before: &[TrialSummary]) -> (LimitOutcome, String) {
+        let cell = cells("media.latency_p95_ms <= baseline", after, Some(before)).remove(0);
+        (cell.outcome, cell.because.unwrap_or_default())
+    }
+
+    fn with_abr(abr: &str, trial: TrialSummary) -> TrialSummary {
+        let mut trial = trial;
+        trial.cell.insert("abr".to_owned(), abr.into());
+        trial
+    }
+
+    #[test]
+    fn a_cell_of_other_labels_is_no_baseline() {
+        let reno = || trial("reno", 1, Some(200.0));
+        let not_judged = |because: &str| (LimitOutcome::NotJudged, because.to_owned());
+        // `suiro diff` compares these two: the one label of each is the question there.
+        let none = not_judged("the baseline has no such cell");
+        assert_eq!(against(&[trial("cubic", 1, Some(100.0))], &[reno()]), none);
+        // An axis of one label that one side alone has.
+        let kept = (LimitOutcome::Kept, String::new());
+        assert_eq!(against(&[with_abr("bola", reno())], &[reno()]), kept);
+        assert_eq!(against(&[reno()], &[with_abr("bola", reno())]), kept);
+        let both = [with_abr("bola", reno()), with_abr("mpc", trial("reno", 1, Some(1.0)))];
+        let several = "2 cells of the baseline match: this run does not have its axis `abr`";
+        assert_eq!(against(&[reno()], &both), not_judged(several));
+        let without = not_judged("the baseline does not have the axis `abr`");
+        assert_eq!(against(&both, &[reno()]), without);
+        // The trials of the same seeds, if a baseline has more of them.
+        let more = [reno(), trial("reno", 2, Some(100.0))];
+        assert_eq!(against(&[reno()], &more), kept);
+    }
+
+    #[test]
+    fn a_limit_without_cells_is_not_kept() {
+        let reno = [trial("reno", 1, Some(200.0))];
+        let of = |labels: &str| {
+            let text = format!("{labels}: media.latency_p95_ms < 250");
+            let found = cells(&text, &reno, None);
+            let [cell] = &found[..] else { panic!("{found:?}") };
+            (cell.outcome, cell.because.clone().unwrap(), cell.cell["tcp"].clone())
+        };
+        let out = "this run leaves its cells out (--only or --trial)".to_owned();
+        assert_eq!(of("tcp=cubic"), (LimitOutcome::Skipped, out, "cubic".into()));
+        let unknown = "it is for no cell: the axis `tcp` has no value `renno`".to_owned();
+        assert_eq!(of("tcp=renno"), (LimitOutcome::NotJudged, unknown, "renno".into()));
+        let (outcome, because, _) = of("tcp=reno, tcp=cubic");
+        assert_eq!(outcome, LimitOutcome::NotJudged);
+        assert_eq!(because, "it is for no cell: it names the axis `tcp` twice");
     }
 
     #[test]
@@ -259,9 +337,8 @@ mod tests {
         let relative = "media.latency_p95_ms <= baseline";
         assert_eq!(outcomes(relative, &measured, None)[0].0, LimitOutcome::Skipped);
         assert_eq!(outcomes(relative, &measured, Some(&none))[0].0, LimitOutcome::NotJudged);
-        let limit = suiro_study::limit::parse("media.viewer.latency_p95_ms < 1").unwrap();
-        let judged = limits(&[("x".to_owned(), limit)], &measured, None).remove(0);
-        let because = judged.cells[0].because.as_deref();
+        let judged = cells("media.viewer.latency_p95_ms < 1", &measured, None);
+        let because = judged[0].because.as_deref();
         assert_eq!(because, Some("not measured; the trials have media.latency_p95_ms"));
     }
 }

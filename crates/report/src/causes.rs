@@ -106,9 +106,11 @@ pub struct Proved {
     pub was_s: f64,
     /// How much of it remained without the cause, in seconds; null if that was not tried.
     pub remains_s: Option<f64>,
-    /// Seeds with which the changed trial was run, that of the trial itself first.
+    /// Seeds with which the cause was tried, that of the trial itself first.
     pub seeds: u32,
-    /// Of these, how many showed that it was the cause.
+    /// Of these, how many have the effect if nothing is changed.
+    pub seeds_with_effect: u32,
+    /// Of these with the effect, how many showed that it was the cause.
     pub seeds_proved: u32,
     /// All of it in words.
     pub sentence: String,

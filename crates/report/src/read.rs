@@ -157,7 +157,8 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
         analyse(outcome, &records, bins);
     read.warnings = attempts(outcome);
     read.warnings.extend(warnings(&records.rate));
-    read.warnings.extend(write_causes_again(&folder.trial(planned), &read.why));
+    let written = write_causes_again(&folder.trial(planned), &read.why, |_| None);
+    read.warnings.extend(written.err().map(|error| format!("writing the causes: {error}")));
     read.warnings.extend(captures(outcome, &records.hops));
     read.flows = flows::lines(&records.flows);
     read.screens = records.screens;
@@ -259,29 +260,26 @@ fn outcome(folder: &Folder, planned: &PlannedTrial, run: Run) -> Result<Read, Bo
     Err(Box::new(read))
 }
 
-/// Writes table `causes` into a trial's folder, each row with what was proved of it.
-pub(crate) fn write_causes(
+/// Writes table `causes` into a trial's folder, each row with what was proved of it now, or before of the same cause of the
+/// same effect.
+pub(crate) fn write_causes_again(
     dir: &Path,
     why: &Why,
-    proof: impl Fn(&CauseRow) -> Option<Proof>,
+    now: impl Fn(&CauseRow) -> Option<Proof>,
 ) -> Result<(), RecordError> {
+    // A table that cannot be read is replaced.
+    let before: Vec<CauseRow> = Reader::read_all(dir).unwrap_or_default();
+    let key = |row: &CauseRow| (row.subject.clone(), row.effect, row.t_ns, row.to_ns, row.cause);
+    let known = before.iter().filter_map(|row| Some((key(row), row.proof?)));
+    let known: Vec<_> = known.collect();
+    let before =
+        |row: &CauseRow| known.iter().find(|(it, _)| *it == key(row)).map(|(_, proof)| *proof);
     let mut writer = Writer::<CauseRow>::create(dir)?;
     for row in suiro_analysis::why::rows(why) {
-        let proof = proof(&row);
+        let proof = now(&row).or_else(|| before(&row));
         writer.push(CauseRow { proof, ..row })?;
     }
     writer.close()
-}
-
-/// The same, with what was proved before of the same effects; what went wrong.
-fn write_causes_again(dir: &Path, why: &Why) -> Option<String> {
-    // A table that cannot be read is replaced.
-    let before: Vec<CauseRow> = Reader::read_all(dir).unwrap_or_default();
-    let before: Vec<&CauseRow> = before.iter().filter(|row| row.proof.is_some()).collect();
-    let key = |row: &CauseRow| (row.subject.clone(), row.effect, row.t_ns, row.to_ns, row.cause);
-    let known = |row: &CauseRow| before.iter().find(|it| key(it) == key(row))?.proof;
-    let written = write_causes(dir, why, known);
-    written.err().map(|error| format!("writing the causes: {error}"))
 }
 
 /// Why, for one trial.

@@ -18,7 +18,7 @@ const LONGEST: usize = 3;
 /// Shares below this are not printed.
 const LEAST: f64 = 0.005;
 
-/// Writes table `causes` of a trial, with what was proved.
+/// Writes table `causes` of a trial, with what was proved. What was proved before of other causes stays.
 ///
 /// # Errors
 /// The table cannot be written.
@@ -27,7 +27,7 @@ pub fn keep_proofs(
     planned: &PlannedTrial,
     trial: &TrialCauses,
 ) -> Result<(), RecordError> {
-    read::write_causes(&folder.trial(planned), &trial.why, |row| {
+    read::write_causes_again(&folder.trial(planned), &trial.why, |row| {
         trial.proof(usize::try_from(row.number).ok()?, row.cause)
     })
 }
@@ -224,4 +224,76 @@ pub fn longest_text(sentences: &[String], folder: &Path, width: usize) -> String
     }
     out.push_str(&format!("all of them: suiro why {}\n", folder.display()));
     printable(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::Reader;
+    use suiro_record::tables::CauseRow;
+    use suiro_units::Seed;
+
+    use super::*;
+    use crate::Proved;
+
+    fn freeze(from_ns: i64) -> Explained {
+        Explained {
+            subject: "viewer".into(),
+            effect: Effect::Freeze,
+            from_ns,
+            to_ns: from_ns + 1_000_000_000,
+            shares: vec![(Cause::Loss, 0.6), (Cause::Outage, 0.4)],
+            chain: Vec::new(),
+            sentence: String::new(),
+            because: None,
+            change: None,
+        }
+    }
+
+    fn proved(verdict: Proof) -> Proved {
+        Proved {
+            verdict,
+            change: None,
+            was_s: 1.0,
+            remains_s: None,
+            seeds: 1,
+            seeds_with_effect: 1,
+            seeds_proved: 1,
+            sentence: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_proved_of_other_effects_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path().to_owned());
+        let planned = PlannedTrial {
+            cell: Cell::default(),
+            repetition: 1,
+            seed: Seed(1),
+            folder: "trials/all/1".into(),
+            number: None,
+        };
+        std::fs::create_dir_all(folder.trial(&planned)).unwrap();
+        let prove = |effect_number: usize, cause: Cause, verdict: Proof| {
+            let effects = vec![freeze(0), freeze(5_000_000_000)];
+            let mut trial = TrialCauses {
+                cell: Cell::default(),
+                repetition: 1,
+                problem: None,
+                invalid_because: None,
+                subjects: Vec::new(),
+                effects: effects.iter().map(effect).collect(),
+                left_out: 0,
+                why: Why { effects, ..Why::default() },
+            };
+            trial.prove(effect_number, cause, proved(verdict));
+            keep_proofs(&folder, &planned, &trial).unwrap();
+            let rows: Vec<CauseRow> = Reader::read_all(&folder.trial(&planned)).unwrap();
+            rows.into_iter().map(|row| row.proof).collect::<Vec<_>>()
+        };
+        let (yes, no) = (Some(Proof::Proved), Some(Proof::Refuted));
+        assert_eq!(prove(0, Cause::Loss, Proof::Proved), [yes, None, None, None]);
+        assert_eq!(prove(1, Cause::Outage, Proof::Refuted), [yes, None, None, no]);
+        assert_eq!(prove(0, Cause::Loss, Proof::Refuted), [no, None, None, no], "once more");
+    }
 }

@@ -97,19 +97,11 @@ fn within(value: &Node<'_>, text: &str, refusal: Refusal<Span>) -> Refusal<Span>
 
 /// Refuses a limit for cells that the matrix does not have.
 fn known(limit: &Limit, axes: &[Axis<'_>], value: &Node<'_>) -> Result<(), Refusal<Span>> {
-    for (name, label) in &limit.only {
-        let Some(axis) = axes.iter().find(|axis| axis.name == *name) else {
-            let names: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
-            let refusal = Refusal::new(value.span(), format!("there is no axis `{name}`"));
-            return Err(refusal.instead(name, names));
-        };
-        let labels: Vec<&str> = axis.points.iter().map(|point| &*point.label).collect();
-        if !labels.contains(&&**label) {
-            let message = format!("the axis `{name}` has no value `{label}`");
-            return Err(Refusal::new(value.span(), message).instead(label, labels));
-        }
-    }
-    Ok(())
+    let axes = axes.iter().map(|axis| {
+        (&*axis.name, axis.points.iter().map(|point| &*point.label).collect::<Vec<&str>>())
+    });
+    let checked = limit.check_labels(&axes.collect::<Vec<_>>());
+    checked.map_err(|refusal| refusal.at(|()| value.span().into()))
 }
 
 fn place(source: &Source, value: &Node<'_>) -> Place {

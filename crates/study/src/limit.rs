@@ -49,6 +49,30 @@ pub enum Bound {
     },
 }
 
+impl Limit {
+    /// Whether a run with these axes, each with its labels, has cells that it is for.
+    ///
+    /// # Errors
+    /// There is no such axis or label, or it names an axis twice: no cell has two labels of one axis.
+    pub fn check_labels(&self, axes: &[(&str, Vec<&str>)]) -> Result<(), Refusal<()>> {
+        for (place, (name, label)) in self.only.iter().enumerate() {
+            let Some((_, labels)) = axes.iter().find(|(axis, _)| axis == name) else {
+                let refusal = Refusal::new((), format!("there is no axis `{name}`"));
+                return Err(refusal.instead(name, axes.iter().map(|(axis, _)| *axis)));
+            };
+            if !labels.contains(&&**label) {
+                let refusal = Refusal::new((), format!("the axis `{name}` has no value `{label}`"));
+                return Err(refusal.instead(label, labels.iter().copied()));
+            }
+            if self.only[..place].iter().any(|(axis, _)| axis == name) {
+                let refusal = Refusal::new((), format!("it names the axis `{name}` twice"));
+                return Err(refusal.hint("write a limit for each value"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Bound {
     /// The bound, given the baseline's value; `None` if it needs one that there is not.
     pub fn value(self, baseline: Option<f64>) -> Option<f64> {
@@ -251,6 +275,26 @@ mod tests {
         assert_eq!(limit.metric, "link.access.down.loss_ratio");
         assert_eq!((limit.relation, sign(limit.relation)), (Relation::Greater, ">"));
         assert_eq!(limit.text, "tcp=reno, loss=1 %: link.access.down.loss_ratio > 0.5 %");
+    }
+
+    #[test]
+    fn labels_are_those_of_the_axes() {
+        let axes = [("tcp", vec!["reno", "cubic"]), ("loss", vec!["0 %", "1 %"])];
+        let check = |text: &str| parse(text).unwrap().check_labels(&axes);
+        assert_eq!(check("player.stall_s < 1"), Ok(()));
+        assert_eq!(check("tcp=reno, loss=1 %: player.stall_s < 1"), Ok(()));
+        for (text, found, hint) in [
+            ("tpc=reno", "there is no axis `tpc`", "did you mean `tcp`?"),
+            ("tcp=renno", "the axis `tcp` has no value `renno`", "did you mean `reno`?"),
+            (
+                "tcp=reno, tcp=cubic",
+                "it names the axis `tcp` twice",
+                "write a limit for each value",
+            ),
+        ] {
+            let refusal = check(&format!("{text}: player.stall_s < 1")).unwrap_err();
+            assert_eq!((&*refusal.found, refusal.hint.as_deref()), (found, Some(hint)));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use suiro_analysis::{LimitOutcome, catalogue, describe};
-use suiro_record::{Folder, Summary, TrialSummary};
+use suiro_record::{Axis, Folder, Summary, TrialSummary};
 use suiro_report::Limits;
 use suiro_scenario::{NamedLimit, Place, Refusal, ScenarioError};
 use suiro_study::limit::{self, Limit};
@@ -18,22 +18,24 @@ use crate::{Outcome, say};
 /// The limits of a run, checked.
 pub struct Asked {
     limits: Vec<(String, Limit)>,
+    /// All axes of the plan with all their labels, those that `--only` leaves out as well.
+    axes: Vec<Axis>,
     baseline: Option<(PathBuf, Vec<TrialSummary>)>,
 }
 
-/// Those of a scenario and of the command line.
+/// Those of a scenario and of the command line, for the cells of these axes.
 ///
 /// # Errors
-/// One is wrong, names no metric, or needs a baseline; or the baseline cannot be read.
-pub fn asked(of_scenario: Vec<NamedLimit>, args: &LimitArgs) -> Result<Asked> {
+/// One is wrong, names no metric or no label of the axes, or needs a baseline; or the baseline cannot be read.
+pub fn asked(of_scenario: Vec<NamedLimit>, args: &LimitArgs, axes: &[Axis]) -> Result<Asked> {
     check(&of_scenario)?;
-    let typed = args.limit.iter().map(|text| typed(text, args.baseline.is_some()));
+    let typed = args.limit.iter().map(|text| typed(text, args.baseline.is_some(), axes));
     let typed: Vec<NamedLimit> = typed.collect::<Result<_, ScenarioError>>()?;
     check(&typed)?;
     let all = of_scenario.into_iter().chain(typed);
     let limits = all.map(|NamedLimit { name, limit, .. }| (name, limit)).collect();
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
-    Ok(Asked { limits, baseline })
+    Ok(Asked { limits, axes: axes.to_vec(), baseline })
 }
 
 /// Those of the scenario that a results folder was made with, and of the command line.
@@ -42,7 +44,8 @@ pub fn asked(of_scenario: Vec<NamedLimit>, args: &LimitArgs) -> Result<Asked> {
 /// As [`asked`].
 pub fn of_folder(folder: &Folder, args: &LimitArgs) -> Result<Asked> {
     let manifest = folder.manifest().context("reading the results folder")?;
-    asked(suiro_scenario::limits(&manifest.text, &folders::scenario_of(folder))?, args)
+    let of_scenario = suiro_scenario::limits(&manifest.text, &folders::scenario_of(folder))?;
+    asked(of_scenario, args, &manifest.axes)
 }
 
 fn baseline(dir: &Path) -> Result<(PathBuf, Vec<TrialSummary>)> {
@@ -51,7 +54,7 @@ fn baseline(dir: &Path) -> Result<(PathBuf, Vec<TrialSummary>)> {
 }
 
 /// A limit of the command line.
-fn typed(text: &str, has_baseline: bool) -> Result<NamedLimit, ScenarioError> {
+fn typed(text: &str, has_baseline: bool, axes: &[Axis]) -> Result<NamedLimit, ScenarioError> {
     let place = Place::from(format!("--limit {text:?}"));
     let limit = limit::parse(text).map_err(|refusal| {
         let at = refusal.place.bytes.clone().and_then(|bytes| text.get(bytes));
@@ -63,6 +66,9 @@ fn typed(text: &str, has_baseline: bool) -> Result<NamedLimit, ScenarioError> {
         };
         ScenarioError::from(Refusal { place: place.clone(), found, expected, hint })
     })?;
+    let axes: Vec<_> = axes.iter().map(Axis::named).collect();
+    let checked = limit.check_labels(&axes);
+    checked.map_err(|refusal| ScenarioError::from(refusal.at(|()| place.clone())))?;
     if limit.bound.needs_baseline() && !has_baseline {
         let refusal =
             Refusal::<Place>::new(place, "it is relative to a baseline, and there is none");
@@ -124,7 +130,7 @@ impl Asked {
     fn of(&self, summary: &Summary) -> Limits {
         let stored = self.baseline.as_ref();
         let trials = stored.map(|(_, trials)| &**trials);
-        let judged = suiro_analysis::limits(&self.limits, &summary.trials, trials);
+        let judged = suiro_analysis::limits(&self.limits, &self.axes, &summary.trials, trials);
         Limits::new(&summary.scenario, stored.map(|(path, _)| &**path), judged)
     }
 

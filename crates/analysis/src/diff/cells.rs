@@ -50,17 +50,22 @@ pub(super) fn matched(a: &[&Cell], b: &[&Cell]) -> Vec<(usize, usize)> {
 
 /// The axes whose labels must be the same.
 fn axes<'c>(a: &[&'c Cell], b: &[&'c Cell]) -> Vec<&'c str> {
-    let [of_a, of_b] = [a, b].map(|cells| {
-        let mut labels: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-        for (axis, label) in cells.iter().flat_map(|cell| cell.iter()) {
-            labels.entry(axis).or_default().insert(label.to_string());
-        }
-        labels
-    });
+    let [of_a, of_b] = [a, b].map(|cells| labels(cells.iter().copied()));
     let distinguishes = |(axis, labels): &(&&'c str, &BTreeSet<String>)| {
         of_b.get(**axis).is_some_and(|others| labels.len() > 1 || others.len() > 1)
     };
     of_a.iter().filter(distinguishes).map(|(axis, _)| *axis).collect()
+}
+
+/// The axes of cells, each with its labels.
+pub(super) fn labels<'c>(
+    cells: impl Iterator<Item = &'c Cell>,
+) -> BTreeMap<&'c str, BTreeSet<String>> {
+    let mut labels: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (axis, label) in cells.flat_map(|cell| cell.iter()) {
+        labels.entry(axis).or_default().insert(label.to_string());
+    }
+    labels
 }
 
 #[cfg(test)]

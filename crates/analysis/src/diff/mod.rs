@@ -1,6 +1,7 @@
 //! Two runs compared, cell by cell and metric by metric: what differs, by how much, and how certain that is.
 
 mod cells;
+mod stored;
 mod student;
 mod test;
 
@@ -12,6 +13,7 @@ use suiro_record::{Cell, TrialSummary};
 use suiro_units::Seed;
 
 use crate::{Better, Spread, describe};
+pub(crate) use stored::Stored;
 use test::Tested;
 
 /// The share of verdicts that are expected to be wrong, of those that name a difference.
@@ -22,10 +24,11 @@ pub const MARGIN: f64 = 0.02;
 
 /// The fewest repetitions, or pairs, that a verdict needs. Two values are often close to each other at random: of runs
 /// that differed in their seed alone, more than a quarter then had a false verdict (docs/method.md).
-const LEAST: u32 = 3;
+pub const VERDICT_LEAST: u32 = 3;
 
 /// The tests and the verdicts, in words.
-pub const TEST: &str = "Student's paired t test where both folders have trials of the same seeds, else Welch's t test; 95 % \
+pub const TEST: &str = "Student's paired t test where both folders have trials of the same seeds, else, or if no pair has both \
+     values, Welch's t test; 95 % \
      intervals of the difference of the means. Better, worse, higher and lower: the p value, adjusted for the number of metrics \
      and cells (Benjamini and Hochberg), is at most 0.05. Same: all values are identical, or the whole interval is within the \
      margin. Too noisy: neither, or fewer than 3 repetitions";
@@ -84,7 +87,8 @@ pub struct CellDiff {
     pub first_valid: u32,
     /// Valid trials of the second.
     pub second_valid: u32,
-    /// Pairs of valid trials with the same seed; null if trials are not paired, because the seeds differ.
+    /// Pairs of valid trials with the same seed; null if trials are not paired, because the seeds differ. A metric that was
+    /// not measured in both trials of any pair is compared as if they were not paired.
     pub pairs: Option<u32>,
     /// Each metric that either has.
     pub metrics: BTreeMap<String, MetricDiff>,
@@ -101,7 +105,8 @@ pub struct MetricDiff {
     pub first_n: u32,
     /// Trials of the second, or pairs.
     pub second_n: u32,
-    /// The mean of the second minus that of the first, of pairs if trials are paired; null if either is not measured.
+    /// The mean of the second minus that of the first, of pairs if any was measured in both trials; null if either side is
+    /// not measured.
     pub difference: Option<f64>,
     /// The lower end of the 95 % confidence interval of the difference; null for one repetition.
     pub low: Option<f64>,
@@ -134,24 +139,17 @@ pub fn diff(first: &[TrialSummary], second: &[TrialSummary], margin: f64) -> Dif
     Diff { cells, only_first, only_second }
 }
 
-type Side<'a> = (&'a Cell, &'a [&'a TrialSummary]);
-
 /// Two cells without verdicts.
 fn cell(
     (first, a): (&Cell, &Vec<&TrialSummary>),
     (second, b): (&Cell, &Vec<&TrialSummary>),
 ) -> CellDiff {
-    let pairs = pairs((first, a), (second, b));
+    let pairs = pairs(a, b);
     let [a, b] = [a, b].map(|trials| valid(trials));
     let names: BTreeSet<&String> =
         a.iter().chain(&b).flat_map(|trial| trial.metrics.keys()).collect();
-    let metrics = names.into_iter().map(|name| {
-        let metric = match &pairs {
-            Some(pairs) => of_pairs(name, pairs, (&a, &b)),
-            None => of_groups(name, (&a, &b)),
-        };
-        (name.clone(), metric)
-    });
+    let metrics =
+        names.into_iter().map(|name| (name.clone(), of_metric(name, pairs.as_deref(), (&a, &b))));
     CellDiff {
         first: first.clone(),
         second: second.clone(),
@@ -170,11 +168,11 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// Trials of the same seed.
+type Pair<'a> = (&'a TrialSummary, &'a TrialSummary);
+
 /// The valid trials of the same seeds; `None` if a seed of the side with fewer trials is not on the other.
-fn pairs<'a>(
-    (_, a): Side<'a>,
-    (_, b): Side<'a>,
-) -> Option<Vec<(&'a TrialSummary, &'a TrialSummary)>> {
+fn pairs<'a>(a: &[&'a TrialSummary], b: &[&'a TrialSummary]) -> Option<Vec<Pair<'a>>> {
     let by_seed = |trials: &[&'a TrialSummary]| -> BTreeMap<Seed, &'a TrialSummary> {
         trials.iter().map(|trial| (trial.seed, *trial)).collect()
     };
@@ -191,26 +189,18 @@ fn value(trial: &TrialSummary, name: &str) -> Option<f64> {
     trial.metrics.get(name).copied().flatten().filter(|value| value.is_finite())
 }
 
-fn of_pairs(
+/// A metric of two groups of valid trials: of the pairs in which both trials measured it; if there is none, of both groups.
+fn of_metric(
     name: &str,
-    pairs: &[(&TrialSummary, &TrialSummary)],
+    pairs: Option<&[Pair<'_>]>,
     (a, b): (&[&TrialSummary], &[&TrialSummary]),
 ) -> MetricDiff {
-    let both = |(one, other): &(&TrialSummary, &TrialSummary)| {
-        Some((value(one, name)?, value(other, name)?))
-    };
-    let values: Vec<(f64, f64)> = pairs.iter().filter_map(both).collect();
-    match test::paired(&values) {
-        Some(tested) => {
-            let (one, other): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
-            measured(&one, &other, Some(tested))
-        }
-        // Measured on one side only, or never in both trials of a pair.
-        None => measured(&of(a, name), &of(b, name), None),
+    let both = |(one, other): &Pair<'_>| Some((value(one, name)?, value(other, name)?));
+    let values: Vec<(f64, f64)> = pairs.into_iter().flatten().filter_map(both).collect();
+    if let Some(tested) = test::paired(&values) {
+        let (one, other): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
+        return measured(&one, &other, Some(tested));
     }
-}
-
-fn of_groups(name: &str, (a, b): (&[&TrialSummary], &[&TrialSummary])) -> MetricDiff {
     let (one, other) = (of(a, name), of(b, name));
     measured(&one, &other, test::unpaired(&one, &other))
 }
@@ -226,7 +216,7 @@ fn measured(one: &[f64], other: &[f64], tested: Option<Tested>) -> MetricDiff {
     let certainty = tested.as_ref().and_then(|tested| tested.certainty);
     let difference = tested.map(|tested| if identical { 0.0 } else { tested.difference });
     let interval = difference.zip(certainty);
-    let enough = one.len().min(other.len()) >= LEAST as usize;
+    let enough = one.len().min(other.len()) >= VERDICT_LEAST as usize;
     MetricDiff {
         first: mean(one),
         second: mean(other),
@@ -381,6 +371,30 @@ mod tests {
         assert_eq!(pairs, Some(2));
         assert_eq!((metric.first, metric.second, metric.difference), (None, Some(1.5), None));
         assert_eq!(metric.verdict, None);
+    }
+
+    #[test]
+    fn what_no_pair_has_is_compared_between_the_groups() {
+        // Of four seeds each side measured two, and no seed on both sides.
+        let a = run("reno", 1, STALLS, &[Some(1.0), Some(2.0), None, None]);
+        let b = run("reno", 1, STALLS, &[None, None, Some(3.0), Some(5.0)]);
+        let (pairs, metric) = only(&a, &b);
+        assert_eq!((pairs, metric.first_n, metric.second_n), (Some(4), 2, 2));
+        assert_eq!((metric.first, metric.second), (Some(1.5), Some(4.0)));
+        assert_eq!((metric.difference, metric.verdict), (Some(2.5), Some(DiffVerdict::TooNoisy)));
+        // Trials that are not valid make no pair either; three on each side are enough for a verdict.
+        let values = [1.0, 1.1, 1.2, 9.0, 9.1, 9.2].map(Some);
+        let (mut a, mut b) = (run("reno", 1, STALLS, &values), run("reno", 1, STALLS, &values));
+        a[3..].iter_mut().for_each(|trial| trial.valid = false);
+        b[..3].iter_mut().for_each(|trial| trial.valid = false);
+        let (pairs, metric) = only(&a, &b);
+        assert_eq!((pairs, metric.first_n, metric.second_n), (Some(0), 3, 3));
+        assert_eq!(metric.verdict, Some(DiffVerdict::Worse));
+        assert!((metric.difference.unwrap() - 8.0).abs() < 1e-12);
+        // One value each is too few.
+        let a = run("reno", 1, STALLS, &[Some(1.0), None]);
+        let (_, metric) = only(&a, &run("reno", 1, STALLS, &[None, Some(5.0)]));
+        assert_eq!((metric.difference, metric.verdict), (Some(4.0), Some(DiffVerdict::TooNoisy)));
     }
 
     #[test]

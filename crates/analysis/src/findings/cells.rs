@@ -1,5 +1,7 @@
 //! A metric of a cell of a study, over means or in one repetition.
 
+use std::collections::BTreeSet;
+
 use suiro_record::{TrialSummary, label_text};
 use suiro_study::{Metric, Study};
 
@@ -10,6 +12,15 @@ pub(super) enum Which {
     Means,
     /// One repetition.
     Repetition(u32),
+}
+
+/// A figure of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Mean {
+    /// As the summary has it.
+    pub value: f64,
+    /// The repetitions that it is the mean of.
+    pub of: BTreeSet<u32>,
 }
 
 /// The figures of a run by a study's names.
@@ -31,18 +42,21 @@ impl<'a> Cells<'a> {
         labels.join(" · ")
     }
 
-    /// A metric of a cell as the summary has it, or why there is none.
-    pub fn figure(&self, metric: &Metric, cell: &[usize]) -> Result<f64, String> {
+    /// A metric of a cell, or why there is none.
+    pub fn figure(&self, metric: &Metric, cell: &[usize]) -> Result<Mean, String> {
         let trials = self.trials_of(cell)?;
         let valid: Vec<&&TrialSummary> = trials.iter().filter(|trial| trial.valid).collect();
-        let values: Vec<f64> = valid
-            .iter()
-            .filter_map(|trial| trial.metrics.get(&metric.metric).copied().flatten())
-            .collect();
+        let measured = |trial: &&&TrialSummary| {
+            Some((trial.repetition, trial.metrics.get(&metric.metric).copied().flatten()?))
+        };
+        let values: Vec<(u32, f64)> = valid.iter().filter_map(measured).collect();
         match (values.len(), valid.len()) {
             (0, 0) => Err(self.unusable(cell, &trials)),
             (0, _) => Err(format!("{}: {} was not measured", self.name(cell), metric.metric)),
-            (n, _) => Ok(values.iter().map(|value| value / n as f64).sum()),
+            (n, _) => Ok(Mean {
+                value: values.iter().map(|(_, value)| value / n as f64).sum(),
+                of: values.iter().map(|(repetition, _)| *repetition).collect(),
+            }),
         }
     }
 

@@ -4,8 +4,11 @@
 //! one figure does not have, there is no verdict.
 //!
 //! A comparison is judged by the means, and by its margin in each repetition, where all cells have the same seeds: if the
-//! 95 % confidence interval of the mean margin reaches to the other side, it is not shown. Of one repetition nothing is
-//! known about its margin; then the figures decide alone.
+//! 95 % confidence interval of the mean margin reaches to the other side, it is not shown. If all figures are of the same one
+//! repetition, nothing is known about its margin; then the figures decide alone. If they are of several, and at most one
+//! of these has all of them, there is no margin to judge, and nothing is shown.
+
+use std::collections::BTreeSet;
 
 use suiro_record::words::FindingVerdict;
 use suiro_study::formula::{
@@ -46,8 +49,19 @@ pub(super) struct Compared {
     pub verdict: FindingVerdict,
     /// By how much it holds (below zero: fails), over the repetitions; `None` if that is not known.
     pub margin: Option<Spread>,
+    /// Repetitions that have some of its values and repetitions that have all, if that is at most one of several.
+    pub apart: Option<Apart>,
     /// Whether the right side is a number of the formula, not of the run.
     pub bound: bool,
+}
+
+/// Values of several repetitions that cannot be compared within these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Apart {
+    /// Repetitions that have at least one of the values.
+    pub some: u32,
+    /// Those that have all of them: none or one.
+    pub all: u32,
 }
 
 /// A number to print.
@@ -66,7 +80,7 @@ pub(super) struct Figure {
 /// Judges a formula over `cells`; `alone` has the same cells in each repetition.
 pub(super) fn evaluate(truth: &Truth, cells: &Cells<'_>, alone: &[Cells<'_>]) -> Judged {
     let labels = vec![None; cells.study.axes.len()];
-    let mut run = Run { cells, alone, labels, judged: Judged::default() };
+    let mut run = Run { cells, alone, labels, used: BTreeSet::new(), judged: Judged::default() };
     let verdict = run.truth(truth);
     Judged { verdict, ..run.judged }
 }
@@ -76,6 +90,8 @@ struct Run<'a> {
     alone: &'a [Cells<'a>],
     /// The label that each axis takes at the time.
     labels: Vec<Option<usize>>,
+    /// The repetitions that the figures of the comparison are of.
+    used: BTreeSet<u32>,
     judged: Judged,
 }
 
@@ -102,11 +118,17 @@ impl Run<'_> {
 
     fn compare(&mut self, comparison: &Comparison) -> Option<FindingVerdict> {
         let Comparison { left, relation, right } = comparison;
+        self.used.clear();
         let (of_left, of_right) = (self.number(left), self.number(right));
         let (of_left, of_right) = (of_left?, of_right?);
         let holds = relation.holds(of_left, of_right);
         let margin = self.margin(comparison);
-        let verdict = shown(holds, margin.as_ref(), right.is_constant());
+        let has_margin = relation.margin(of_left, of_right).is_some();
+        let apart = apart(&self.used, margin.as_ref()).filter(|_| has_margin);
+        let verdict = match apart {
+            Some(_) => FindingVerdict::Inconclusive,
+            None => shown(holds, margin.as_ref(), right.is_constant()),
+        };
         let metrics = &self.cells.study.metrics;
         let words = |of: &Number| match &of.value {
             Value::Metric(reference) => {
@@ -128,6 +150,7 @@ impl Run<'_> {
             holds,
             verdict,
             margin,
+            apart,
             bound: right.is_constant(),
         };
         self.judged.compared.push(compared);
@@ -139,7 +162,8 @@ impl Run<'_> {
         let Comparison { left, relation, right } = comparison;
         let margins = self.alone.iter().filter_map(|cells| {
             let labels = self.labels.clone();
-            let mut run = Run { cells, alone: &[], labels, judged: Judged::default() };
+            let (used, judged) = (BTreeSet::new(), Judged::default());
+            let mut run = Run { cells, alone: &[], labels, used, judged };
             relation.margin(run.number(left)?, run.number(right)?)
         });
         Spread::of(margins)
@@ -204,7 +228,10 @@ impl Run<'_> {
         let cell = cell.expect("every axis is chosen or varies: checked by the parser");
         let metric = &self.cells.study.metrics[reference.metric];
         match self.cells.figure(metric, &cell) {
-            Ok(value) => Some(metric.base(value)),
+            Ok(mean) => {
+                self.used.extend(mean.of);
+                Some(metric.base(mean.value))
+            }
             Err(why) => {
                 self.lacks(why);
                 None
@@ -227,6 +254,13 @@ impl Run<'_> {
         }
         self.labels[first.axis] = None;
     }
+}
+
+/// Whether values are of several repetitions, of which at most one has all of them.
+fn apart(used: &BTreeSet<u32>, margin: Option<&Spread>) -> Option<Apart> {
+    let some = u32::try_from(used.len()).unwrap_or(u32::MAX);
+    let all = margin.map_or(0, |margin| margin.n);
+    (some > 1 && all < 2).then_some(Apart { some, all })
 }
 
 /// What the figures say is shown if the margin's confidence interval keeps to their side. Two figures that were measured

@@ -32,7 +32,7 @@ fn entry(cells: &Cells<'_>, entry: &Entry, tolerance: f64) -> ComparedEntry {
     let figure = cells.figure(metric, &entry.cell);
     let published = entry.published;
     let (measured, because) = match figure {
-        Ok(value) => (Some(metric.printed(value)), None),
+        Ok(mean) => (Some(metric.printed(mean.value)), None),
         Err(why) => (None, Some(why)),
     };
     let ratio = measured.map(|measured| measured / published).filter(|r| r.is_finite() && *r > 0.0);

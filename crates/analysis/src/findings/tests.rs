@@ -129,6 +129,30 @@ fn a_finding_is_shown_where_its_margin_is_beyond_what_repetitions_vary() {
     assert_eq!(finding.because, "held in 3 of 3 repetitions");
 }
 
+#[test]
+fn cells_without_a_common_repetition_show_nothing() {
+    // Each finding's values are means of two repetitions, but no repetition has values of both cells.
+    let mut trials = as_published(4);
+    for trial in &mut trials {
+        let clear = trial.cell["scene"] == "clear";
+        trial.valid = clear == (trial.repetition <= 2);
+    }
+    let found = judge(&s0(), &trials).findings;
+    let second = &found[1];
+    assert_eq!((second.verdict, second.holds), (Some(FindingVerdict::Inconclusive), None));
+    assert_eq!((second.judged_in, second.held_in), (0, 0));
+    let expected = "there is no 95 % interval: dash reno: none of 4 repetitions has all values; dash vegas: none of \
+                    4 repetitions has all values";
+    assert!(second.because.starts_with(expected), "{}", second.because);
+    assert!(second.because.ends_with("no repetition can be judged by itself"), "{second:?}");
+    // One whose cells are all of one scene is judged as before.
+    assert_eq!(found[0].verdict, Some(FindingVerdict::Holds), "{:?}", found[0]);
+    // With one repetition in all, the values decide alone.
+    trials.retain(|trial| trial.repetition == 1);
+    trials.iter_mut().for_each(|trial| trial.valid = true);
+    assert_eq!(judge(&s0(), &trials).findings[1].verdict, Some(FindingVerdict::Holds));
+}
+
 /// The first finding of S0 on the condition that DASH raises Reno's RTT.
 fn on_condition(trials: &[TrialSummary]) -> suiro_record::Finding {
     let text = include_str!("../../../../studies/s0.toml");
@@ -183,10 +207,14 @@ fn what_lacks_is_told() {
         first.because,
         "hls · clear · vegas: was skipped: this kernel has no congestion control `vegas`"
     );
-    // One repetition of two is not valid: the mean is over the other.
+    // One repetition of two is not valid: of a comparison with the other cell, one repetition is left.
     let second = &found.findings[1];
-    assert_eq!((second.holds, second.judged_in, second.held_in), (Some(true), 1, 1));
-    assert_eq!(second.because, "held in 1 of 1 repetitions; 1 more cannot be judged");
+    assert_eq!((second.holds, second.judged_in, second.held_in), (None, 1, 1));
+    assert_eq!(
+        second.because,
+        "there is no 95 % interval: dash reno: only 1 of 2 repetitions has all values; held in 1 of 1 \
+         repetitions; 1 more cannot be judged"
+    );
     let entry = &found.tables[0].rows[2].entries[1];
     assert_eq!((entry.measured, entry.near), (None, None));
     assert!(entry.because.as_deref().unwrap().contains("was skipped"), "{entry:?}");

@@ -4,7 +4,7 @@ use suiro_record::words::FindingVerdict;
 use suiro_study::formula::Relation;
 use suiro_study::unit::Unit;
 
-use super::evaluate::{Compared, Figure, Judged};
+use super::evaluate::{Apart, Compared, Figure, Judged};
 use crate::stats::Spread;
 
 /// Comparisons and reasons told; more are counted.
@@ -32,22 +32,34 @@ pub(super) fn failures(judged: &Judged) -> Option<String> {
     (!parts.is_empty()).then(|| format!("not met: {}", told(&parts, "; ")))
 }
 
-/// Where the margins of comparisons are less than the repetitions vary; `None` if nowhere.
+/// Where the margins of comparisons are less than the repetitions vary, or not known; `None` if nowhere.
 pub(super) fn unsure(judged: &Judged) -> Option<String> {
     let unsure = |compared: &&Compared| compared.verdict == FindingVerdict::Inconclusive;
-    let parts: Vec<String> = judged
-        .compared
-        .iter()
-        .filter(unsure)
-        .filter_map(|compared| {
-            let Spread { mean, ci95, n, .. } = compared.margin.as_ref()?;
-            let of = |value| number(&Figure { value, noun: None, ..compared.left.clone() });
-            let margin = format!("margin {} ± {} over {n} repetitions", of(*mean), of((*ci95)?));
-            let place = subject(compared);
-            Some(if place.is_empty() { margin } else { format!("{place}: {margin}") })
+    let all: Vec<&Compared> = judged.compared.iter().filter(unsure).collect();
+    let parts = |of: &dyn Fn(&Compared) -> Option<String>| -> Vec<String> {
+        let placed = |compared: &&Compared| {
+            let (text, place) = (of(compared)?, subject(compared));
+            Some(if place.is_empty() { text } else { format!("{place}: {text}") })
+        };
+        all.iter().filter_map(placed).collect()
+    };
+    let within = parts(&|compared| {
+        let Spread { mean, ci95, n, .. } = compared.margin.as_ref()?;
+        let of = |value| number(&Figure { value, noun: None, ..compared.left.clone() });
+        Some(format!("margin {} ± {} over {n} repetitions", of(*mean), of((*ci95)?)))
+    });
+    let apart = parts(&|compared| {
+        let Apart { some, all } = compared.apart?;
+        Some(match all {
+            0 => format!("none of {some} repetitions has all values"),
+            _ => format!("only {all} of {some} repetitions has all values"),
         })
-        .collect();
-    (!parts.is_empty()).then(|| format!("the 95 % interval includes zero: {}", told(&parts, "; ")))
+    });
+    let includes = || format!("the 95 % interval includes zero: {}", told(&within, "; "));
+    let lacks = || format!("there is no 95 % interval: {}", told(&apart, "; "));
+    let clauses = [(!within.is_empty()).then(includes), (!apart.is_empty()).then(lacks)];
+    let clauses: Vec<String> = clauses.into_iter().flatten().collect();
+    (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
 /// Why figures lack.

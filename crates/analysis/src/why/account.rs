@@ -118,6 +118,18 @@ fn length(limit: &Limit) -> f64 {
     limit.to_ns.saturating_sub(limit.from_ns) as f64
 }
 
+/// For how long at least one of several spans lasts, each from when until when; in any order.
+pub fn covered_ns(spans: impl Iterator<Item = (i64, i64)>) -> i64 {
+    let mut spans: Vec<(i64, i64)> = spans.collect();
+    spans.sort_unstable();
+    let (mut covered_ns, mut until) = (0i64, i64::MIN);
+    for (from, to) in spans {
+        covered_ns = covered_ns.saturating_add(to.saturating_sub(from.max(until)).max(0));
+        until = until.max(to);
+    }
+    covered_ns
+}
+
 /// Weights by cause as shares of their sum, the greatest first.
 pub(super) fn shares(weights: impl Iterator<Item = (Cause, f64)>) -> Vec<(Cause, f64)> {
     let mut sums: Vec<(Cause, f64)> = Vec::new();
@@ -132,4 +144,19 @@ pub(super) fn shares(weights: impl Iterator<Item = (Cause, f64)>) -> Vec<(Cause,
     sums.iter_mut().for_each(|(_, sum)| *sum /= whole);
     sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overlaps_is_covered_once() {
+        let covered = |spans: &[(i64, i64)]| covered_ns(spans.iter().copied());
+        assert_eq!(covered(&[]), 0);
+        assert_eq!(covered(&[(5, 9), (0, 3)]), 7);
+        assert_eq!(covered(&[(0, 10), (2, 4), (8, 12)]), 12);
+        assert_eq!(covered(&[(5, 5), (9, 2)]), 0, "nothing, and a span that ends before it begins");
+        assert_eq!(covered(&[(i64::MIN, i64::MAX), (0, 1)]), i64::MAX);
+    }
 }

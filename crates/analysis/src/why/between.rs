@@ -1,8 +1,10 @@
 //! Two trials compared: what differs, and from when on.
 
+use std::collections::BTreeMap;
+
 use suiro_record::words::{Cause, Effect};
 
-use super::account;
+use super::account::{self, covered_ns};
 use super::wording::{clause, label, seconds, span};
 use super::{Subject, Why};
 
@@ -11,7 +13,8 @@ const DIFFERS: f64 = 0.05;
 /// Stretches of a comparison: each is judged by itself.
 const STEP_NS: i64 = 1_000_000_000;
 /// The kinds of effects that are compared, each with its words.
-const KINDS: [(Effect, &str); 6] = [
+const KINDS: [(Effect, &str); 7] = [
+    (Effect::Startup, "slow to start"),
     (Effect::Stall, "stalled"),
     (Effect::Freeze, "frozen"),
     (Effect::Late, "with late frames"),
@@ -49,9 +52,14 @@ pub fn between(names: (&str, &str), one: &Why, other: &Why) -> String {
     sentences.join(" ")
 }
 
+/// For how long viewers had an effect of a kind. Of one viewer, a second counts once: a quality that falls in two steps is
+/// lower than before the first until it is regained.
 fn total(why: &Why, effect: Effect) -> i64 {
-    let of = why.effects.iter().filter(|it| it.effect == effect);
-    super::total(of.map(|it| super::since(it.to_ns, it.from_ns)))
+    let mut viewers: BTreeMap<&str, Vec<(i64, i64)>> = BTreeMap::new();
+    for it in why.effects.iter().filter(|it| it.effect == effect) {
+        viewers.entry(&it.subject).or_default().push((it.from_ns, it.to_ns));
+    }
+    super::total(viewers.into_values().map(|spans| covered_ns(spans.into_iter())))
 }
 
 /// The subject of the other trial that stands for the same: of that name, or, as names of flows contain ports, at the
@@ -124,4 +132,44 @@ fn mainly(subject: &Subject, from: i64, to: i64) -> Option<Cause> {
         (limit.cause, super::since(limit.to_ns.min(to), limit.from_ns.max(from)) as f64)
     });
     account::shares(parts).first().map(|(cause, _)| *cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::why::Explained;
+
+    fn of(effects: &[(&str, Effect, i64, i64)]) -> Why {
+        let effects = effects.iter().map(|(viewer, effect, from, to)| Explained {
+            subject: (*viewer).into(),
+            effect: *effect,
+            from_ns: from * STEP_NS,
+            to_ns: to * STEP_NS,
+            shares: Vec::new(),
+            chain: Vec::new(),
+            sentence: String::new(),
+            because: None,
+            change: None,
+        });
+        Why { effects: effects.collect(), ..Why::default() }
+    }
+
+    #[test]
+    fn a_second_at_a_lower_quality_counts_once() {
+        // Rungs 3, 2, 1, 2 and 3 from 0, 4, 8, 12 and 16 s on: below 3 from 4 to 16 s.
+        let steps = [("player", Effect::Quality, 4, 16), ("player", Effect::Quality, 8, 12)];
+        let text = between(("a", "b"), &of(&steps), &of(&[]));
+        assert_eq!(text, "a was at a lower quality for 12.0 s, b for 0 ms.");
+        // Of two viewers both count.
+        let two = [("one", Effect::Quality, 4, 16), ("two", Effect::Quality, 8, 12)];
+        let text = between(("a", "b"), &of(&two), &of(&steps));
+        assert_eq!(text, "a was at a lower quality for 16.0 s, b for 12.0 s.");
+    }
+
+    #[test]
+    fn a_slow_start_is_a_difference() {
+        let (slow, slower) = (("player", Effect::Startup, 0, 3), ("player", Effect::Startup, 0, 5));
+        let text = between(("a", "b"), &of(&[slow]), &of(&[slower]));
+        assert_eq!(text, "a was slow to start for 3.0 s, b for 5.0 s.");
+    }
 }

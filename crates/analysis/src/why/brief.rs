@@ -94,15 +94,18 @@ impl<'a> Found<'a> {
 
     /// `3 stalls, 4.5 s in all, the longest 2.0 s at 14.0 s because the link fell …`. Number and seconds are those of the
     /// metrics, where there are any: they count what is too short to be explained, too. Of several viewers they are means.
+    /// Metrics that are less than what is explained are of something else, and do not count.
     fn told(&self, noun: &str, metrics: Option<(f64, f64)>) -> String {
         let Some(longest) = self.longest() else { return String::new() };
         let explained = (self.all.len(), self.in_all());
         let (number, in_all) = match metrics {
             Some((number, seconds)) if self.had.1 == 1 && !self.several => {
-                (number as usize, (seconds * 1e9) as i64)
+                (number as usize, (seconds * 1e9).round() as i64)
             }
             _ => explained,
         };
+        let is_less = number < explained.0 || in_all < explained.1;
+        let (number, in_all) = if is_less { explained } else { (number, in_all) };
         let times = count(number, noun);
         let opening = match (self.had, number) {
             ((_, 1), 1) => format!("{times} of"),

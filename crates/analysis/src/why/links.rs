@@ -8,6 +8,7 @@ use suiro_record::words::Cause;
 
 use super::Crossed;
 use super::drops::{Dropped, Drops};
+use super::falls::{Fall, falls};
 use super::rules::Rules;
 use super::since;
 use super::slices::Slices;
@@ -54,15 +55,6 @@ pub(super) struct Load {
     pub late_ns: i64,
     /// Time in which the link carried nothing.
     pub out_ns: i64,
-}
-
-/// A time in which a link's rate was below what it had been.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Fall {
-    pub from_ns: i64,
-    pub to_ns: i64,
-    pub before_bps: f64,
-    pub after_bps: f64,
 }
 
 impl<'v> Links<'v> {
@@ -386,48 +378,6 @@ fn rates(link: &Direction) -> Vec<(i64, f64)> {
     without_rounding(&asked.collect::<Vec<_>>())
 }
 
-/// Steps down that follow each other within this time are one fall.
-const STEPS_APART_NS: i64 = 1_000_000_000;
-
-/// The times in which a rate was below what it had been, until it rose, fell again or the trial ended. A span in which the
-/// rate changed has a mean of both rates: then the fall goes on in the next.
-fn falls(rates: &[(i64, f64)], end_ns: i64, fallen: f64) -> Vec<Fall> {
-    let mut falls: Vec<Fall> = Vec::new();
-    let mut level: Option<f64> = None;
-    // When the last step of a fall that goes on was.
-    let mut stepped_ns: Option<i64> = None;
-    for (from_ns, rate) in rates {
-        let before = *level.get_or_insert(*rate);
-        let is_apart = stepped_ns.is_some_and(|stepped| from_ns - stepped >= STEPS_APART_NS);
-        if let Some(fall) = falls.last_mut().filter(|_| is_apart && *rate < before * fallen) {
-            fall.to_ns = *from_ns;
-            stepped_ns = None;
-        }
-        match falls.last_mut().filter(|_| stepped_ns.is_some()) {
-            Some(fall) if *rate * fallen > fall.after_bps => {
-                fall.to_ns = *from_ns;
-                stepped_ns = None;
-                level = Some(*rate);
-            }
-            Some(fall) if *rate < fall.after_bps => {
-                fall.after_bps = *rate;
-                level = Some(*rate);
-                stepped_ns = Some(*from_ns);
-            }
-            Some(_) => {}
-            None if *rate < before * fallen => {
-                let fall =
-                    Fall { from_ns: *from_ns, to_ns: end_ns, before_bps: before, after_bps: *rate };
-                falls.push(fall);
-                level = Some(*rate);
-                stepped_ns = Some(*from_ns);
-            }
-            None => level = Some(before.max(*rate)),
-        }
-    }
-    falls
-}
-
 impl Crossed {
     /// Of a viewer, with what carried its media and what goes back to the sender.
     pub(super) fn new(subject: &str, data: &[Carried], back: &[Carried]) -> Self {
@@ -436,32 +386,5 @@ impl Crossed {
             rows.map(|row| (row.link.to_string(), row.direction)).collect()
         };
         Self { subject: subject.to_owned(), data: of(data), back: of(back) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fall_lasts_until_the_rate_rises() {
-        let rates = [(0, 8e6), (119, 5e6), (120, 1.5e6), (260, 4e6), (300, 4.5e6)];
-        let found = falls(&rates, 400, 0.8);
-        let fall = Fall { from_ns: 119, to_ns: 260, before_bps: 8e6, after_bps: 1.5e6 };
-        assert_eq!(found, [fall]);
-        assert!(falls(&[(0, 8e6), (1, 7e6), (2, 9e6), (3, 7.5e6)], 9, 0.8).is_empty());
-    }
-
-    #[test]
-    fn a_rate_that_falls_again_later_has_two_falls() {
-        const S: i64 = 1_000_000_000;
-        let rates = [(0, 3e6), (15 * S, 1e6), (22 * S, 6e5), (22 * S + S / 10, 3e5), (30 * S, 3e6)];
-        let found = falls(&rates, 40 * S, 0.8);
-        let first = Fall { from_ns: 15 * S, to_ns: 22 * S, before_bps: 3e6, after_bps: 1e6 };
-        let second = Fall { from_ns: 22 * S, to_ns: 30 * S, before_bps: 1e6, after_bps: 3e5 };
-        assert_eq!(found, [first, second]);
-        // Steps of a trace that follow each other are one.
-        let slope: Vec<(i64, f64)> = (0..8).map(|n| (n * S / 2, 8e6 / (n + 1) as f64)).collect();
-        assert_eq!(falls(&slope, 9 * S, 0.8).len(), 1);
     }
 }

@@ -20,6 +20,7 @@ mod drops;
 mod encoded;
 mod endpoints;
 mod evidence;
+pub mod falls;
 mod frames;
 mod lasting;
 mod links;
@@ -43,7 +44,9 @@ pub mod wording;
 
 use crate::view::View;
 
-pub use account::{Change, Crossed, EFFECTS_MAX, Explained, FLOWS_MAX, Limit, Subject, Why};
+pub use account::{
+    Change, Crossed, EFFECTS_MAX, Explained, FLOWS_MAX, Limit, Subject, Why, covered_ns,
+};
 pub use between::between;
 pub use brief::{One, brief};
 pub use evidence::{Evidence, Step};

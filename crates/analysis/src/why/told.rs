@@ -7,8 +7,9 @@ use suiro_record::words::{Cause, LinkCause, Verdict};
 
 use super::drops::Dropped;
 use super::evidence::Rows;
+use super::falls::{self, Fall};
 use super::frames::Frame;
-use super::links::{Carried, Fall};
+use super::links::Carried;
 use super::realtime::Stream;
 use super::wording::{clause, count, milliseconds, rate, seconds, size, span};
 use super::{Step, since};
@@ -185,11 +186,10 @@ pub(super) fn others(data: &[Carried], during: (i64, i64)) -> f64 {
 
 /// The last fall of the rate that was in force in a stretch of time; of several links that had one, of the one on which packets
 /// were queued for most of it.
-pub(super) fn last_fall(data: &[Carried], (from, to): (i64, i64)) -> Option<Fall> {
-    let meets = |fall: &&Fall| fall.from_ns < to && fall.to_ns > from;
-    let fallen = data.iter().filter(|way| way.way.falls.iter().any(|fall| meets(&fall)));
-    let falls = busiest(fallen, (from, to))?.way.falls.iter();
-    falls.filter(meets).max_by_key(|fall| fall.from_ns).copied()
+pub(super) fn last_fall(data: &[Carried], during: (i64, i64)) -> Option<Fall> {
+    let of = |way: &Carried| falls::last_fall(&way.way.falls, during);
+    let fallen = data.iter().filter(|way| of(way).is_some());
+    of(busiest(fallen, during)?)
 }
 
 /// A fall of a link's rate, as a clause.

@@ -1,7 +1,8 @@
 //! What the trial without a cause says.
 
 use suiro_analysis::Why;
-use suiro_analysis::why::Explained;
+use suiro_analysis::why::wording::span;
+use suiro_analysis::why::{Explained, covered_ns};
 use suiro_record::words::{Effect, Proof};
 use suiro_report::{Proved, cause_label};
 
@@ -17,14 +18,23 @@ pub struct Answer {
     pub verdict: Proof,
     /// How much of the effect remained, with the trial's own seed.
     remains_ns: Option<i64>,
-    seeds: u32,
-    proved: u32,
+    seeds: Seeds,
     /// Why it was not tried.
     reason: Option<String>,
     /// The trial without this cause and the others of its effect, and the share of all of them; none if that was not needed.
     pub together: Option<(Asked, f64)>,
     /// Whether it was this trial that proved it.
     is_joint: bool,
+}
+
+/// Seeds with which the changed trial was compared with the unchanged one, the trial's own among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Seeds {
+    all: u32,
+    /// Those of them whose unchanged trial has the effect.
+    with_effect: u32,
+    /// Those of these without which the effect is gone.
+    proved: u32,
 }
 
 impl Answer {
@@ -39,15 +49,16 @@ impl Answer {
         let remains = why.map(|why| remains(effect, why));
         let reason = remains.as_ref().err().map(|reason| (*reason).to_owned());
         let remains_ns = remains.ok();
-        let proved = remains_ns.map(|ns| is_proved(effect, question.share, ns));
+        let proved = remains_ns.map(|ns| is_proved(length(effect), question.share, ns));
         let verdict = match proved {
             Some(true) => Proof::Proved,
             Some(false) => Proof::Refuted,
             None => Proof::NotTried,
         };
-        let [seeds, proved] = [proved.is_some(), proved == Some(true)].map(u32::from);
+        let [all, proved] = [proved.is_some(), proved == Some(true)].map(u32::from);
+        let seeds = Seeds { all, with_effect: all, proved };
         let (together, is_joint) = (None, false);
-        Self { verdict, remains_ns, seeds, proved, reason, together, is_joint }
+        Self { verdict, remains_ns, seeds, reason, together, is_joint }
     }
 
     /// The trial that decides about it.
@@ -65,28 +76,41 @@ impl Answer {
             return;
         };
         let remains_ns = remains(effect, why);
-        if is_proved(effect, *share, remains_ns) {
-            (self.verdict, self.remains_ns, self.proved) = (Proof::Proved, Some(remains_ns), 1);
-            self.is_joint = true;
+        if is_proved(length(effect), *share, remains_ns) {
+            (self.verdict, self.remains_ns) = (Proof::Proved, Some(remains_ns));
+            (self.seeds.proved, self.is_joint) = (1, true);
         }
     }
 
-    /// Counts what other seeds say of a cause that was proved.
+    /// Counts what other seeds say of a cause that was proved; `control` is the variant that changes nothing. Where the
+    /// unchanged trial does not have the effect, a changed one without it proves nothing.
     pub fn repeat(
         &mut self,
         question: &Question,
         effect: &Explained,
-        (found, seeds): (&Found, u32),
+        (found, control, seeds): (&Found, usize, u32),
     ) {
         let (Some(asked), Proof::Proved) = (self.asked(question), self.verdict) else { return };
+        let variant = asked.variant;
         let joint = self.together.as_ref().filter(|_| self.is_joint);
         let share = joint.map_or(question.share, |(_, share)| *share);
-        let runs = (1..seeds).map(|number| (asked.variant, number));
-        let whys = runs.filter_map(|run| found.get(&run)?.as_ref().ok());
-        let proved: Vec<bool> =
-            whys.map(|why| is_proved(effect, share, remains(effect, why))).collect();
-        self.seeds += proved.len() as u32;
-        self.proved += proved.iter().filter(|it| **it).count() as u32;
+        let remains = |variant, number| {
+            let why = found.get(&(variant, number))?.as_ref().ok()?;
+            Some(remains(effect, why))
+        };
+        for number in 1..seeds {
+            let was_ns = remains(control, number);
+            match (was_ns, remains(variant, number)) {
+                (Some(0), _) => self.seeds.all += 1,
+                (Some(was_ns), Some(remains_ns)) => {
+                    self.seeds.all += 1;
+                    self.seeds.with_effect += 1;
+                    self.seeds.proved += u32::from(is_proved(was_ns, share, remains_ns));
+                }
+                // One of them is not valid: nothing is known.
+                (None, _) | (Some(_), None) => {}
+            }
+        }
     }
 
     /// All of it, as a document.
@@ -112,7 +136,7 @@ impl Answer {
             Proof::Proved => {
                 let alone = "; without one of them alone it still happens";
                 let more = if self.is_joint { alone } else { "" };
-                format!("proved: {sentence}, {} of {} seeds){more}", self.proved, self.seeds)
+                format!("proved: {sentence}, {}){more}", self.seeds.told())
             }
             Proof::Refuted => format!("refuted: {sentence}"),
             Proof::NotTried => format!("not tried: {sentence}"),
@@ -123,9 +147,23 @@ impl Answer {
             change,
             was_s: seconds(was_ns),
             remains_s: self.remains_ns.map(seconds),
-            seeds: self.seeds,
-            seeds_proved: self.proved,
+            seeds: self.seeds.all,
+            seeds_with_effect: self.seeds.with_effect,
+            seeds_proved: self.seeds.proved,
             sentence,
+        }
+    }
+}
+
+impl Seeds {
+    /// `2 of 2 seeds; 2 of 3 seeds have the effect`.
+    fn told(self) -> String {
+        let Self { all, with_effect, proved } = self;
+        match all {
+            1 => format!("{proved} of {with_effect} seeds"),
+            _ => format!(
+                "{proved} of {with_effect} seeds; {with_effect} of {all} seeds have the effect"
+            ),
         }
     }
 }
@@ -134,16 +172,8 @@ fn length(effect: &Explained) -> i64 {
     effect.to_ns.saturating_sub(effect.from_ns)
 }
 
-/// A length of time, as sentences of `why` have it.
-fn span(ns: i64) -> String {
-    match ns {
-        1_000_000_000.. => format!("{:.1} s", ns as f64 / 1e9),
-        _ => format!("{} ms", ns / 1_000_000),
-    }
-}
-
-/// How much of an effect is in a trial without a cause: the time, from when it began until some time after it ended, in
-/// which the same viewer bears the same, or worse. At most as long as it was.
+/// How much of an effect is in another trial: the time, from when it began until some time after it ended, in which the same
+/// viewer bears the same, or worse. At most as long as it was.
 pub fn remains(effect: &Explained, why: &Why) -> i64 {
     let later = SAME_NS.min(length(effect) / 2);
     let (from, to) = (effect.from_ns, effect.to_ns.saturating_add(later));
@@ -153,16 +183,8 @@ pub fn remains(effect: &Explained, why: &Why) -> i64 {
     };
     let same = |other: &&Explained| other.subject == effect.subject && alike(effect, other);
     let spans = why.effects.iter().filter(same).filter(as_bad);
-    let mut spans: Vec<(i64, i64)> =
-        spans.map(|other| (other.from_ns.max(from), other.to_ns.min(to))).collect();
-    spans.sort_unstable();
-    let (mut sum, mut until) = (0i64, from);
-    for (begun, ended) in spans {
-        let begun = begun.max(until);
-        sum = sum.saturating_add(ended.saturating_sub(begun).max(0));
-        until = until.max(ended);
-    }
-    sum.min(length(effect))
+    let spans = spans.map(|other| (other.from_ns.max(from), other.to_ns.min(to)));
+    covered_ns(spans).min(length(effect))
 }
 
 /// Whether two effects are the same to a viewer: late frames that freeze the screen are no better than a freeze.
@@ -172,7 +194,8 @@ fn alike(effect: &Explained, other: &Explained) -> bool {
     effect.effect == other.effect || worse
 }
 
-pub fn is_proved(effect: &Explained, share: f64, remains_ns: i64) -> bool {
-    let was_ns = length(effect).max(1);
+/// Whether of an effect that lasted for `was_ns`, half of the share that a cause was blamed for is gone without it.
+pub fn is_proved(was_ns: i64, share: f64, remains_ns: i64) -> bool {
+    let was_ns = was_ns.max(1);
     was_ns.saturating_sub(remains_ns) as f64 / was_ns as f64 >= share * GONE
 }

@@ -2,20 +2,17 @@
 
 use std::ops::Range;
 
+use suiro_analysis::why::Rules;
+use suiro_analysis::why::falls::{self, falls};
 use suiro_link::{Change, MAX_RATE, RateCurve, RateStep, Schedule};
 use suiro_units::{BitRate, Duration};
 
-/// A rate below this share of the one before has fallen; as `why` has it.
-const STEP: f64 = 0.8;
-
 /// A fall of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fall {
-    /// When it began.
-    pub at: Duration,
-    /// When the rate rose again; `None` if it did not.
-    pub ends: Option<Duration>,
-    /// What it was before.
+    /// From when on, and until when: the rate rose, or fell again, or the trial ended.
+    pub span: Range<Duration>,
+    /// What the rate was before.
     pub before: BitRate,
 }
 
@@ -36,46 +33,37 @@ fn after(end: Option<Duration>, time: Duration) -> bool {
     end.is_none_or(|end| end > time)
 }
 
-/// The last fall that was in force in a stretch of time.
-pub fn last_fall(curve: &RateCurve, during: &Range<Duration>) -> Option<Fall> {
-    let mut level: Option<BitRate> = None;
-    let mut found: Option<Fall> = None;
-    let mut open: Option<(Duration, BitRate, BitRate)> = None;
-    let steps = unrolled(curve, during.end);
-    let in_force = |fall: &Fall| fall.at < during.end && after(fall.ends, during.start);
-    for RateStep { at, rate } in steps {
-        let was = *level.get_or_insert(rate);
-        let rises = |low: BitRate| rate.as_bps() as f64 * STEP > low.as_bps() as f64;
-        match open {
-            Some((begun, before, low)) if rises(low) => {
-                found = Some(Fall { at: begun, ends: Some(at), before }).filter(in_force).or(found);
-                (open, level) = (None, Some(rate));
-            }
-            Some((begun, before, low)) => open = Some((begun, before, low.min(rate))),
-            None if (rate.as_bps() as f64) < was.as_bps() as f64 * STEP => {
-                open = Some((at, was, rate));
-            }
-            None => level = Some(was.max(rate)),
-        }
-    }
-    let last = open.map(|(at, before, _)| Fall { at, ends: None, before });
-    last.filter(in_force).or(found)
+/// The last fall that was in force in a stretch of time, as `why` names it, of a trial that ends `until` then.
+pub fn last_fall(curve: &RateCurve, during: &Range<Duration>, until: Duration) -> Option<Fall> {
+    let steps = unrolled(curve, until).into_iter();
+    let rates: Vec<(i64, f64)> =
+        steps.map(|step| (step.at.as_nanos_i64(), step.rate.as_bps() as f64)).collect();
+    let found = falls(&rates, until.as_nanos_i64(), Rules::default().fallen);
+    let during = (during.start.as_nanos_i64(), during.end.as_nanos_i64());
+    let fall = falls::last_fall(&found, during)?;
+    let at = |ns: i64| Duration::from_nanos(ns.unsigned_abs());
+    let span = at(fall.from_ns)..at(fall.to_ns);
+    Some(Fall { span, before: BitRate::from_bps(fall.before_bps as u64) })
 }
 
-/// The curve with its rate kept at its level before a fall.
+/// The curve with its rate kept at its level before a fall, of a trial that ends `until` then.
 pub fn without_fall(curve: &RateCurve, fall: &Fall, until: Duration) -> RateCurve {
-    let steps = unrolled(curve, until).into_iter().map(|step| match step.at {
-        at if at >= fall.at && after(fall.ends, at) => {
-            RateStep { rate: step.rate.max(fall.before), ..step }
-        }
-        _ => step,
-    });
+    let kept = |step: RateStep| match fall.span.contains(&step.at) {
+        true => RateStep { rate: step.rate.max(fall.before), ..step },
+        false => step,
+    };
+    let steps = unrolled(curve, until).into_iter().map(kept);
     RateCurve { steps: steps.collect(), period: None }
 }
 
-/// The curve with the rate before instead of each outage in a stretch of time; none if there is no such outage.
-pub fn without_outages(curve: &RateCurve, during: &Range<Duration>) -> Option<RateCurve> {
-    let mut steps = unrolled(curve, during.end);
+/// The curve with the rate before instead of each outage in a stretch of time, of a trial that ends `until` then; none if there
+/// is no such outage.
+pub fn without_outages(
+    curve: &RateCurve,
+    during: &Range<Duration>,
+    until: Duration,
+) -> Option<RateCurve> {
+    let mut steps = unrolled(curve, until);
     let mut found = false;
     let first = steps.iter().map(|step| step.rate).find(|rate| !rate.is_zero())?;
     for index in 0..steps.len() {
@@ -135,33 +123,56 @@ mod tests {
 
     #[test]
     fn a_fall_is_kept_at_its_level() {
-        let access = curve(&[(0, 8), (12, 2), (13, 1), (26, 4)]);
-        let fall = last_fall(&access, &(s(4)..s(20))).unwrap();
-        assert_eq!(fall, Fall { at: s(12), ends: Some(s(26)), before: BitRate::from_mbps(8) });
+        let access = curve(&[(0, 8), (12, 1), (18, 1), (26, 4)]);
+        let last = |curve: &RateCurve, from, to| last_fall(curve, &(s(from)..s(to)), s(40));
+        let fall = last(&access, 4, 20).unwrap();
+        assert_eq!(fall, Fall { span: s(12)..s(26), before: BitRate::from_mbps(8) });
         let kept = without_fall(&access, &fall, s(40));
-        assert_eq!(kept, curve(&[(0, 8), (12, 8), (13, 8), (26, 4)]));
-        assert_eq!(last_fall(&access, &(s(4)..s(12))), None, "it had not begun");
-        assert_eq!(last_fall(&access, &(s(26)..s(30))), None, "it was over");
-        assert_eq!(last_fall(&curve(&[(0, 8), (5, 7), (9, 9)]), &(s(0)..s(20))), None);
+        assert_eq!(kept, curve(&[(0, 8), (12, 8), (18, 8), (26, 4)]));
+        assert_eq!(last(&access, 4, 12), None, "it had not begun");
+        assert_eq!(last(&access, 26, 30), None, "it was over");
+        assert_eq!(last(&curve(&[(0, 8), (5, 7), (9, 9)]), 0, 20), None);
+    }
+
+    #[test]
+    fn of_two_falls_in_a_row_the_last_is_left_out_as_why_names_it() {
+        // `why` says that the link fell from 10 to 3 Mbit/s at 22 s.
+        let access = curve(&[(0, 30), (15, 10), (22, 3), (30, 30)]);
+        let fall = last_fall(&access, &(s(14)..s(26)), s(40)).unwrap();
+        assert_eq!(fall, Fall { span: s(22)..s(30), before: BitRate::from_mbps(10) });
+        let kept = without_fall(&access, &fall, s(40));
+        assert_eq!(kept, curve(&[(0, 30), (15, 10), (22, 10), (30, 30)]));
+        let first = last_fall(&access, &(s(6)..s(22)), s(40)).unwrap();
+        assert_eq!(first, Fall { span: s(15)..s(22), before: BitRate::from_mbps(30) });
     }
 
     #[test]
     fn a_curve_that_repeats_is_changed_where_it_is_asked_to() {
         let wave = RateCurve { period: Some(s(10)), ..curve(&[(0, 8), (5, 1)]) };
-        let fall = last_fall(&wave, &(s(16)..s(18))).unwrap();
-        assert_eq!((fall.at, fall.ends), (s(15), None));
+        let fall = last_fall(&wave, &(s(16)..s(18)), s(18)).unwrap();
+        assert_eq!(fall.span, s(15)..s(18), "until the end");
         let kept = without_fall(&wave, &fall, s(18));
         assert_eq!(kept, curve(&[(0, 8), (5, 1), (10, 8), (15, 8)]));
+        // What comes later is as it was.
+        let fall = last_fall(&wave, &(s(6)..s(8)), s(25)).unwrap();
+        assert_eq!(fall.span, s(5)..s(10));
+        let kept = without_fall(&wave, &fall, s(25));
+        assert_eq!(kept, curve(&[(0, 8), (5, 8), (10, 8), (15, 1), (20, 8), (25, 1)]));
     }
 
     #[test]
     fn an_outage_has_the_rate_before_it() {
         let access = curve(&[(0, 8), (5, 0), (8, 4), (20, 0), (21, 4)]);
-        let without = without_outages(&access, &(s(6)..s(10))).unwrap();
-        assert_eq!(without, curve(&[(0, 8), (5, 8), (8, 4), (20, 0), (21, 4)]));
-        assert_eq!(without_outages(&access, &(s(8)..s(20))), None);
-        let from_the_start = without_outages(&curve(&[(0, 0), (3, 4)]), &(s(0)..s(1)));
+        let without =
+            |curve: &RateCurve, from, to| without_outages(curve, &(s(from)..s(to)), s(30));
+        let one = without(&access, 6, 10).unwrap();
+        assert_eq!(one, curve(&[(0, 8), (5, 8), (8, 4), (20, 0), (21, 4)]));
+        assert_eq!(without(&access, 8, 20), None);
+        let from_the_start = without(&curve(&[(0, 0), (3, 4)]), 0, 1);
         assert_eq!(from_the_start, Some(curve(&[(0, 4), (3, 4)])));
+        let wave = RateCurve { period: Some(s(10)), ..curve(&[(0, 8), (5, 0)]) };
+        let later = curve(&[(0, 8), (5, 8), (10, 8), (15, 0), (20, 8), (25, 0), (30, 8), (35, 0)]);
+        assert_eq!(without(&wave, 4, 8), Some(later));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `suiro why --prove`: each trial again without each cause that `why` names. In virtual time a trial with the same seed
-//! is the same until the change acts, so what the change removes is what the cause did.
+//! is the same until the change acts, so what the change removes is what the cause did. With other seeds, the unchanged
+//! trial shows first whether there is anything to remove.
 
 mod answer;
 mod curve;
@@ -23,13 +24,14 @@ use crate::progress::label;
 use crate::work::Work;
 use crate::{Usage, run, verify};
 
-use answer::Answer;
+use answer::{Answer, remains};
 use remove::{Blamed, Removal};
 
 /// A cause with a smaller share of an effect is not in its sentence, and is not tried.
 const NAMED: f64 = 0.2;
 /// A changed trial goes on for so long after the effect: it may come later.
 const LATER: Duration = Duration::from_secs(3);
+
 /// One cause of one effect.
 struct Question {
     /// Which of the chosen trials.
@@ -51,7 +53,7 @@ struct Asked {
     change: String,
 }
 
-/// A changed trial, which may answer several questions.
+/// A changed trial, which may answer several questions, or one that is as it was.
 struct Variant {
     trial: usize,
     setup: Setup,
@@ -68,8 +70,7 @@ pub fn prove(
     causes: &mut [TrialCauses],
 ) -> Result<()> {
     let manifest = folder.manifest().context("reading the results folder")?;
-    let guests = run::guests_from(verify::date(&manifest, "proved")?)?;
-    verify::check_kernel(&manifest, &guests.virtual_time().kernel_sha256, &args.dir)?;
+    let guests = verify::guests(&manifest, &args.dir, "proved")?;
     let mut orders = BTreeMap::new();
     for (trial, planned) in chosen.iter().enumerate() {
         // Nothing is known of one that was not run, or whose records are damaged.
@@ -89,21 +90,18 @@ pub fn prove(
     let effect = |question: &Question| &causes[question.trial].why().effects[question.effect];
     let mut answers: Vec<Answer> =
         questions.iter().map(|question| Answer::of(question, effect(question), &found)).collect();
+    let lasted: Vec<Duration> = variants.iter().map(|it| it.setup.duration).collect();
     let joint = join(&orders, (&questions, &mut answers), causes, &mut variants);
-    let joint = joint.into_iter().map(|variant| (variant, 0));
-    let joint: Vec<Run> = joint.filter(|run| !found.contains_key(run)).collect();
+    // One that was run for another effect may have ended too early for this one.
+    let is_known = |at: &usize| lasted.get(*at) == Some(&variants[*at].setup.duration);
+    let joint = joint.into_iter().filter(|at| !is_known(at)).map(|variant| (variant, 0));
+    let joint: Vec<Run> = joint.collect();
     found.extend(lab.run(&mut variants, &joint)?);
     for (question, answer) in questions.iter().zip(&mut answers) {
         answer.joined(question, effect(question), &found);
     }
-    let proved = questions.iter().zip(&answers).filter(|(_, it)| it.verdict == Proof::Proved);
-    let again: BTreeSet<usize> =
-        proved.filter_map(|(question, it)| Some(it.asked(question)?.variant)).collect();
-    let again = again.into_iter().flat_map(|variant| (1..args.seeds).map(move |n| (variant, n)));
-    found.extend(lab.run(&mut variants, &again.collect::<Vec<_>>())?);
-    for (question, answer) in questions.iter().zip(&mut answers) {
-        answer.repeat(question, effect(question), (&found, args.seeds));
-    }
+    let all: Vec<_> = questions.iter().map(|it| (it, effect(it))).zip(&mut answers).collect();
+    repeat(&lab, args.seeds, all, &mut variants)?;
     for (question, answer) in questions.iter().zip(answers) {
         let effect = &causes[question.trial].why().effects[question.effect];
         let proved = answer.told(question, effect);
@@ -113,6 +111,38 @@ pub fn prove(
         let planned = &chosen[*trial];
         keep_proofs(folder, planned, &causes[*trial])
             .with_context(|| format!("{}: writing table `causes`", label(planned)))?;
+    }
+    Ok(())
+}
+
+/// Tries causes that were proved with further seeds: the unchanged trial first, and the changed one if that has the effect.
+fn repeat(
+    lab: &Lab<'_>,
+    seeds: u32,
+    mut all: Vec<((&Question, &Explained), &mut Answer)>,
+    variants: &mut Vec<Variant>,
+) -> Result<()> {
+    all.retain(|(_, answer)| answer.verdict == Proof::Proved);
+    let mut controls = BTreeMap::new();
+    for ((question, effect), _) in &all {
+        let setup = lab.orders[&question.trial].setup.clone();
+        controls.insert(question.trial, place(question.trial, setup, effect, variants));
+    }
+    let control: Vec<Run> =
+        controls.values().flat_map(|at| (1..seeds).map(|number| (*at, number))).collect();
+    let mut found = lab.run(variants, &control)?;
+    let mut again = BTreeSet::new();
+    for ((question, effect), answer) in &all {
+        let Some(asked) = answer.asked(question) else { continue };
+        let has = |number: &u32| {
+            let why = found.get(&(controls[&question.trial], *number));
+            why.and_then(|why| why.as_ref().ok()).is_some_and(|why| remains(effect, why) > 0)
+        };
+        again.extend((1..seeds).filter(has).map(|number| (asked.variant, number)));
+    }
+    found.extend(lab.run(variants, &again.into_iter().collect::<Vec<_>>())?);
+    for ((question, effect), answer) in all {
+        answer.repeat(question, effect, (&found, controls[&question.trial], seeds));
     }
     Ok(())
 }
@@ -152,7 +182,9 @@ fn ask(
             let crossed = why.crossed.iter().find(|it| it.subject == effect.subject);
             let blamed = Blamed { setup, effect, cause: *cause, crossed };
             let asked = match blamed.removal() {
-                Ok(removal) => Ok(place(trial, removal, effect, variants)),
+                Ok(Removal { change, setup }) => {
+                    Ok(Asked { variant: place(trial, setup, effect, variants), change })
+                }
                 Err(reason) => Err(reason.to_owned()),
             };
             questions.push(Question { trial, effect: number, cause: *cause, share: *share, asked });
@@ -161,9 +193,8 @@ fn ask(
     questions
 }
 
-/// The place of a changed trial among the variants, where it lasts until some time after an effect.
-fn place(trial: usize, removal: Removal, effect: &Explained, variants: &mut Vec<Variant>) -> Asked {
-    let Removal { change, mut setup } = removal;
+/// The place of a trial among the variants, where it lasts until some time after an effect.
+fn place(trial: usize, mut setup: Setup, effect: &Explained, variants: &mut Vec<Variant>) -> usize {
     let whole = setup.duration;
     let ends = Duration::from_nanos(u64::try_from(effect.to_ns).unwrap_or(0)) + LATER;
     setup.record.capture = CapturePoints::default();
@@ -185,7 +216,7 @@ fn place(trial: usize, removal: Removal, effect: &Explained, variants: &mut Vec<
     });
     let duration = &mut variants[at].setup.duration;
     *duration = (*duration).max(ends).min(whole);
-    Asked { variant: at, change }
+    at
 }
 
 /// Where no cause of an effect was proved, each may be enough: the trials without all of them. Returns their places.
@@ -219,8 +250,8 @@ fn join(
             all = Some(Removal { change: format!("{before}{}", next.change), setup: next.setup });
             share += question.share;
         }
-        let Some(all) = all else { continue };
-        let asked = place(trial, all, effect, variants);
+        let Some(Removal { change, setup }) = all else { continue };
+        let asked = Asked { variant: place(trial, setup, effect, variants), change };
         joint.insert(asked.variant);
         own.iter_mut().for_each(|answer| answer.together = Some((asked.clone(), share)));
     }

@@ -54,8 +54,7 @@ fn a_quality_that_falls_less_is_not_the_same() {
 
 #[test]
 fn a_cause_is_proved_by_half_of_the_time_that_it_was_blamed_for() {
-    let was = effect(Effect::Freeze, 0, 1000);
-    let proved = |share, remains_ms: i64| is_proved(&was, share, remains_ms * 1_000_000);
+    let proved = |share, remains_ms: i64| is_proved(1_000_000_000, share, remains_ms * 1_000_000);
     assert!(proved(1.0, 500) && !proved(1.0, 501));
     assert!(proved(0.4, 800) && !proved(0.4, 801));
 }
@@ -66,16 +65,12 @@ fn an_answer_says_what_was_done_and_what_came_of_it() {
     let change = "without the outage of link access".to_owned();
     let asked = Ok(Asked { variant: 0, change });
     let question = Question { trial: 0, effect: 0, cause: Cause::Outage, share: 1.0, asked };
-    let one = |number, effects| ((0, number), Ok(Why { effects, ..Why::default() }));
-    let with = |effects| Found::from([one(0, effects)]);
-    let mut answer = Answer::of(&question, &was, &with(vec![]));
-    let others = Found::from([one(1, vec![]), one(2, vec![was.clone()]), one(3, vec![])]);
-    answer.repeat(&question, &was, (&others, 3));
-    let told = answer.told(&question, &was);
-    assert_eq!((told.verdict, told.seeds, told.seeds_proved), (Proof::Proved, 3, 2));
+    let with = |effects| Found::from([((0, 0), Ok(Why { effects, ..Why::default() }))]);
+    let told = Answer::of(&question, &was, &with(vec![])).told(&question, &was);
+    assert_eq!((told.verdict, told.seeds, told.seeds_with_effect), (Proof::Proved, 1, 1));
     assert_eq!(
         told.sentence,
-        "proved: without the outage of link access it does not happen (0 ms of 1.4 s, 2 of 3 seeds)"
+        "proved: without the outage of link access it does not happen (0 ms of 1.4 s, 1 of 1 seeds)"
     );
     let told = Answer::of(&question, &was, &with(vec![was.clone()])).told(&question, &was);
     assert_eq!(
@@ -87,6 +82,41 @@ fn an_answer_says_what_was_done_and_what_came_of_it() {
     let told = Answer::of(&question, &was, &invalid).told(&question, &was);
     assert_eq!((told.verdict, told.remains_s), (Proof::NotTried, None));
     assert_eq!(told.sentence, "not tried: outage: the trial without it is not valid: x");
+}
+
+#[test]
+fn a_seed_counts_only_if_the_unchanged_trial_has_the_effect() {
+    const CHANGED: usize = 0;
+    const CONTROL: usize = 1;
+    let freeze = |from, to| effect(Effect::Freeze, from, to);
+    let was = freeze(1000, 2400);
+    let change = "without the outage of link access".to_owned();
+    let asked = Ok(Asked { variant: CHANGED, change });
+    let question = Question { trial: 0, effect: 0, cause: Cause::Outage, share: 1.0, asked };
+    let one = |variant, number, effects| ((variant, number), Ok(Why { effects, ..Why::default() }));
+    let mut answer = Answer::of(&question, &was, &Found::from([one(CHANGED, 0, vec![])]));
+    let mut found = Found::from([
+        // The effect, and without the cause none.
+        one(CONTROL, 1, vec![freeze(1500, 2500)]),
+        one(CHANGED, 1, vec![]),
+        // No effect at that time, and so nothing that could be proved.
+        one(CONTROL, 2, vec![freeze(4000, 9000)]),
+        one(CHANGED, 2, vec![]),
+        // A short one, which remains.
+        one(CONTROL, 3, vec![freeze(2000, 2200)]),
+        one(CHANGED, 3, vec![freeze(2000, 2200)]),
+        // The unchanged trial is not valid: nothing is known.
+        one(CHANGED, 4, vec![]),
+    ]);
+    found.insert((CONTROL, 4), Err("it is not valid".into()));
+    answer.repeat(&question, &was, (&found, CONTROL, 5));
+    let told = answer.told(&question, &was);
+    assert_eq!((told.seeds, told.seeds_with_effect, told.seeds_proved), (4, 3, 2));
+    assert_eq!(
+        told.sentence,
+        "proved: without the outage of link access it does not happen (0 ms of 1.4 s, 2 of 3 seeds; \
+         3 of 4 seeds have the effect)"
+    );
 }
 
 #[test]
@@ -172,17 +202,25 @@ command = ["true"]
 "#;
 
 fn setup() -> Setup {
-    let scenario = parse(SCENARIO, "x.toml").unwrap();
+    setup_of(SCENARIO)
+}
+
+fn setup_of(text: &str) -> Setup {
+    let scenario = parse(text, "x.toml").unwrap();
     let plan = scenario.plan_with(&Overrides::default(), &NoFiles).unwrap();
     (*plan.trials[0].setup).clone()
 }
 
-fn removal(cause: Cause, from_ms: i64, to_ms: i64) -> Result<Removal, &'static str> {
-    let crossed = Crossed {
+fn crossed() -> Crossed {
+    Crossed {
         subject: "player".into(),
         data: vec![("l".into(), Direction::Down)],
         back: vec![("l".into(), Direction::Up)],
-    };
+    }
+}
+
+fn removal(cause: Cause, from_ms: i64, to_ms: i64) -> Result<Removal, &'static str> {
+    let crossed = crossed();
     let (setup, effect) = (setup(), effect(Effect::Stall, from_ms, to_ms));
     Blamed { setup: &setup, effect: &effect, cause, crossed: Some(&crossed) }.removal()
 }
@@ -225,6 +263,28 @@ fn each_cause_has_the_smallest_change_that_removes_it() {
             "without the fault of cache edge",
         ]
     );
+}
+
+#[test]
+fn the_fall_that_why_names_is_left_out() {
+    let again =
+        "{ at = \"5 s\", rate = \"1 Mbit/s\" },\n  { at = \"6500 ms\", rate = \"500 kbit/s\" },";
+    let text = SCENARIO.replace("{ at = \"5 s\", rate = \"1 Mbit/s\" },", again);
+    let setup = setup_of(&text);
+    let of = |kind, from_ms, to_ms| {
+        let (effect, crossed) = (effect(kind, from_ms, to_ms), crossed());
+        Blamed { setup: &setup, effect: &effect, cause: Cause::RateStep, crossed: Some(&crossed) }
+            .removal()
+            .unwrap()
+    };
+    let second = of(Effect::Stall, 6600, 6900);
+    assert_eq!(second.change, "without the fall of link l at 6.5 s");
+    let config = second.setup.topology.links[0].config.clone().unwrap();
+    let at = |ms| config.down.server.rate_at(suiro_units::Time::from_millis(ms)).unwrap();
+    assert_eq!([at(4000), at(5500), at(6800)].map(|rate| rate.as_bps() / 1000), [8000, 1000, 1000]);
+    assert_eq!(of(Effect::Stall, 5500, 6500).change, "without the fall of link l at 5.0 s");
+    // A rung that was requested before the second fall, and lasts.
+    assert_eq!(of(Effect::Quality, 6000, 8000).change, "without the fall of link l at 5.0 s");
 }
 
 #[test]

@@ -27,16 +27,15 @@ struct Tried {
 /// `suiro what-if DIR --search PATH=LOW..HIGH --limit …`.
 pub fn run(args: &WhatIfArgs, origin: &Origin, range: &Range) -> Result<Outcome> {
     let of_command = LimitArgs { limit: args.limit.clone(), baseline: None };
-    let of_scenario: Vec<NamedLimit> = match args.limit.is_empty() {
-        true => origin.plan(&args.set)?.limits,
-        false => Vec::new(),
-    };
+    let plan = origin.plan(&args.set)?;
+    let of_scenario: Vec<NamedLimit> = if args.limit.is_empty() { plan.limits } else { Vec::new() };
     if of_scenario.is_empty() && args.limit.is_empty() {
         bail!(Usage(
             "--search needs a limit\nhint: --limit \"media.latency_p95_ms < 200 ms\"".to_owned()
         ));
     }
-    let search = Search { args, origin, range, limits: limits::asked(of_scenario, &of_command)? };
+    let limits = limits::asked(of_scenario, &of_command, &plan.axes)?;
+    let search = Search { args, origin, range, limits };
     let mut tried = search.bisect()?;
     tried.sort_by(|a, b| a.value.total_cmp(&b.value));
     search.tell(&tried)?;
