@@ -8,7 +8,7 @@ help:
 	@echo "make bank        judge suiro why by 200 trials with known causes"
 	@echo "make kernel      build the kernel of virtual time (4 minutes; make test, wheel and deb also build it)"
 	@echo "make players      install other players: VLC, GStreamer, dash.js, hls.js, Shaka Player"
-	@echo "make peers        build the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
+	@echo "make peers        build pion (Go) for scenarios, and the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make test-why    every scenario in which one cause acts, live, without and with noise (3 minutes)"
@@ -36,7 +36,6 @@ kernel:
 	@kernel/build
 
 install:
-	@scripts/setup build
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
 
 uninstall:
@@ -74,7 +73,7 @@ bench-uncompressed:
 	@scripts/bench-uncompressed
 
 bank:
-	@scripts/setup kernel
+	@scripts/setup bank
 	@scripts/bank
 
 fuzz:
@@ -92,14 +91,15 @@ advisories:
 	@scripts/advisories
 
 python:
-	@scripts/setup build
+	@scripts/setup python
 	@scripts/python all
 
 bench-python:
-	@scripts/setup build
+	@scripts/setup python
 	@scripts/bench-python
 
 notebooks:
+	@scripts/setup python
 	@SUIRO_REGENERATE=1 scripts/python notebooks
 
 wheel:

@@ -116,10 +116,11 @@ fn start_again(handover: &Handover, text: &str) -> Result<Infallible, InitError>
 
 /// Runs the program in a sandbox, as on the host, and makes sure that what it wrote is on the host.
 fn run(handover: &Handover) -> Result<ExitStatus, InitError> {
+    // Before the kernel sends any: one that is blocked waits, one that is not would be ignored.
+    let interrupts = Interrupts::block();
     // Without this, asking the guest to stop would restart it at once.
     // SAFETY: a plain number.
     unsafe { libc::reboot(libc::RB_DISABLE_CAD) };
-    let interrupts = Interrupts::block();
     let written: Vec<File> = written(handover)?;
     // Nothing runs meanwhile, so it takes no time on the host. A request to stop ends it early, and the program at once.
     let up = Timespec { tv_sec: (UP.as_nanos() / 1_000_000_000).cast_signed(), tv_nsec: 0 };

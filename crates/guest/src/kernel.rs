@@ -23,6 +23,8 @@ const RECIPE: [&str; 8] = [
 const VARIABLE: &str = "SUIRO_KERNEL";
 /// Where a package puts the kernel, relative to the folder of the program `suiro`.
 const PACKAGED: &str = "../lib/suiro/kernel";
+/// What describes a kernel, next to it.
+const DOCUMENT: &str = "kernel.json";
 /// Largest description, and largest kernel.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 10;
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
@@ -73,8 +75,7 @@ impl Kernel {
     /// # Errors
     /// If there is none, or it was made for another version of this program, or it is damaged.
     pub fn find(cache: &Path) -> Result<Self, KernelError> {
-        if let Some(own) = std::env::var_os(VARIABLE).filter(|own| !own.is_empty()) {
-            let own = PathBuf::from(own);
+        if let Some(own) = named() {
             return Self::at(if own.is_dir() { &own } else { own.parent().unwrap_or(&own) });
         }
         let program = std::env::current_exe().ok();
@@ -88,18 +89,40 @@ impl Kernel {
         }
     }
 
-    /// The kernel in this folder.
+    /// Looks for the kernel of this SHA-256, which made results: what [`find`](Self::find) finds, else one that `kernel/build`
+    /// made earlier and keeps. If there is none, or `SUIRO_KERNEL` names another, it is what `find` finds.
+    ///
+    /// # Errors
+    /// As of [`find`](Self::find).
+    pub fn find_or_kept(cache: &Path, sha256: &str) -> Result<Self, KernelError> {
+        let found = Self::find(cache);
+        if named().is_some() || found.as_ref().is_ok_and(|kernel| kernel.sha256 == sha256) {
+            return found;
+        }
+        Self::kept(cache, sha256).map_or(found, Ok)
+    }
+
+    /// The kernel of this SHA-256 among those that were built for this program.
+    fn kept(cache: &Path, sha256: &str) -> Option<Self> {
+        let entries = std::fs::read_dir(cache.join("kernel")).ok()?.filter_map(Result::ok);
+        let folders = entries.map(|entry| entry.path());
+        let is_it = |folder: &PathBuf| {
+            describe(&folder.join(DOCUMENT)).is_ok_and(|description| description.sha256 == sha256)
+        };
+        folders.filter(is_it).find_map(|folder| Self::at(&folder).ok())
+    }
+
+    /// The kernel in this folder. Its path has no links: those of a cache may lead elsewhere before the next guest starts.
     fn at(folder: &Path) -> Result<Self, KernelError> {
         let unusable = |path: &Path, reason: String| KernelError::Unusable {
             path: path.to_owned(),
             reason,
             hint: AGAIN,
         };
-        let document = folder.join("kernel.json");
-        let text = file::read_text(&document, DOCUMENT_BYTES_MAX)
-            .map_err(|error| unusable(&document, error.to_string()))?;
-        let description: Description =
-            serde_json::from_str(&text).map_err(|error| unusable(&document, error.to_string()))?;
+        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let folder = &here.canonicalize().map_err(|error| unusable(here, error.to_string()))?;
+        let document = folder.join(DOCUMENT);
+        let description = describe(&document).map_err(|reason| unusable(&document, reason))?;
         if description.recipe != recipe() {
             return Err(unusable(
                 folder,
@@ -118,6 +141,17 @@ impl Kernel {
         }
         Ok(Self { program, version: description.version, sha256: description.sha256 })
     }
+}
+
+/// Where the user's own kernel is, if one is named.
+fn named() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|own| !own.is_empty()).map(PathBuf::from)
+}
+
+/// What `kernel/build` wrote about a kernel; or why it cannot be read.
+fn describe(document: &Path) -> Result<Description, String> {
+    let text = file::read_text(document, DOCUMENT_BYTES_MAX).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
 /// What the configuration and the patches are called together; `kernel/build` computes the same name.
@@ -187,5 +221,41 @@ mod tests {
         let changed = format!(r#"{{"version": "7.2", "recipe": "{}", "sha256": ""}}"#, recipe());
         assert!(error(&changed).contains("not the file that was built"));
         assert!(error("{").contains("kernel.json"));
+    }
+
+    /// A folder with a kernel of this content, made for this program, and its SHA-256.
+    fn build(folder: &Path, content: &str) -> String {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("linux"), content).unwrap();
+        let sha256 = hexadecimal(&Sha256::digest(content));
+        let recipe = recipe();
+        let text = format!(r#"{{"version": "7.2", "recipe": "{recipe}", "sha256": "{sha256}"}}"#);
+        std::fs::write(folder.join(DOCUMENT), text).unwrap();
+        sha256
+    }
+
+    #[test]
+    fn a_kernel_that_was_built_earlier_is_found_by_its_checksum() {
+        let cache = tempfile::tempdir().unwrap();
+        let kernels = cache.path().canonicalize().unwrap().join("kernel");
+        let (old, new) = (build(&kernels.join("a"), "old"), build(&kernels.join("b"), "new"));
+        std::fs::create_dir(kernels.join("new.x")).unwrap();
+        let found = Kernel::kept(cache.path(), &old).unwrap();
+        assert_eq!((found.program, found.sha256), (kernels.join("a/linux"), old.clone()));
+        assert_eq!(Kernel::kept(cache.path(), &new).unwrap().program, kernels.join("b/linux"));
+        assert_eq!(Kernel::kept(cache.path(), "0"), None);
+        // One that was changed is not the one that made the results.
+        std::fs::write(kernels.join("a/linux"), "changed").unwrap();
+        assert_eq!(Kernel::kept(cache.path(), &old), None);
+    }
+
+    #[test]
+    fn a_kernel_stays_the_same_when_a_link_is_pointed_elsewhere() {
+        let cache = tempfile::tempdir().unwrap();
+        let kernels = cache.path().canonicalize().unwrap();
+        build(&kernels.join("a"), "old");
+        std::os::unix::fs::symlink("a", kernels.join("link")).unwrap();
+        let found = Kernel::at(&kernels.join("link")).unwrap();
+        assert_eq!(found.program, kernels.join("a/linux"));
     }
 }

@@ -37,8 +37,13 @@ pub fn read(dir: &Path) -> Result<Vec<LatenessRow>> {
     Reader::read_all(dir).context("reading the table lateness")
 }
 
-/// What the rows say about one endpoint; `None` if they say nothing.
-pub fn summary(rows: &[LatenessRow], endpoint: &str) -> Option<EndpointLateness> {
+/// What the rows say about one endpoint, of which the scheduler's looks left out so many threads; `None` if they say
+/// nothing.
+pub fn summary(
+    rows: &[LatenessRow],
+    endpoint: &str,
+    threads_left_out: u64,
+) -> Option<EndpointLateness> {
     let own = || rows.iter().filter(|row| &*row.endpoint == endpoint);
     let worst = own().max_by_key(|row| row.worst_ns)?;
     let seconds = |ns: u64| ns as f64 / 1e9;
@@ -49,6 +54,7 @@ pub fn summary(rows: &[LatenessRow], endpoint: &str) -> Option<EndpointLateness>
         worst_from_s: seconds(worst.worst_from_ns.as_nanos()),
         bound_s: seconds(BOUND.as_nanos()),
         times_over: late,
+        threads_left_out,
     })
 }
 
@@ -217,9 +223,10 @@ mod tests {
         // The last 50 ms of the trial are within the bound, and what is after it does not count.
         let shown = Shown::default();
         assert_eq!(faults(&rows, &endpoints, Time::from_secs(10), &shown), expected);
-        let origin = summary(&rows, "origin").unwrap();
+        let origin = summary(&rows, "origin", 7).unwrap();
         assert_eq!((origin.worst_s, origin.worst_from_s, origin.times_over), (3.0, 4.0, 2));
-        assert_eq!(summary(&rows, "nobody"), None);
+        assert_eq!(origin.threads_left_out, 7);
+        assert_eq!(summary(&rows, "nobody", 0), None);
     }
 
     /// 30 frames a second from 1 s to 9 s, without those of this time.

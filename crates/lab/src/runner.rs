@@ -31,6 +31,8 @@ const PER_ENDPOINT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Why a process was killed that did not end by itself.
 const HUNG: &str = "its process did not end in time";
+/// Why a trial that was interrupted is not valid.
+pub(crate) const INTERRUPTED: &str = "it was interrupted";
 
 /// The log of a trial's own process. No endpoint's log has this name, because endpoint names begin
 /// with a letter.
@@ -105,6 +107,10 @@ struct Running {
     trial: Waiting,
     process: Process,
     bound: Bound,
+    /// Whether it has reported a phase: from then on it handles a request to stop.
+    is_up: bool,
+    /// Whether it was asked to stop.
+    asked: bool,
     /// Why its process was killed.
     killed: Option<String>,
 }
@@ -118,6 +124,22 @@ enum Bound {
 }
 
 impl Running {
+    const fn new(trial: Waiting, process: Process, bound: Bound) -> Self {
+        Self { trial, process, bound, is_up: false, asked: false, killed: None }
+    }
+
+    /// Asks the trial to end and to keep what it measured. One that is not up has measured nothing, and would not notice.
+    fn interrupt(&mut self) {
+        if !self.is_up {
+            return self.kill(INTERRUPTED.to_owned());
+        }
+        // The second SIGTERM ends a guest at once, without what it measured.
+        if matches!(self.bound, Bound::Deadline(_)) || !self.asked {
+            self.process.signal(Signal::TERM);
+        }
+        self.asked = true;
+    }
+
     /// Kills its process, unless that was done.
     fn kill(&mut self, because: String) {
         if self.killed.is_none() {
@@ -154,8 +176,7 @@ pub fn run(
             let deadline = epoch.elapsed() + limit(&trial.order);
             match start(&trial.order, next, place, deadline, sender) {
                 Ok((process, bound)) => {
-                    let started = Running { trial, process, bound, killed: None };
-                    running.insert(next, started);
+                    running.insert(next, Running::new(trial, process, bound));
                 }
                 Err(error) => {
                     let because = format!("it could not be started: {error:#}");
@@ -173,9 +194,10 @@ pub fn run(
         let Some(event) = next_event(events, &mut running, epoch, observer) else { continue };
         match event {
             Event::Line { process, text } => {
-                if let Some(trial) = running.get(&process)
+                if let Some(trial) = running.get_mut(&process)
                     && let Ok(phase) = serde_json::from_str(&text)
                 {
+                    trial.is_up = true;
                     observer.phase(&trial.trial.order.trial, &phase);
                 }
             }
@@ -196,7 +218,7 @@ pub fn run(
                 // What was to be run again keeps the outcome that it has.
                 retries = 0;
                 waiting.clear();
-                running.values().for_each(|trial| trial.process.signal(Signal::TERM));
+                running.values_mut().for_each(Running::interrupt);
             }
         }
     }
@@ -233,6 +255,12 @@ fn next_event(
             unreachable!("the caller of `run` holds a sender")
         }
     }
+}
+
+/// Whether a trial was interrupted. What it measured ends when somebody asked it to.
+pub fn was_interrupted(trial: &Trial) -> bool {
+    let reasons = trial.invalid_because.as_deref().unwrap_or_default();
+    reasons.split("; ").any(|reason| reason == INTERRUPTED)
 }
 
 /// The channel that [`run`] listens on; its sender also accepts [`Event::Interrupted`].
@@ -372,5 +400,94 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         captures: Vec::new(),
         endpoints: Vec::new(),
         versions: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use suiro_guest::Clock;
+    use suiro_scenario::{Overrides, Scenario};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Prints a line when it is asked to stop, and goes on until SIGWINCH, which shells handle after a SIGTERM that came
+    /// before it.
+    const STUBBORN: &str = "trap 'echo asked' TERM; trap 'echo end; exit 3' WINCH; echo up; \
+                            while :; do sleep 0.05; done";
+
+    fn waiting() -> Waiting {
+        let plan = Scenario::load("ping").unwrap().plan(&Overrides::default()).unwrap();
+        let trial = plan.trials[0].planned.clone();
+        let setup = (*plan.trials[0].setup).clone();
+        let (dir, packages) = ("/nowhere".into(), BTreeMap::new());
+        let order = Order { trial, machine: None, virtual_time: None, setup, dir, packages };
+        Waiting { order, attempts: Vec::new() }
+    }
+
+    /// [`STUBBORN`] with this bound, which has printed its first line; its events; the folder of its logs.
+    fn stubborn(bound: impl FnOnce(&Process) -> Bound) -> (Running, Receiver<Event>, TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, events) = channel();
+        let mut command = Command::new("sh");
+        command.args(["-c", STUBBORN]);
+        let process = Process::start(command, 0, &dir.path().join("log"), &sender).unwrap();
+        let bound = bound(&process);
+        let running = Running::new(waiting(), process, bound);
+        assert_eq!(line(&events), "up");
+        (running, events, dir)
+    }
+
+    fn line(events: &Receiver<Event>) -> String {
+        match events.recv().unwrap() {
+            Event::Line { text, .. } => text,
+            other => panic!("no line, but {other:?}"),
+        }
+    }
+
+    fn exit(events: &Receiver<Event>) -> ExitStatus {
+        match events.recv().unwrap() {
+            Event::Exited { status, .. } => status,
+            other => panic!("it has not ended, but {other:?}"),
+        }
+    }
+
+    fn guest(process: &Process) -> Bound {
+        Bound::Guest(Watch::new(Clock::new().unwrap(), None, process.pid(), None))
+    }
+
+    #[test]
+    fn a_guest_is_asked_to_stop_once_and_a_process_of_the_machine_as_often_as_the_user_asks() {
+        let machine = |_: &Process| Bound::Deadline(Time::from_secs(1000));
+        for (is_guest, last) in [(true, "end"), (false, "asked")] {
+            let (mut trial, events, _logs) =
+                if is_guest { stubborn(guest) } else { stubborn(machine) };
+            trial.is_up = true;
+            trial.interrupt();
+            assert_eq!(line(&events), "asked");
+            trial.interrupt();
+            trial.process.signal(Signal::WINCH);
+            assert_eq!(line(&events), last, "guest: {is_guest}");
+            assert_eq!(trial.killed, None);
+            trial.kill("the test is over".to_owned());
+        }
+    }
+
+    #[test]
+    fn a_trial_that_is_not_up_is_ended_at_once() {
+        let (mut trial, events, _logs) = stubborn(guest);
+        trial.interrupt();
+        assert_eq!(describe(exit(&events)), "signal 9");
+        assert_eq!(death(&trial, ExitStatus::default()), INTERRUPTED);
+    }
+
+    #[test]
+    fn an_interrupted_trial_is_known_by_its_reason() {
+        let trial = |because: &str| unmeasured(&waiting().order.trial, because.to_owned());
+        assert!(was_interrupted(&trial("it was interrupted; endpoint a: ended early")));
+        assert!(was_interrupted(&trial("it was interrupted")));
+        assert!(!was_interrupted(&trial("endpoint a: it was interrupted by b")));
     }
 }

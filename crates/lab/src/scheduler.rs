@@ -21,7 +21,7 @@ pub const EVERY: Duration = Duration::from_millis(100);
 pub const EVERY_VIRTUAL: Duration = Duration::from_secs(1);
 /// Looks of one row.
 const LOOKS: u64 = 10;
-/// Most threads that one look reads.
+/// Most threads that one look reads, of all endpoints together; those beyond are counted.
 const THREADS_MAX: usize = 512;
 /// Most rows of all endpoints together; later ones are not written.
 const ROWS_MAX: usize = 100_000;
@@ -47,6 +47,17 @@ struct Waits {
 struct Look {
     stopped: bool,
     threads: BTreeMap<i32, Waits>,
+    /// Threads that it did not read because [`THREADS_MAX`] was reached.
+    left_out: usize,
+}
+
+/// What all looks found.
+#[derive(Debug, Default)]
+pub struct Scheduled {
+    /// Rows of table `lateness`.
+    pub rows: Vec<LatenessRow>,
+    /// Threads that a look left out, the most of any, by endpoint; those without are not listed.
+    pub left_out: BTreeMap<String, u64>,
 }
 
 /// Watches the programs of a trial.
@@ -55,7 +66,7 @@ pub struct Watch {
     every: Duration,
     due: Time,
     members: BTreeMap<usize, Member>,
-    rows: Vec<LatenessRow>,
+    found: Scheduled,
 }
 
 /// One endpoint: its process, and what is below it.
@@ -84,7 +95,7 @@ struct Period {
 impl Watch {
     /// Nobody is watched yet. `every`: from one look to the next.
     pub fn new(every: Duration) -> Self {
-        Self { every, due: Time::ZERO, members: BTreeMap::new(), rows: Vec::new() }
+        Self { every, due: Time::ZERO, members: BTreeMap::new(), found: Scheduled::default() }
     }
 
     /// Watches the process `pid` of endpoint `number`, and all below it; not the process itself if it watches itself.
@@ -103,7 +114,7 @@ impl Watch {
     /// The endpoint has ended.
     pub fn remove(&mut self, number: usize, now: Time) {
         if let Some(mut member) = self.members.remove(&number) {
-            self.rows.extend(member.close(now));
+            self.found.rows.extend(member.close(now));
         }
     }
 
@@ -121,27 +132,42 @@ impl Watch {
         let processes = processes();
         let mut left = THREADS_MAX;
         for member in self.members.values_mut() {
-            let found = member.find(&processes, &mut left);
+            let found = member.find(&processes, &mut left, &read_threads);
+            self.found.count_left_out(&member.name, found.left_out);
             if let Some(row) = member.note(now, found)
-                && self.rows.len() < ROWS_MAX
+                && self.found.rows.len() < ROWS_MAX
             {
-                self.rows.push(row);
+                self.found.rows.push(row);
             }
         }
     }
 
     /// What was found, when all has ended.
-    pub fn finish(mut self, now: Time) -> Vec<LatenessRow> {
+    pub fn finish(mut self, now: Time) -> Scheduled {
         for mut member in std::mem::take(&mut self.members).into_values() {
-            self.rows.extend(member.close(now));
+            self.found.rows.extend(member.close(now));
         }
-        self.rows
+        self.found
+    }
+}
+
+impl Scheduled {
+    fn count_left_out(&mut self, endpoint: &str, threads: usize) {
+        if threads > 0 {
+            let most = self.left_out.entry(endpoint.to_owned()).or_default();
+            *most = (*most).max(threads as u64);
+        }
     }
 }
 
 impl Member {
-    /// Reads what is there now.
-    fn find(&self, processes: &BTreeMap<i32, Process>, left: &mut usize) -> Look {
+    /// Reads what is there now, by `threads` of each process; `left` is how many more threads this look may read.
+    fn find(
+        &self,
+        processes: &BTreeMap<i32, Process>,
+        left: &mut usize,
+        threads: &dyn Fn(i32, usize) -> Threads,
+    ) -> Look {
         let mut look = Look::default();
         for (&pid, process) in processes {
             let own = pid == self.pid;
@@ -149,17 +175,18 @@ impl Member {
                 continue;
             }
             look.stopped |= process.stopped;
-            for (thread, waits) in threads(pid).into_iter().take(*left) {
-                look.threads.insert(thread, waits);
-            }
-            *left = left.saturating_sub(look.threads.len());
+            let found = threads(pid, *left);
+            *left = left.saturating_sub(found.read.len());
+            look.left_out += found.left_out;
+            look.threads.extend(found.read);
         }
         look
     }
 
     /// Takes in a look; a row if one is complete.
     fn note(&mut self, now: Time, found: Look) -> Option<LatenessRow> {
-        if found.threads.is_empty() && !found.stopped && self.last.is_none() {
+        let nothing = found.threads.is_empty() && found.left_out == 0 && !found.stopped;
+        if nothing && self.last.is_none() {
             return None;
         }
         let before = self.last.replace((now, found));
@@ -267,14 +294,25 @@ fn processes() -> BTreeMap<i32, Process> {
     .collect()
 }
 
-fn threads(pid: i32) -> Vec<(i32, Waits)> {
+/// The threads of a process.
+#[derive(Debug, Default)]
+struct Threads {
+    read: Vec<(i32, Waits)>,
+    /// How many more there are.
+    left_out: usize,
+}
+
+/// Reads this many threads of a process at most.
+fn read_threads(pid: i32, most: usize) -> Threads {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    ids.filter_map(|id| {
+    let ids: Vec<i32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let (chosen, others) = ids.split_at(most.min(ids.len()));
+    let waits = |id: &i32| {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{id}/schedstat")).ok()?;
-        Some((id, parse_schedstat(&text)?))
-    })
-    .collect()
+        Some((*id, parse_schedstat(&text)?))
+    };
+    Threads { read: chosen.iter().filter_map(waits).collect(), left_out: others.len() }
 }
 
 /// `PID (NAME) STATE PARENT …`; a name may hold anything, parentheses too.
@@ -313,7 +351,7 @@ mod tests {
 
     fn look(waited_ms: u64, turns: u64, stopped: bool) -> Look {
         let waits = Waits { waited: Duration::from_millis(waited_ms), turns };
-        Look { stopped, threads: [(7, waits)].into() }
+        Look { stopped, threads: [(7, waits)].into(), left_out: 0 }
     }
 
     #[test]
@@ -376,6 +414,49 @@ mod tests {
         assert!(!is_below(8, 7, &circle));
     }
 
+    /// Looks at two endpoints of ten processes with so many threads each: threads read and left out, of each.
+    fn two_of_ten(threads: usize) -> Vec<(usize, usize)> {
+        let process = |pid: i32| {
+            let parent = if pid % 10 == 0 { 1 } else { pid / 10 * 10 };
+            (pid, Process { parent, stopped: false })
+        };
+        let all: BTreeMap<i32, Process> = (10..30).map(process).collect();
+        let waits = Waits { waited: Duration::ZERO, turns: 1 };
+        let read = |pid: i32, most: usize| {
+            let ids = (0..threads.min(most)).map(|n| (pid * 1000 + n as i32, waits));
+            Threads { read: ids.collect(), left_out: threads.saturating_sub(most) }
+        };
+        let mut left = THREADS_MAX;
+        let mut look = |pid| {
+            let look = Member { pid, ..member() }.find(&all, &mut left, &read);
+            (look.threads.len(), look.left_out)
+        };
+        vec![look(10), look(20)]
+    }
+
+    #[test]
+    fn every_thread_up_to_the_bound_is_read_and_the_others_are_counted() {
+        assert_eq!(two_of_ten(20), [(200, 0), (200, 0)]);
+        // 300 of the first leave 212 of 512 to the second.
+        assert_eq!(two_of_ten(30), [(300, 0), (212, 88)]);
+        assert_eq!(two_of_ten(60), [(512, 88), (0, 600)]);
+        let mut found = Scheduled::default();
+        [0, 88, 3].into_iter().for_each(|threads| found.count_left_out("browser", threads));
+        found.count_left_out("other", 0);
+        assert_eq!(found.left_out, BTreeMap::from([("browser".to_owned(), 88)]));
+    }
+
+    #[test]
+    fn a_process_whose_threads_are_all_left_out_is_seen_when_it_is_stopped() {
+        let mut member = member();
+        let look = |stopped| Look { stopped, left_out: 5, ..Look::default() };
+        assert_eq!(member.note(ms(0), look(false)), None);
+        (1..=5).for_each(|n| drop(member.note(ms(100 * n), look(n >= 2))));
+        let row = member.note(ms(600), look(false)).unwrap();
+        assert_eq!((row.worst_from_ns, row.worst_ns), (ms(200), Duration::from_millis(300)));
+        assert_eq!((row.mean_ns, row.stopped), (None, true));
+    }
+
     #[test]
     fn this_process_is_seen() {
         let own = std::process::id().cast_signed();
@@ -385,7 +466,8 @@ mod tests {
         watch.look(ms(50));
         assert_eq!(watch.due(), ms(100), "too soon to look again");
         watch.look(ms(100));
-        let rows = watch.finish(ms(150));
+        let Scheduled { rows, left_out } = watch.finish(ms(150));
         assert_eq!((rows.len(), rows[0].looks, &*rows[0].endpoint), (1, 1, "own"));
+        assert!(left_out.is_empty(), "{left_out:?}");
     }
 }

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use suiro_hosts::{Confinement, Network};
 use suiro_record::EndpointOutcome;
 use suiro_record::flows::{End, Flow, FlowLog};
-use suiro_record::tables::LatenessRow;
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_scenario::{Endpoint, Exit, Job, Peer, Ready, Setup, StopSignal};
 use suiro_units::{Duration, Seed, Time};
@@ -20,7 +19,7 @@ use suiro_units::{Duration, Seed, Time};
 use crate::clock::Epoch;
 use crate::listening;
 use crate::process::{Event, Process, describe};
-use crate::scheduler::{EVERY, EVERY_VIRTUAL, Watch};
+use crate::scheduler::{EVERY, EVERY_VIRTUAL, Scheduled, Watch};
 
 /// Longest time from an endpoint's start until it must be ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -113,7 +112,7 @@ pub struct Supervised {
     /// When the endpoints were asked to stop: the end of what was measured.
     pub ended: Time,
     /// What the scheduler says about programs of others, until then.
-    pub scheduled: Vec<LatenessRow>,
+    pub scheduled: Scheduled,
 }
 
 #[derive(Deserialize)]
@@ -458,7 +457,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn outcome(self, ended: Time, scheduled: Vec<LatenessRow>) -> Supervised {
+    fn outcome(self, ended: Time, scheduled: Scheduled) -> Supervised {
         let of = |member: Member<'_>| {
             let status = match member.state {
                 State::Exited { status } => Some(status),

@@ -16,7 +16,7 @@ use crate::instruments::{self, Scene};
 use crate::lateness;
 use crate::machine;
 use crate::process::Event;
-use crate::runner::{Order, Phase};
+use crate::runner::{INTERRUPTED, Order, Phase};
 use crate::supervisor::{Ending, Supervised, Supervisor, Surroundings};
 
 /// Runs the trial that `order` describes and writes its records and `trial.json` into its folder.
@@ -134,7 +134,8 @@ fn invalid(
 
 /// Completes the table `lateness` and the endpoints' outcomes with what it says; what makes the trial invalid.
 fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<lateness::Fault>> {
-    lateness::write(&order.dir, std::mem::take(&mut supervised.scheduled))?;
+    let scheduled = std::mem::take(&mut supervised.scheduled);
+    lateness::write(&order.dir, scheduled.rows)?;
     // An endpoint that was killed may have left half a table.
     let rows = match lateness::read(&order.dir) {
         Ok(rows) => rows,
@@ -144,7 +145,8 @@ fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<lateness::
         }
     };
     for outcome in &mut supervised.outcomes {
-        outcome.lateness = lateness::summary(&rows, &outcome.name);
+        let left_out = scheduled.left_out.get(&outcome.name).copied().unwrap_or(0);
+        outcome.lateness = lateness::summary(&rows, &outcome.name, left_out);
     }
     let because = |error| format!("reading the table frames: {error}");
     let (shown, mut faults) = match lateness::Shown::read(&order.dir, &rows) {
@@ -298,7 +300,7 @@ fn reasons(checks: &[SelfCheck], supervised: &Supervised, faults: Vec<String>) -
     match &supervised.ending {
         None | Some(Ending::Over) => {}
         Some(Ending::Failed(because)) => reasons.push(because.clone()),
-        Some(Ending::Interrupted) => reasons.push("it was interrupted".to_owned()),
+        Some(Ending::Interrupted) => reasons.push(INTERRUPTED.to_owned()),
     }
     reasons.extend(faults);
     for outcome in &supervised.outcomes {

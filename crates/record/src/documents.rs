@@ -80,6 +80,13 @@ pub struct Axis {
     pub labels: Vec<String>,
 }
 
+impl Axis {
+    /// Its name and its labels.
+    pub fn named(&self) -> (&str, Vec<&str>) {
+        (&self.name, self.labels.iter().map(String::as_str).collect())
+    }
+}
+
 /// A trial that the plan holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTrial {
@@ -449,6 +456,9 @@ pub struct EndpointLateness {
     pub bound_s: f64,
     /// Rows of the table in which it was longer than that.
     pub times_over: u64,
+    /// Threads whose waits for a CPU are not known, the most at one time: a look reads 512 threads of all endpoints.
+    #[serde(default)]
+    pub threads_left_out: u64,
 }
 
 /// How the machine's CPUs stalled during a trial with uncompressed video: a summary of table `standstills`.

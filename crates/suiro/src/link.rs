@@ -202,20 +202,29 @@ fn attend(
     events: &Receiver<Event>,
 ) -> Result<ExitStatus> {
     let arguments = vec!["link-inside".to_owned(), format!("{}/{GUEST_ORDER}", guests::DIR)];
-    let guests = run::guests_from(Date::default())?;
+    let guests = run::guests_from(Date::default(), None)?;
     let (guest, mut watch) = guests.start_attached(arguments, dir, seed, sender)?;
-    let mut stopped = None;
+    let (mut stopped, mut asked) = (None, false);
     loop {
         match events.recv_timeout(LOOK_EVERY) {
             Ok(Event::Exited { status, .. }) => match stopped {
                 Some(because) => bail!("the guest was ended: {because}"),
                 None => return Ok(status),
             },
-            Ok(Event::Interrupted) => guest.signal(Signal::TERM),
+            // Its program has not begun, and would not notice.
+            Ok(Event::Interrupted) if watch.time() == Time::ZERO => {
+                stopped.get_or_insert_with(|| "interrupted before the command began".to_owned());
+                guest.signal(Signal::KILL);
+            }
+            // The second SIGTERM ends a guest at once, without its record.
+            Ok(Event::Interrupted) if !asked => {
+                asked = true;
+                guest.signal(Signal::TERM);
+            }
             Err(_) if stopped.is_none() => {
                 stopped = watch.look().inspect(|_| guest.signal(Signal::KILL));
             }
-            Ok(Event::Line { .. }) | Err(_) => {}
+            Ok(Event::Interrupted | Event::Line { .. }) | Err(_) => {}
         }
     }
 }

@@ -27,6 +27,7 @@ mod outputs;
 mod progress;
 mod prove;
 mod report;
+mod resume;
 mod run;
 mod scenarios;
 mod shell;

@@ -234,7 +234,7 @@ fn versions(whole: &Part, parts: &[Part]) -> Result<BTreeMap<String, String>> {
     Ok(known.into_iter().map(|(name, (version, _))| (name, version)).collect())
 }
 
-/// What is to be copied. Refuses a trial that was measured twice; one that is not valid in the merged folder is
+/// What is to be copied. Refuses a trial that was measured twice; one that is not valid or damaged in the merged folder is
 /// replaced, as `--resume` does.
 fn wanted<'a>(whole: &Part, parts: &'a [Part]) -> Result<Vec<(&'a Part, &'a PlannedTrial)>> {
     let own = whole.trials.iter().map(|(planned, trial)| (planned.folder.as_str(), (whole, trial)));
@@ -243,13 +243,16 @@ fn wanted<'a>(whole: &Part, parts: &'a [Part]) -> Result<Vec<(&'a Part, &'a Plan
     for part in parts {
         for (planned, trial) in &part.trials {
             if let Some((holder, other)) = known.get(planned.folder.as_str()) {
-                if same(trial, other) {
+                let in_whole = std::ptr::eq(*holder, whole);
+                let damaged = in_whole && damaged(whole, planned)?;
+                if same(trial, other) && !damaged {
                     continue;
                 }
-                if !std::ptr::eq(*holder, whole) || (other.valid && !damaged(whole, planned)?) {
+                if !in_whole || (other.valid && !damaged) {
                     bail!(Usage(twice(part, holder, planned)));
                 }
-                say!("trial {}: replaced, as it was not valid", planned.number.unwrap_or(0));
+                let why = if damaged { "damaged" } else { "not valid" };
+                say!("trial {}: replaced, as it was {why}", planned.number.unwrap_or(0));
             }
             known.insert(&planned.folder, (part, trial));
             wanted.push((part, planned));

@@ -1,6 +1,6 @@
 //! `suiro run`: plan, prepare media, run the trials, report.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ use suiro_scenario::{Date, Plan, Scenario, Setup, TimeKind};
 
 use crate::args::RunArgs;
 use crate::missing::Host;
-use crate::progress::{Screens, Trials};
+use crate::progress::{Screens, Trials, label};
+use crate::resume::{self, Earlier};
 use crate::{Outcome, Usage, capacity, interrupt, limits, media, report, tcp};
 
 /// Largest `order.json` and job that is read. A resolved trace stands in them as numbers.
@@ -40,7 +41,7 @@ pub struct How {
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
-    let limits = limits::asked(plan.limits.clone(), &args.limits)?;
+    let limits = limits::asked(plan.limits.clone(), &args.limits, &plan.axes)?;
     let plan = chosen(plan, &args.trial, &args.scenario)?;
     let now = clock::realtime_ns();
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan, &args.trial, now));
@@ -53,21 +54,26 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
 pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
     let now = clock::realtime_ns();
     let (folder, held) = open_folder(out, how.resume, plan)?;
-    let guests = guests(plan)?;
+    let earlier = if how.resume { Earlier::read(&folder)? } else { None };
+    let guests = guests(plan, earlier.as_ref().and_then(Earlier::kernel))?;
     if guests.is_none() {
         suiro_hosts::sandbox::probe(Privilege::of_this_process())
             .context("this host cannot create namespaces; see suiro doctor")?;
     }
     let mut manifest = manifest(plan, now, guests.as_ref());
-    if how.resume {
-        keep_measured(&mut manifest, &folder)?;
+    if let Some(earlier) = &earlier {
+        earlier.check_kernel(manifest.virtual_time.as_ref(), out)?;
     }
     // Held until the run is over; the kernel takes it away even from a process that was killed. Guests have their own.
     let _vegas = if guests.is_none() { tcp::vegas_for(plan) } else { None };
-    let (trials, skipped) = possible(plan, &folder, how.resume);
+    let (trials, skipped) = possible(plan, &folder, earlier.as_ref());
     // Before anything is written: a run that found no media can be typed again as it was.
     let setups = trials.iter().map(|trial| &*trial.setup);
     let packages = prepare_media(setups, &mut manifest.versions)?;
+    let machine = manifest.machine.clone();
+    if let Some(earlier) = earlier {
+        earlier.keep_in(&mut manifest, out, |planned| outcome(&folder, planned).is_some())?;
+    }
     folder.write_manifest(&manifest)?;
     for (trial, because) in skipped {
         say!("{}: skipped: {because}", trial.folder);
@@ -77,7 +83,7 @@ pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
     }
     let orders = trials.into_iter();
     let orders: Vec<Order> =
-        orders.map(|trial| order(trial, &folder, &packages, &manifest.machine)).collect();
+        orders.map(|trial| order(trial, &folder, &packages, &machine)).collect();
     if !orders.is_empty() {
         if guests.is_none()
             && let Some(warning) = capacity::warning(plan, jobs(how, plan))
@@ -86,20 +92,38 @@ pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
         }
         run_trials(plan, how, &folder, orders, guests.as_ref())?;
     }
-    let many = manifest.has_many();
-    for planned in &manifest.plan {
-        if let Some(trial) = outcome(&folder, planned) {
-            manifest.versions.extend(trial.versions);
-            if !many {
-                manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
-            }
-        }
-    }
+    let complete = complete(&mut manifest, &folder);
     folder.write_manifest(&manifest)?;
+    complete?;
     if !interrupt::happened() {
         film(&folder, &manifest.plan)?;
     }
     Ok((folder, held))
+}
+
+/// Adds to the manifest what its trials recorded.
+///
+/// # Errors
+/// Two trials have different versions of a program. The manifest then has that of the first.
+fn complete(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
+    let many = manifest.has_many();
+    let (mut added, mut invalid) = (Ok(()), BTreeMap::new());
+    for planned in &manifest.plan {
+        let Some(trial) = outcome(folder, planned) else { continue };
+        if trial.valid {
+            added = added.and(resume::add(&mut manifest.versions, &trial, &label(planned)));
+        } else {
+            invalid.extend(trial.versions);
+        }
+        if !many {
+            manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
+        }
+    }
+    // Such a trial runs again, with the versions of the others.
+    for (name, version) in invalid {
+        manifest.versions.entry(name).or_insert(version);
+    }
+    added
 }
 
 /// Only the trials of these numbers, or all if there are none. `typed` is what the command line calls the scenario.
@@ -227,18 +251,21 @@ fn check_content(out: &Path, resume: bool, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What the trials' guests have in common, if they run in virtual time.
-fn guests(plan: &Plan) -> Result<Option<Guests>> {
+/// What the trials' guests have in common, if they run in virtual time; with the kernel of that SHA-256 if there is one.
+fn guests(plan: &Plan, kernel: Option<&str>) -> Result<Option<Guests>> {
     match plan.time {
         TimeKind::Real => Ok(None),
-        TimeKind::Virtual => guests_from(plan.date).map(Some),
+        TimeKind::Virtual => guests_from(plan.date, kernel).map(Some),
     }
 }
 
-/// Guests whose clocks begin at this date.
-pub fn guests_from(date: Date) -> Result<Guests> {
+/// Guests whose clocks begin at this date; with the kernel of that SHA-256 if there is one here, else with any.
+pub fn guests_from(date: Date, kernel: Option<&str>) -> Result<Guests> {
     let cache = suiro_media::cache::folder();
-    let kernel = Kernel::find(&cache)?;
+    let kernel = match kernel {
+        Some(sha256) => Kernel::find_or_kept(&cache, sha256)?,
+        None => Kernel::find(&cache)?,
+    };
     // A guest mounts it.
     std::fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
     let ffmpeg = Ffmpeg::locate().ok().map(|ffmpeg| ffmpeg.path().to_owned());
@@ -286,39 +313,26 @@ pub fn without_place(mut words: impl Iterator<Item = String>) -> Vec<String> {
     kept
 }
 
-/// Adds to the plan what an earlier run of the folder measured and `--only` leaves out this time.
-fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
-    if !folder.root().join("manifest.json").exists() {
-        return Ok(());
-    }
-    let known: BTreeSet<String> = manifest.plan.iter().map(|it| it.folder.clone()).collect();
-    for planned in folder.manifest()?.plan {
-        if !known.contains(&planned.folder) && outcome(folder, &planned).is_some() {
-            manifest.plan.push(planned);
-        }
-    }
-    manifest.plan.sort_by_key(|planned| planned.number);
-    Ok(())
-}
-
 /// A trial that was planned and what it runs.
 type Planned = suiro_scenario::Trial;
 
-/// What is to be run of the plan, with `resume` only what has no valid outcome yet; and what cannot
+/// What is to be run of the plan, after an earlier run only what has no valid outcome yet; and what cannot
 /// be run on this machine, with the reason.
 fn possible<'a>(
     plan: &'a Plan,
     folder: &Folder,
-    resume: bool,
+    earlier: Option<&Earlier>,
 ) -> (Vec<&'a Planned>, Vec<(&'a PlannedTrial, String)>) {
-    let done = |planned: &Planned| {
+    let done = |planned: &Planned, earlier: &Earlier| {
         let planned = &planned.planned;
-        let valid = outcome(folder, planned).filter(|trial| trial.valid);
+        let valid = outcome(folder, planned)
+            .filter(|trial| trial.valid && resume::fits(trial, earlier.versions()));
         valid.is_some_and(|trial| suiro_report::damage(folder, planned, &trial).is_none())
     };
     let host = Host::default();
     let (mut trials, mut skipped) = (Vec::new(), Vec::new());
-    for trial in plan.trials.iter().filter(|trial| !resume || !done(trial)) {
+    let is_open = |trial: &&Planned| !earlier.is_some_and(|earlier| done(trial, earlier));
+    for trial in plan.trials.iter().filter(is_open) {
         match host.missing(&trial.setup, plan.time) {
             None => trials.push(trial),
             Some(because) => skipped.push((&trial.planned, because)),

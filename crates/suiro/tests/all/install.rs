@@ -13,7 +13,7 @@ fn install(room: &Room, argument: &str) -> Done {
     let mut command = Command::new(script.canonicalize().unwrap());
     room.furnish(&mut command);
     // A folder without a leading slash belongs to the caller's working folder.
-    command.arg(argument).env("PREFIX", "prefix").env_remove("DESTDIR");
+    command.arg(argument).env("PREFIX", "prefix").env_remove("DESTDIR").env_remove("SUDO_USER");
     Done::of(&mut command)
 }
 
@@ -54,7 +54,12 @@ fn offers(script: &Path, words: &[&str]) -> Vec<String> {
 #[test]
 fn what_is_installed_works_and_can_be_removed() {
     let room = Room::new();
-    install(&room, env!("CARGO_BIN_EXE_suiro")).exits(0).says(&["not on your PATH"]);
+    let done = install(&room, env!("CARGO_BIN_EXE_suiro")).exits(0);
+    done.says(&[
+        "not on your PATH",
+        "kernel of virtual time was not installed",
+        "hint: make kernel",
+    ]);
     let prefix = room.path("work").join("prefix");
 
     let version = Done::of(Command::new(prefix.join("bin/suiro")).arg("--version")).exits(0);
@@ -100,4 +105,38 @@ fn a_folder_that_cannot_be_written_is_named_with_a_remedy() {
     let room = Room::new();
     room.write("prefix", "a file, no folder");
     install(&room, env!("CARGO_BIN_EXE_suiro")).exits(1).says(&["hint: ", "PREFIX=DIR"]);
+}
+
+/// Under sudo, root's cache has neither the program nor the kernel, and root must not write to the user's.
+#[test]
+fn under_sudo_the_user_builds() {
+    let room = Room::new();
+    let tools = room.path("tools");
+    common::script(&tools, "id", "echo 0");
+    common::script(&tools, "cargo", "echo 'cargo of root' >>\"$LOG\"; exit 1");
+    let sudo = r#"echo "$*" >>"$LOG"; case "$*" in *--build) echo "$PROGRAM" ;; *) exit 3 ;; esac"#;
+    common::script(&tools, "sudo", sudo);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
+    let mut command = Command::new(script.canonicalize().unwrap());
+    room.furnish(&mut command);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", tools.display())).env("SUDO_USER", "me");
+    command.env("PREFIX", "prefix").env_remove("DESTDIR").env("LOG", room.path("log"));
+    let done = Done::of(command.env("PROGRAM", env!("CARGO_BIN_EXE_suiro"))).exits(0);
+    done.says(&["kernel of virtual time was not installed"]);
+    assert!(room.path("work").join("prefix/bin/suiro").exists());
+    let log = std::fs::read_to_string(room.path("log")).unwrap();
+    let as_me = "--user me --set-home --";
+    assert_eq!(log, format!("{as_me} scripts/install --build\n{as_me} kernel/build --built\n"));
+}
+
+#[test]
+fn a_tilde_that_the_shell_left_is_refused() {
+    let room = Room::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
+    let mut command = Command::new(script.canonicalize().unwrap());
+    room.furnish(&mut command);
+    command.arg(env!("CARGO_BIN_EXE_suiro")).env("PREFIX", "~/suiro").env_remove("DESTDIR");
+    Done::of(&mut command).exits(1).says(&["PREFIX=~/suiro: ", "hint: write $HOME in its place"]);
+    assert_eq!(common::entries(&room.path("work")), Vec::<PathBuf>::new());
 }

@@ -24,6 +24,11 @@ fast = 'link.down.delay_p95_ms < 15 ms'
 no_slower = 'link.down.delay_p95_ms <= baseline'
 ";
 
+/// The same over links of two lengths.
+fn two_links() -> String {
+    PING.replace("delay = '10 ms'", "delay = '${delay}'") + "[matrix]\ndelay = ['10 ms', '20 ms']\n"
+}
+
 fn run(trials: &Trials, room: &Room, out: &str, more: &[&str]) -> Done {
     Done::of(trials.run_to(room, "ping.toml", out).args(more))
 }
@@ -75,6 +80,23 @@ fn a_broken_limit_has_an_exit_code_of_its_own() {
     room.run(&["report", "free"]).exits(0);
     assert_eq!(verdicts(), [false; 3]);
     room.write("ping.toml", PING);
+    // A limit without cells: `--only` left them out.
+    room.write("ping.toml", &two_links());
+    let limit = "delay=10 ms: link.down.delay_p95_ms < 1 ms";
+    let done = run(&trials, &room, "only", &["--only", "delay=20 ms", "--limit", limit]).exits(3);
+    let skipped = "skipped  delay=10 ms: link.down.delay_p95_ms < 1 ms in 10 ms: this run leaves its cells out";
+    assert!(done.stdout.contains(skipped), "{}", done.stdout);
+    let unknown = ["report", "only", "--limit", "delay=10ms: link.down.delay_p95_ms < 1 ms"];
+    room.run(&unknown).exits(2).says(&["did you mean `10 ms`"]);
+    // The other cell is not its baseline.
+    let done = room.run(&["report", "only", "--baseline", "before"]).exits(3);
+    assert!(done.stdout.contains("broken  link.down.delay_p95_ms <= baseline"), "{}", done.stdout);
+    run(&trials, &room, "other", &["--only", "delay=10 ms"]).exits(0);
+    let done = room.run(&["report", "other", "--baseline", "only"]).exits(1);
+    let none = "not judged  link.down.delay_p95_ms <= baseline (no_slower) in 10 ms: 10";
+    assert!(done.stdout.contains(none), "{}", done.stdout);
+    assert!(done.stdout.contains("the baseline has no such cell"), "{}", done.stdout);
+    room.write("ping.toml", PING);
     // A trial that is not valid comes first: nothing is known of its metrics.
     let broken = "command = ['false']\nexit = 'fails'";
     room.write("ping.toml", &PING.replace("command = ['ping', '-i', '0.2', 'server']", broken));
@@ -100,6 +122,19 @@ fn wrong_limits_are_refused_with_their_place_and_the_remedy() {
     ];
     for (limit, says) in wrong {
         room.run(&["run", "ping.toml", "--out", "out", "--limit", limit]).exits(2).says(says);
+    }
+    room.write("ping.toml", &two_links());
+    let wrong: [(&str, &[&str]); 3] = [
+        ("dely=10 ms", &["there is no axis `dely`", "did you mean `delay`"]),
+        ("delay=10ms", &["the axis `delay` has no value `10ms`", "did you mean `10 ms`"]),
+        (
+            "delay=10 ms, delay=20 ms",
+            &["it names the axis `delay` twice", "a limit for each value"],
+        ),
+    ];
+    for (labels, says) in wrong {
+        let limit = format!("{labels}: link.down.delay_p95_ms < 5");
+        room.run(&["run", "ping.toml", "--out", "out", "--limit", &limit]).exits(2).says(says);
     }
     assert!(!room.path("work").join("out").exists());
 }

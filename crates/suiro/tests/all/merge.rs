@@ -122,6 +122,11 @@ fn a_damaged_trial_is_replaced_and_run_again() {
     room.run(&["merge", "second", "--out", "whole"]).exits(0).says(&["trial 1: replaced"]);
     let whole = room.results("whole");
     assert_eq!(whole.bytes("kind=good/1"), room.results("second").bytes("kind=good/1"));
+    // By the part that it is a copy of, too; a copy that is whole stays.
+    damage();
+    room.run(&["merge", "second", "--out", "whole"]).exits(0).says(&["as it was damaged"]);
+    assert!(!whole.has("trials/kind=good/1/link.parquet"));
+    room.run(&["merge", "second", "--out", "whole"]).exits(0).says(&["merged 0 trials"]);
     damage();
     room.run(&["report", "whole"]).exits(1);
     let resume = ["run", "tiny.toml", "--out", "whole", "--resume", "--trial", "1"];

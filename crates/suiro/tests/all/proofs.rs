@@ -75,7 +75,8 @@ fn a_cause_is_proved_by_the_trial_without_it() {
     let proved = suiro(&["why", "with", "--prove", "--seeds", "2"]).exits(0);
     let said = "proved: without the outage of link access it does not happen (0 ms of";
     assert!(proved.stdout.contains(said), "{}", proved.stdout);
-    assert!(proved.stdout.contains("2 of 2 seeds)"), "{}", proved.stdout);
+    let seeds = "2 of 2 seeds; 2 of 2 seeds have the effect)";
+    assert!(proved.stdout.contains(seeds), "{}", proved.stdout);
     let causes = || rows::<CauseRow>(&room, "with");
     let freezes = |row: &&CauseRow| row.effect == Effect::Freeze && row.cause == Cause::Outage;
     let proofs = |rows: &[CauseRow]| rows.iter().filter(freezes).map(|row| row.proof).collect();
@@ -87,6 +88,13 @@ fn a_cause_is_proved_by_the_trial_without_it() {
     let again: Vec<Option<Proof>> = proofs(&causes());
     assert_eq!(found, again);
     assert!(causes().iter().all(|row| row.effect != Effect::Limit || row.proof.is_none()));
+
+    // What one effect alone is asked for is added to it.
+    let all = || causes().into_iter().map(|row| row.proof).collect::<Vec<_>>();
+    let before = all();
+    assert!(before.iter().flatten().count() >= 2, "{before:?}");
+    suiro(&["why", "with", "--prove", "--seeds", "1", "--effect", "0"]).exits(0);
+    assert_eq!(all(), before);
 
     let one = ["why", "with", "--prove", "--effect", "99"];
     suiro(&one).exits(2).says(&["--effect 99: expected a number from 0 to ", "hint: suiro why"]);

@@ -146,6 +146,66 @@ fn check_documents(room: &Room) {
     assert_eq!(findings.json::<serde_json::Value>()["findings"], serde_json::json!([]));
 }
 
+/// The manifest of a results folder of a live run, as it is.
+fn manifest(room: &Room, out: &str) -> serde_json::Value {
+    let text = std::fs::read_to_string(room.path("work").join(out).join("manifest.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn resume_keeps_where_results_come_from_and_refuses_other_programs() {
+    if !common::can_run() {
+        return;
+    }
+    let room = Room::new();
+    let endpoints = shell("it", "exec sleep 100", "");
+    room.write("tiny.toml", &scenario("duration = '300 ms'\nrepetitions = 2", &endpoints));
+    let run = ["run", "tiny.toml", "--out", "out"];
+    let resume = ["run", "tiny.toml", "--out", "out", "--resume"];
+    room.run(&run).exits(0);
+    let changed = |key: &str, value: serde_json::Value| {
+        let mut all = manifest(&room, "out");
+        *all.pointer_mut(key).unwrap() = value;
+        room.write("out/manifest.json", &all.to_string());
+        all
+    };
+    // As of another machine, another day, and with a program that this run does not ask for.
+    changed("/started", "2026-01-02T03:04:05Z".into());
+    changed("/versions", serde_json::json!({ "tool": "1" }));
+    let mut before = changed("/machine/cpu", "an abacus".into());
+    room.run(&resume).exits(0);
+    let mut after = manifest(&room, "out");
+    for all in [&mut before, &mut after] {
+        all.as_object_mut().unwrap().remove("command");
+    }
+    assert_eq!(after, before);
+
+    // A trial that runs again has the machine of this run, and the folder that of before.
+    std::fs::remove_dir_all(room.path("work").join("out/trials/all/2")).unwrap();
+    room.run(&resume).exits(0).says(&["running 1 trial"]);
+    assert_eq!(room.results("out").manifest().machine.cpu, "an abacus");
+    assert_ne!(room.results("out").trial("all/2").machine.unwrap().cpu, "an abacus");
+
+    // A program that has become another one meanwhile: the trial runs again, with the version of the others.
+    let path = room.path("work").join("out/trials/all/1/trial.json");
+    let mut trial: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    trial["versions"] = serde_json::json!({ "tool": "2" });
+    std::fs::write(&path, trial.to_string()).unwrap();
+    room.run(&resume).exits(0).says(&["running 1 trial"]);
+    assert!(room.results("out").trial("all/1").versions.is_empty());
+
+    let kept = room.results("out").bytes("all/1");
+    let own = env!("CARGO_PKG_VERSION");
+    changed("/suiro", "9.9.9".into());
+    let this = format!("made by suiro 9.9.9, and this is suiro {own}");
+    room.run(&resume).exits(2).says(&[&this, "hint: continue with suiro 9.9.9"]);
+    changed("/suiro", own.into());
+    changed("/virtual_time", serde_json::json!({ "kernel": "7.2", "kernel_sha256": "0" }));
+    room.run(&resume).exits(2).says(&["its trials ran in virtual time", "hint: "]);
+    assert_eq!(room.results("out").bytes("all/1"), kept);
+}
+
 #[test]
 fn endpoints_that_do_not_behave() {
     if !common::can_run() {

@@ -190,6 +190,104 @@ fn an_interrupted_run_keeps_what_it_measured() {
     );
 }
 
+/// The endpoint of `kind = short` ends its trial by itself. That of `long` prints a line when it is asked to stop, and then needs
+/// some seconds on the host's clock, as starting programs does.
+const INTERRUPTED: &str = "[endpoints.it]
+kind = 'command'
+host = 'client'
+exit = 'ends-trial'
+grace = '1 min'
+command = ['sh', '-c', '''trap 'echo asked; for a in 1 2 3 4 5 6 7 8; do for b in 1 2 3 4 5 6 7 8; do
+    for c in 1 2 3 4 5 6 7 8; do sleep 0.1; done; done; done; exit' TERM
+    [ ${kind} = long ] || exit 0
+    while :; do sleep 1; done''']
+";
+
+#[test]
+fn a_second_interrupt_loses_nothing_and_verify_leaves_out_what_was_interrupted() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    let text = with(SCENARIO, INTERRUPTED).replace("'30 s'", "'1 h'");
+    room.write("x.toml", &format!("repetitions = 2\nmatrix.kind = ['short', 'long']\n{text}"));
+    let command = ["run", "x.toml", "--out", "out", "--only", "kind=short"];
+    Done::of(&mut suiro(&room, &kernel, &command)).exits(0);
+    let resume = ["run", "x.toml", "--out", "out", "--resume", "--jobs", "1"];
+    let mut command = suiro(&room, &kernel, &resume);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let logs = room.path("work").join("out/trials/kind=long/1/logs");
+    let read = |name: &str| std::fs::read_to_string(logs.join(name)).unwrap_or_default();
+    common::eventually(|| read("_trial.out").contains("running"), || read("_trial.log"));
+    common::signal(&child, Signal::TERM);
+    common::eventually(|| read("it.out").contains("asked"), || read("_trial.log"));
+    common::signal(&child, Signal::TERM);
+    Done::wait(child).exits(1);
+    let out = room.results("out");
+    let long = out.trial("kind=long/1");
+    assert_eq!(long.invalid_because.as_deref(), Some("it was interrupted"));
+    assert!(long.virtual_time.is_some() && out.has("trials/kind=long/1/tcp.client.parquet"));
+    assert!(!out.has("trials/kind=long/2"), "nothing more was begun");
+
+    let verify = |code| Done::of(&mut suiro(&room, &kernel, &["verify", "out"])).exits(code).stdout;
+    let text = verify(0);
+    assert!(text.contains("kind=long #1: left out: it was interrupted\n"), "{text}");
+    assert!(text.ends_with("2 of 2 trials are the same; 1 left out\n"), "{text}");
+    // One without its order does not keep the others from being verified.
+    std::fs::remove_file(out.root().join("trials/kind=short/1/order.json")).unwrap();
+    let text = verify(1);
+    assert!(text.contains("kind=short #1: could not be run again: reading "), "{text}");
+    assert!(
+        text.ends_with("1 of 2 trials are the same; 1 could not be run again; 1 left out\n"),
+        "{text}"
+    );
+    for repetition in [1, 2] {
+        std::fs::remove_dir_all(out.root().join(format!("trials/kind=short/{repetition}")))
+            .unwrap();
+    }
+    let none = Done::of(&mut suiro(&room, &kernel, &["verify", "out"])).exits(2);
+    none.says(&["no trial can be verified: kind=long #1: it was interrupted", "hint: "]);
+    assert_eq!(common::entries(&room.path("tmp")), Vec::<PathBuf>::new(), "nothing is left behind");
+}
+
+#[test]
+fn a_run_goes_on_with_the_kernel_that_it_began_with() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    room.write("x.toml", &SCENARIO.replace("'30 s'", "'1 s'"));
+    let run = |more: &[&str]| {
+        Done::of(&mut suiro(&room, &kernel, &[&["run", "x.toml", "--out", "out"], more].concat()))
+    };
+    run(&[]).exits(0);
+    let manifest = room.path("work").join("out/manifest.json");
+    let whole = std::fs::read_to_string(&manifest).unwrap();
+    run(&["--resume"]).exits(0);
+    assert_eq!(std::fs::read_to_string(&manifest).unwrap(), whole);
+    let sha256 = room.results("out").manifest().virtual_time.unwrap().kernel_sha256;
+    std::fs::write(&manifest, whole.replace(&sha256, &"0".repeat(64))).unwrap();
+    let other = "the guests' kernel is another one than here";
+    run(&["--resume"]).exits(2).says(&[other, "hint: continue with that kernel (SUIRO_KERNEL)"]);
+    Done::of(&mut suiro(&room, &kernel, &["verify", "out"])).exits(2).says(&["made with a kernel"]);
+}
+
+#[test]
+fn a_verification_that_signals_end_leaves_no_folder_behind() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    room.write("x.toml", &SCENARIO.replace("'30 s'", "'60 s'"));
+    Done::of(&mut suiro(&room, &kernel, &["run", "x.toml", "--out", "out"])).exits(0);
+    let mut command = suiro(&room, &kernel, &["verify", "out"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let work = room.path("tmp").join(format!("suiro-verify-{}", child.id()));
+    let phases = work.join("trials/all/1/logs/_trial.out");
+    let phases = || std::fs::read_to_string(&phases).unwrap_or_default();
+    common::eventually(|| phases().contains("running"), phases);
+    // Each of these is counted; the third one ends the program at once.
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        common::signal(&child, signal);
+    }
+    Done::wait(child).exits(130);
+    assert_eq!(common::entries(&room.path("tmp")), Vec::<PathBuf>::new());
+}
+
 #[test]
 fn what_has_no_guest_is_refused() {
     let room = Room::new();

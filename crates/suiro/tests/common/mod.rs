@@ -2,8 +2,9 @@
 //! for it, without sleeping and not for ever.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -149,6 +150,14 @@ impl Room {
     pub fn strays(&self) -> Vec<PathBuf> {
         ["home", "tmp"].iter().flat_map(|part| entries(&self.path(part))).collect()
     }
+}
+
+/// Writes a shell script that can be started by this name in this folder.
+pub fn script(folder: &Path, name: &str, text: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
 }
 
 pub fn entries(folder: &Path) -> Vec<PathBuf> {
