@@ -243,34 +243,42 @@ pub(crate) fn since(to_ns: i64, from_ns: i64) -> f64 {
     to_ns.saturating_sub(from_ns) as f64 / 1e6
 }
 
+/// Packets that went into service at one time: on most links one, on a medium that sends several together all of these.
+struct Served {
+    at_ns: i64,
+    /// When the first of them had come.
+    arrived_ns: i64,
+    /// When the last of them was due at the other end.
+    due_ns: i64,
+    bytes: f64,
+}
+
 /// When the link was serving, from the packets alone.
 ///
 /// A packet that waited went into service the moment the one before it left, so the link was busy
 /// all the time between the two starts of service, with the earlier packet. From one that did not
 /// wait nothing follows; then the earlier packet's service is taken to have lasted its size over
-/// the rate last seen, at most until the next start.
+/// the rate last seen, at most until the next start. Nor does anything follow from one that came when the
+/// earlier one had arrived: on a radio that is given from time to time, it waits although nothing is served.
 fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f64>) {
-    let mut served: Vec<(i64, i64, f64)> = served(rows, duration_ns)
-        .filter(|(_, row)| !is_duplicate(row))
-        .map(|(dequeued, row)| (dequeued, row.t_ns, row.size_bytes as f64))
-        .collect();
-    served.sort_by_key(|(dequeued, arrived, _)| (*dequeued, *arrived));
+    let served = together(rows, duration_ns);
     let mut stretches = Vec::new();
     let (mut busy, mut idle_after) = (0.0, Vec::new());
     let mut rate: Option<f64> = None;
     for pair in served.windows(2) {
-        let [(from_ns, _, size), (to_ns, arrived_ns, _)] = pair else { continue };
-        let length = to_ns.saturating_sub(*from_ns) as f64;
-        if to_ns > arrived_ns && length > 0.0 {
-            stretches.push(Stretch { from_ns: *from_ns, to_ns: *to_ns, value: *size });
+        let [one, next] = pair else { continue };
+        let length = next.at_ns.saturating_sub(one.at_ns) as f64;
+        if next.at_ns > next.arrived_ns && next.arrived_ns <= one.due_ns {
+            let (from_ns, to_ns) = (one.at_ns, next.at_ns);
+            stretches.push(Stretch { from_ns, to_ns, value: one.bytes });
             busy += length;
-            rate = Some(size / length);
+            rate = Some(one.bytes / length);
         } else {
-            idle_after.push((*size, rate, length));
+            idle_after.push((one.bytes, rate, length));
         }
     }
-    if let Some((_, _, size)) = served.last() {
-        idle_after.push((*size, rate, f64::INFINITY));
+    if let Some(last) = served.last() {
+        idle_after.push((last.bytes, rate, f64::INFINITY));
     }
     let first = stretches.first().map(|s| s.value / s.length_ns());
     for (size, rate, at_most) in idle_after {
@@ -280,6 +288,29 @@ fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f6
     }
     let seen = !stretches.is_empty();
     (stretches, seen.then_some(busy))
+}
+
+/// What was served, by the time at which service began.
+fn together(rows: &[&LinkRow], duration_ns: i64) -> Vec<Served> {
+    let served = served(rows, duration_ns).filter(|(_, row)| !is_duplicate(row));
+    let mut served: Vec<Served> = served
+        .map(|(at_ns, row)| Served {
+            at_ns,
+            arrived_ns: row.t_ns,
+            due_ns: row.scheduled_ns.unwrap_or(i64::MAX),
+            bytes: row.size_bytes as f64,
+        })
+        .collect();
+    served.sort_by_key(|it| (it.at_ns, it.arrived_ns));
+    served.dedup_by(|later, first| {
+        let same = later.at_ns == first.at_ns;
+        if same {
+            first.bytes += later.bytes;
+            first.due_ns = first.due_ns.max(later.due_ns);
+        }
+        same
+    });
+    served
 }
 
 /// Share of the packets delivered that the queue discipline marked.

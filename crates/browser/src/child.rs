@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// Longest line that is looked at; the rest of a longer one is dropped.
+/// Longest line of a browser or a player that is looked at; the rest of a longer one is dropped.
 const LINE_BYTES_MAX: u64 = 16 << 10;
 /// The user that a program that refuses root runs as: `nobody`.
 const NOBODY: u32 = 65_534;
@@ -107,19 +107,25 @@ impl Drop for Guarded {
 pub struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
+    most: u64,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Those of a stream.
     pub fn new(stream: R) -> Self {
-        Self { reader: BufReader::new(stream), line: Vec::new() }
+        Self::of_at_most(LINE_BYTES_MAX, stream)
+    }
+
+    /// Those of a stream, each of at most so many bytes; the rest of a longer one is dropped.
+    pub fn of_at_most(most: u64, stream: R) -> Self {
+        Self { reader: BufReader::new(stream), line: Vec::new(), most }
     }
 
     /// The next line without its end; `None` at the end of the stream. To drop the future loses
     /// nothing: what was read is kept for the next call.
     pub async fn next(&mut self) -> Option<String> {
         loop {
-            let left = LINE_BYTES_MAX.saturating_sub(self.line.len() as u64);
+            let left = self.most.saturating_sub(self.line.len() as u64);
             if left == 0 {
                 self.skip().await;
                 return Some(self.take());

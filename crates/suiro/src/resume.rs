@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use suiro_record::{Folder, Manifest, Trial, VirtualTime};
+use suiro_record::{Folder, Manifest, VirtualTime};
 
 use crate::Usage;
+
+/// The version of a program that did not say one in time (`suiro_browser` and `suiro_players` record it so).
+const UNKNOWN: &str = "unknown";
 
 /// Versions of programs, by name.
 type Versions = BTreeMap<String, String>;
@@ -98,32 +101,58 @@ impl Earlier {
     }
 }
 
-/// A program that two records know in different versions, and these.
+/// A program that two records know in different versions, and these. One that did not answer in time has none.
 fn other<'a>(then: &'a Versions, now: &'a Versions) -> Option<(&'a str, &'a str, &'a str)> {
     let differs = |(name, now): (&'a String, &'a String)| {
         let then = then.get(name).filter(|then| *then != now)?;
-        Some((&**name, &**then, &**now))
+        let are_known = ![then, now].iter().any(|version| *version == UNKNOWN);
+        are_known.then_some((&**name, &**then, &**now))
     };
     now.iter().find_map(differs)
 }
 
 /// Whether a trial ran with the versions of programs that its folder has.
-pub fn fits(trial: &Trial, versions: &Versions) -> bool {
-    other(versions, &trial.versions).is_none()
+pub fn fits(trial: &Versions, versions: &Versions) -> bool {
+    other(versions, trial).is_none()
 }
 
 /// Adds the versions that a trial recorded.
 ///
 /// # Errors
-/// A program has another version than in the trials before. `name` is what messages call the trial.
-pub fn add(versions: &mut Versions, trial: &Trial, name: &str) -> Result<()> {
-    if let Some((program, then, now)) = other(versions, &trial.versions) {
+/// A program has another version in the folder. `name` is what messages call the trial.
+pub fn add(versions: &mut Versions, trial: &Versions, name: &str) -> Result<()> {
+    if let Some((program, then, now)) = other(versions, trial) {
         bail!(
-            "{name}: ran with {program} {now}, and the trials before it with {program} {then}\n\
+            "{name}: ran with {program} {now}, and the folder has {program} {then}\n\
              hint: install {program} {then} and repeat the command with --resume, which runs this trial again; or run all \
              trials into a new folder"
         );
     }
-    versions.extend(trial.versions.clone());
+    let known =
+        trial.iter().filter(|(name, version)| *version != UNKNOWN || !versions.contains_key(*name));
+    let known: Vec<_> = known.map(|(name, version)| (name.clone(), version.clone())).collect();
+    versions.extend(known);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(version: &str) -> Versions {
+        Versions::from([("tool".to_owned(), version.to_owned())])
+    }
+
+    #[test]
+    fn a_version_that_is_unknown_differs_from_none() {
+        let one = tool("1");
+        assert!(fits(&tool("1"), &one) && fits(&tool("unknown"), &one));
+        assert!(!fits(&tool("2"), &one));
+        let mut folder = tool("unknown");
+        add(&mut folder, &tool("2"), "#1").unwrap();
+        add(&mut folder, &tool("unknown"), "#2").unwrap();
+        assert_eq!(folder, tool("2"));
+        let error = add(&mut folder, &tool("3"), "#3").unwrap_err().to_string();
+        assert!(error.starts_with("#3: ran with tool 3, and the folder has tool 2"), "{error}");
+    }
 }

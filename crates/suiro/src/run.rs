@@ -92,38 +92,30 @@ pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
         }
         run_trials(plan, how, &folder, orders, guests.as_ref())?;
     }
-    let complete = complete(&mut manifest, &folder);
+    complete(&mut manifest, &folder);
     folder.write_manifest(&manifest)?;
-    complete?;
     if !interrupt::happened() {
         film(&folder, &manifest.plan)?;
     }
     Ok((folder, held))
 }
 
-/// Adds to the manifest what its trials recorded.
-///
-/// # Errors
-/// Two trials have different versions of a program. The manifest then has that of the first.
-fn complete(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
+/// Adds to the manifest what its valid trials recorded: the others run again, with whatever is there then. A trial with another
+/// version of a program than those before it gets a warning, and runs again with `--resume`, too.
+fn complete(manifest: &mut Manifest, folder: &Folder) {
     let many = manifest.has_many();
-    let (mut added, mut invalid) = (Ok(()), BTreeMap::new());
     for planned in &manifest.plan {
         let Some(trial) = outcome(folder, planned) else { continue };
-        if trial.valid {
-            added = added.and(resume::add(&mut manifest.versions, &trial, &label(planned)));
-        } else {
-            invalid.extend(trial.versions);
+        if trial.valid
+            && let Err(error) =
+                resume::add(&mut manifest.versions, &trial.versions, &label(planned))
+        {
+            say!("warning: {error:#}");
         }
         if !many {
             manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
         }
     }
-    // Such a trial runs again, with the versions of the others.
-    for (name, version) in invalid {
-        manifest.versions.entry(name).or_insert(version);
-    }
-    added
 }
 
 /// Only the trials of these numbers, or all if there are none. `typed` is what the command line calls the scenario.
@@ -326,7 +318,7 @@ fn possible<'a>(
     let done = |planned: &Planned, earlier: &Earlier| {
         let planned = &planned.planned;
         let valid = outcome(folder, planned)
-            .filter(|trial| trial.valid && resume::fits(trial, earlier.versions()));
+            .filter(|trial| trial.valid && resume::fits(&trial.versions, earlier.versions()));
         valid.is_some_and(|trial| suiro_report::damage(folder, planned, &trial).is_none())
     };
     let host = Host::default();

@@ -105,6 +105,14 @@ impl Desk {
         let _ = waits.send(reply);
     }
 
+    /// The offer of a session cannot be answered now.
+    pub fn on_busy(&mut self, number: u64, reason: &str) {
+        let session = self.sessions.remove(&number);
+        if let Some(waits) = session.and_then(|session| session.waits) {
+            let _ = waits.send(Reply::problem(503, "busy", reason));
+        }
+    }
+
     /// A session has ended, by the other program's report.
     pub fn on_ended(&mut self, number: u64) {
         self.sessions.remove(&number);

@@ -78,8 +78,9 @@ static METRICS: &[Measure<Directions>] = metrics! {
         |d| d.loss_ratio(&[LinkCause::Queue, LinkCause::Aqm]);
     link.attempts_failed_ratio ["ratio", Lower, 3] "Failed attempts",
         "Attempts to send on a medium that the stations of the link share that failed, as a share of all: on a half-duplex \
-         Ethernet the collisions, on Wi-Fi also the frames for which the signal was too weak. In a cellular cell they are the \
-         transport blocks sent again. Packets still in the link at the end do not count. Null on other links.",
+         Ethernet the collisions, on Wi-Fi also the frames for which the signal was too weak. In a cellular cell a \
+         packet counts by the one of its transport blocks that was sent most often: the more blocks it was cut into, the more \
+         likely one was sent again. Packets still in the link at the end do not count. Null on other links.",
         |d| d.attempts_failed_ratio();
     link.ecn_ratio ["ratio", Neither, 3] "ECN marks",
         "Packets that the queue discipline marked Congestion Experienced, as a share of those \

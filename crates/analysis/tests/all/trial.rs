@@ -218,6 +218,23 @@ fn a_link_by_hand() {
     assert_metrics(&trial(1.0), &link(), &want);
 }
 
+/// A radio that gives each user the band from time to time: packets go together, and one waits for its turn although
+/// nothing is served.
+#[test]
+fn a_radio_that_serves_in_turns_has_the_rate_of_its_turns() {
+    let values = |rows: Vec<LinkRow>| {
+        let records = Records { link: rows, ..Records::default() };
+        let all = summarise(&trial(4.0), &records);
+        [all["link.down.served_bps"], all["link.down.utilisation"]]
+    };
+    // Three packets of 1000 B in each of ten milliseconds, all there from the beginning.
+    let turn = |ms: i64| (0..3).map(move |_| packet(0, ms, ms + 1));
+    assert_eq!(values((0..10).flat_map(turn).collect()), [Some(24e6), Some(0.0025)]);
+    // One in a second, each 11 ms after it came.
+    let seldom = |s: i64| packet(1000 * s, 1000 * s + 11, 1000 * s + 12);
+    assert_eq!(values((0..4).map(seldom).collect()), [None, None]);
+}
+
 #[test]
 fn what_lies_outside_the_trial_does_not_count() {
     let (trial, mut records) = (trial(1.0), link());

@@ -257,8 +257,10 @@ impl Service {
             Some(Met::Age(age)) => age,
             _ => found.freshness.age(now),
         };
-        let is_kept = matches!(outcome, CacheOutcome::Hit | CacheOutcome::Stale);
-        let is_aged = is_kept || found.freshness.has_age || matches!(fault, Some(Met::Age(_)));
+        // What was generated for this request has none of ours (RFC 9111 §5.1).
+        let is_aged = outcome != CacheOutcome::Miss
+            || found.freshness.has_age
+            || matches!(fault, Some(Met::Age(_)));
         let mut headers = found.headers.clone();
         let said = Said {
             name: &self.name,

@@ -136,7 +136,8 @@ async fn two_players_are_like_one(protocol: Protocol, versions: (HttpVersion, Ht
     }
     assert_eq!((cache.failed, cache.full), (0, 0), "{cache:?}");
     assert!(cache.joined > 5, "{cache:?}");
-    assert!(cache.hits + cache.joined >= cache.misses / 2, "{cache:?}");
+    // Where they have different rungs, both are misses.
+    assert!(cache.hits + cache.joined >= cache.misses / 3, "{cache:?}");
     // Those that were held when the cache was stopped are counted by the origin alone: at most four of each player.
     assert!(asked_of_origin <= cache.misses + 8, "{asked_of_origin} {cache:?}");
     assert!(access.iter().all(|row| row.cmcd_session.is_some() && row.cmcd_error.is_none()));

@@ -113,6 +113,7 @@ fn under_sudo_the_user_builds() {
     let room = Room::new();
     let tools = room.path("tools");
     common::script(&tools, "id", "echo 0");
+    common::script(&tools, "stat", "echo me");
     common::script(&tools, "cargo", "echo 'cargo of root' >>\"$LOG\"; exit 1");
     let sudo = r#"echo "$*" >>"$LOG"; case "$*" in *--build) echo "$PROGRAM" ;; *) exit 3 ;; esac"#;
     common::script(&tools, "sudo", sudo);

@@ -17,7 +17,6 @@ import (
 // crates/webrtc/src/pion/message.rs has the other end.
 //
 //	set          first: addresses, rates, and CLOCK_MONOTONIC at the trial's epoch, from which all t_ns count
-//	begin        the trial begins
 //	answer       an offer that is to be answered, in a session of that number
 //	candidate    a candidate of the viewer
 //	close        the session is to end
@@ -25,10 +24,13 @@ import (
 //
 // The other way: ready, answer, refused, connected, rate, statistics, key_frame, ended.
 const (
-	formatVersion = 1
-	// An offer has 64 KiB at most, and JSON may double it.
-	lineMax  = 256 << 10
-	frameMax = 4 << 20
+	formatVersion = 2
+	// An offer has 64 KiB at most, and JSON writes six bytes for some of its characters.
+	lineMax = 512 << 10
+	// So has an answer. A reason is for people.
+	answerMax = 64 << 10
+	reasonMax = 300
+	frameMax  = 4 << 20
 	// Messages that wait to be read at most.
 	saidMax = 4096
 )
@@ -84,6 +86,8 @@ type refused struct {
 	Said    string `json:"said"`
 	Session uint64 `json:"session"`
 	Reason  string `json:"reason"`
+	// Another time it might be answered.
+	Busy bool `json:"busy"`
 }
 
 type connected struct {

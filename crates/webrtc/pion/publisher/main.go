@@ -4,9 +4,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/pion/rtp"
@@ -15,6 +17,8 @@ import (
 
 // Sessions that are open at most.
 const sessionsMax = 64
+
+var errFull = fmt.Errorf("%d sessions are open already", sessionsMax)
 
 // payloadMax is the most that pion's own tracks put into a packet: 1200 bytes without the header of RTP.
 const payloadMax = 1200 - 12
@@ -75,7 +79,6 @@ func run(from io.Reader, to *output) error {
 
 func (p *program) obey(order *order) error {
 	switch order.Do {
-	case "begin":
 	case "answer":
 		// Frames of other sessions do not wait for it.
 		go p.answer(order.Session, order.Offer)
@@ -114,17 +117,26 @@ func (p *program) all() []*session {
 
 func (p *program) answer(number uint64, offer string) {
 	if err := p.open(number, offer); err != nil {
-		p.output.say(refused{Said: "refused", Session: number, Reason: err.Error()})
+		busy := errors.Is(err, errFull)
+		reason := err.Error()
+		if len(reason) > reasonMax {
+			reason = strings.ToValidUTF8(reason[:reasonMax], "") + "…"
+		}
+		p.output.say(refused{Said: "refused", Session: number, Reason: reason, Busy: busy})
 	}
 }
 
 func (p *program) open(number uint64, offer string) error {
 	if len(p.all()) >= sessionsMax {
-		return fmt.Errorf("%d sessions are open already", sessionsMax)
+		return errFull
 	}
 	session, answered, err := open(p, number, offer)
 	if err != nil {
 		return err
+	}
+	if len(answered.Answer) > answerMax {
+		session.close()
+		return fmt.Errorf("the answer has more than %d bytes", answerMax)
 	}
 	p.lock.Lock()
 	p.sessions[number] = session

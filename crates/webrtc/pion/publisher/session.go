@@ -48,7 +48,9 @@ type session struct {
 	lock      sync.Mutex
 	connected bool
 	// Whether a key frame was sent: nothing can be decoded before.
-	keyed    bool
+	keyed bool
+	// Whether frames are left out since too many packets waited.
+	behind   bool
 	sequence uint16
 	leftOut  uint64
 }
@@ -331,16 +333,22 @@ func place(candidate *webrtc.ICECandidate) string {
 func (s *session) send(frame *frame, payloads [][]byte) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if !s.connected || (!s.keyed && !frame.Key) {
+	if !s.connected {
+		return
+	}
+	if !s.keyed && !frame.Key {
+		if s.behind {
+			s.leftOut++
+		}
 		return
 	}
 	if s.pacer.isFull() {
 		s.leftOut++
-		s.keyed = false
+		s.keyed, s.behind = false, true
 		s.program.output.say(keyFrame{Said: "key_frame", Session: s.number})
 		return
 	}
-	s.keyed = true
+	s.keyed, s.behind = true, false
 	s.leaving.comes(frame.Number, frame.CapturedNs, frame.CapturedUnixNs)
 	for index, payload := range payloads {
 		packet := &rtp.Packet{Header: rtp.Header{

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use suiro_record::words::SessionEnd;
 
 /// The version of these messages.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
 /// Largest frame that the program takes, in bytes.
 pub(super) const FRAME_MAX: usize = 4 << 20;
 
@@ -63,8 +63,8 @@ pub(super) enum Said {
         feedback: String,
         extensions: String,
     },
-    /// An offer is not answered.
-    Refused { session: u64, reason: String },
+    /// An offer is not answered; `busy`: another time it might be.
+    Refused { session: u64, reason: String, busy: bool },
     /// Media can flow.
     Connected { session: u64, t_ns: u64 },
     /// What congestion control allows, and bytes that wait for the pacer.

@@ -154,8 +154,8 @@ impl Publisher {
                     }
                 }
                 Awake::Ordered(order) => {
-                    if !self.program.send(line(order)) {
-                        let reason = "it reads too slowly: an order is lost".to_owned();
+                    if !self.program.send(line(order)).await {
+                        let reason = "it reads no more".to_owned();
                         return Err(EndpointError::Pion(reason));
                     }
                 }
@@ -186,9 +186,12 @@ impl Publisher {
                 self.records.on_answered(now, session, agreed);
                 self.desk.on_answer(session, Ok(answer));
             }
-            Message::Refused { session, reason } => {
+            Message::Refused { session, reason, busy } => {
                 self.records.on_refused(session);
-                self.desk.on_answer(session, Err(reason));
+                match busy {
+                    true => self.desk.on_busy(session, &reason),
+                    false => self.desk.on_answer(session, Err(reason)),
+                }
             }
             Message::Connected { session, t_ns } => {
                 if self.records.on_connected(Time::from_nanos(t_ns), session) {
@@ -239,7 +242,7 @@ impl Publisher {
             return;
         }
         let fits = frame.data.len() <= FRAME_MAX;
-        if !fits || !self.program.send(self.order(frame)) {
+        if !fits || !self.program.offer(self.order(frame)) {
             self.records.on_left_out(1);
             self.encoding.ask_for_key_frame();
         }

@@ -20,6 +20,8 @@ use crate::EndpointError;
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 /// Orders and frames that wait to be written at most.
 const WAITING_MAX: usize = 64;
+/// Longest message: the program's answers and reasons are shorter (`format.go`).
+const MESSAGE_BYTES_MAX: u64 = 512 << 10;
 
 /// The program while it runs.
 pub(super) struct Program {
@@ -44,8 +46,9 @@ impl Program {
         };
         let (orders, ordered) = mpsc::channel(WAITING_MAX);
         let writer = tokio::spawn(write(stdin, ordered));
-        let mut program = Self { child, lines: Lines::new(stdout), orders, writer };
-        program.send(line(written(&Order::Set { setup })));
+        let mut program =
+            Self { child, lines: Lines::of_at_most(MESSAGE_BYTES_MAX, stdout), orders, writer };
+        program.offer(line(written(&Order::Set { setup })));
         let first = timeout(WITHIN, program.next()).await;
         let first =
             first.map_err(|_| EndpointError::Pion("it did not start within 10 s".into()))?;
@@ -59,8 +62,13 @@ impl Program {
     }
 
     /// Writes an order, with a frame's bytes after it. False if too many wait: it is lost.
-    pub fn send(&self, order: Vec<u8>) -> bool {
+    pub fn offer(&self, order: Vec<u8>) -> bool {
         self.orders.try_send(order).is_ok()
+    }
+
+    /// Writes an order when those before it have been taken. False if the program does not read for 10 s.
+    pub async fn send(&self, order: Vec<u8>) -> bool {
+        timeout(WITHIN, self.orders.send(order)).await.is_ok_and(|sent| sent.is_ok())
     }
 
     /// What it says next. A call that is dropped loses nothing.

@@ -122,9 +122,9 @@ impl Shadow {
 /// Fading of one direction: the power of Rician signals at two antennas, each added with its weight (maximal ratio), with
 /// mean 1. The gain of two antennas over one is in the rate's formula already ([`radio`]).
 ///
-/// The scattered part of each is a sum of oscillators (Xiao, Zheng and Beaulieu, "Novel sum-of-sinusoids simulation models
-/// for Rayleigh and Rician fading channels", IEEE Trans. Wireless Commun. 5, 2006): it has the spectrum of Clarke's model
-/// with the user's greatest Doppler shift.
+/// The scattered part of each is a sum of oscillators (Zheng and Xiao, "Improved models for the generation of multiple
+/// uncorrelated Rayleigh fading waveforms", IEEE Commun. Lett. 6, 2002): it has the spectrum of Clarke's model with the user's
+/// greatest Doppler shift. The direct part, if there is one, has no Doppler shift.
 #[derive(Debug)]
 pub(crate) struct Fading {
     direct: f64,
