@@ -87,25 +87,12 @@ pub(crate) struct Flow<'a> {
     pub competes: bool,
     /// When it is there, sorted.
     pub spans: Vec<Range<i64>>,
-    /// Bits per second in each whole GoP time.
-    pub rates: Vec<f64>,
-    /// In which GoP times it is there.
-    pub present: Vec<bool>,
 }
 
 impl<'a> Flow<'a> {
     /// A flow of which no packet is known.
     pub const fn new(over: Over, name: String, flow: &'a str) -> Self {
-        Self {
-            over,
-            name,
-            flow,
-            crossings: Vec::new(),
-            competes: true,
-            spans: Vec::new(),
-            rates: Vec::new(),
-            present: Vec::new(),
-        }
+        Self { over, name, flow, crossings: Vec::new(), competes: true, spans: Vec::new() }
     }
 
     /// A packet of it met a link in the `0..duration_ns` of a trial. Links come one after another, the packets of each in order of

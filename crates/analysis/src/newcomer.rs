@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-use crate::competing::rivals;
 use crate::flow::Flow;
 use crate::view::View;
 
@@ -16,20 +15,20 @@ const LEAST_NS: i64 = 10_000_000_000;
 const LASTS: f64 = 0.8;
 
 /// A flow that was first, and one that joined it.
-pub(crate) struct Newcomer<'a> {
-    first: Flow<'a>,
-    second: Flow<'a>,
+pub(crate) struct Newcomer<'v> {
+    first: &'v Flow<'v>,
+    second: &'v Flow<'v>,
     alone: Range<i64>,
     together: Range<i64>,
 }
 
-impl<'a> Newcomer<'a> {
+impl<'v> Newcomer<'v> {
     /// `None` unless exactly two flows compete, one of which was alone for a while.
-    pub fn of(view: &View<'a>) -> Option<Self> {
-        let mut flows = rivals(view);
-        flows.retain(|flow| flow.competes);
+    pub fn of(view: &'v View<'_>) -> Option<Self> {
+        let competing = view.rivals().iter().filter(|flow| flow.competes);
+        let mut flows: Vec<&Flow> = competing.collect();
         flows.sort_by_key(|flow| flow.ends().map(|ends| ends.start));
-        let [first, second] = <[Flow; 2]>::try_from(flows).ok()?;
+        let [first, second] = <[&Flow; 2]>::try_from(flows).ok()?;
         let (began, joined) = (first.ends()?, second.ends()?);
         let end = began.end.min(joined.end);
         let is_long = |time: &Range<i64>| time.end.saturating_sub(time.start) >= LEAST_NS;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
-use crate::competing::{Told, rivals};
+use crate::competing::Told;
 use crate::flow::{Flow, Kind, Over, Packet};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
@@ -41,11 +41,22 @@ const LEAST_TIME: f64 = 0.5;
 /// GoP times that are looked at: no trial takes longer than a day.
 const GOPS_MAX: usize = 24 * 3600;
 
+/// One flow, per GoP time.
+struct Rival<'v> {
+    flow: &'v Flow<'v>,
+    /// Whether it is compared with other flows.
+    competes: bool,
+    /// Bits per second in each whole GoP time.
+    rates: Vec<f64>,
+    /// In which GoP times it is there.
+    present: Vec<bool>,
+}
+
 /// All flows towards viewers, and what the senders of video saw.
-pub(crate) struct Rivals<'a> {
-    flows: Vec<Flow<'a>>,
+pub(crate) struct Rivals<'v> {
+    flows: Vec<Rival<'v>>,
     /// Rows of each sender, sorted.
-    senders: BTreeMap<&'a str, Vec<&'a RateRow>>,
+    senders: BTreeMap<&'v str, Vec<&'v RateRow>>,
     duration_ns: i64,
     /// When the first video packet was delivered.
     begin_ns: i64,
@@ -55,16 +66,16 @@ pub(crate) struct Rivals<'a> {
     pub feedback_ratio: Option<f64>,
 }
 
-impl<'a> Rivals<'a> {
+impl<'v> Rivals<'v> {
     /// `None` if no video was sent under a rate control, nor any over WebRTC or Media over QUIC.
-    pub fn of(view: &View<'a>) -> Option<Self> {
+    pub fn of(view: &'v View<'_>) -> Option<Self> {
         let duration_ns = view.duration_ns;
         let within = view.within(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
         if senders.is_empty() && !Told::of(view).connects() {
             return None;
         }
-        let mut flows = rivals(view);
+        let mut flows: Vec<&Flow> = view.rivals().iter().collect();
         if senders.is_empty() && flows.iter().all(|flow| flow.kind() == Kind::Tcp) {
             return None;
         }
@@ -77,23 +88,24 @@ impl<'a> Rivals<'a> {
         // Of several flows, one that shares its links with none of the others is compared with none.
         let compared = flows.iter().filter(|flow| flow.competes).count();
         let is_only = flows.len() == 1;
-        for flow in &mut flows {
-            flow.competes = is_only || flow.competes && compared > 1;
-            flow.rates = rates(flow.delivered(), begin_ns, duration_ns);
-            flow.present = presence::in_gops(&flow.spans, begin_ns, flow.rates.len());
-        }
+        let rival = |flow: &'v Flow<'v>| {
+            let rates = rates(flow.delivered(), begin_ns, duration_ns);
+            let present = presence::in_gops(&flow.spans, begin_ns, rates.len());
+            Rival { flow, competes: is_only || flow.competes && compared > 1, rates, present }
+        };
+        let flows = flows.into_iter().map(rival).collect();
         let changes = settling::changes(view.links());
         let feedback_ratio = feedback_ratio(view.links(), &view.records.flows);
         Some(Self { flows, senders, duration_ns, begin_ns, changes, feedback_ratio })
     }
 
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow<'a>> {
-        self.flows.iter().filter(move |flow| flow.kind() == kind)
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Rival<'v>> {
+        self.flows.iter().filter(move |rival| rival.flow.kind() == kind)
     }
 
     /// Those that are compared with one another.
-    fn competing(&self) -> impl Iterator<Item = &Flow<'a>> {
-        self.flows.iter().filter(|flow| flow.competes)
+    fn competing(&self) -> impl Iterator<Item = &Rival<'v>> {
+        self.flows.iter().filter(|rival| rival.competes)
     }
 
     /// The mean rate of each of them, while all are present.
@@ -108,14 +120,14 @@ impl<'a> Rivals<'a> {
 
     /// Mean rate of a flow of this kind, while it is present.
     pub fn mean_bps(&self, kind: Kind) -> Option<f64> {
-        mean(self.of_kind(kind).filter_map(|flow| mean(while_present(flow))))
+        mean(self.of_kind(kind).filter_map(|rival| mean(while_present(rival))))
     }
 
     /// Video over TCP, while all are present.
     pub fn friendliness(&self) -> Option<f64> {
         let rates = self.together()?;
         let of_kind = |kind| {
-            let rates = self.competing().zip(&rates).filter(|(flow, _)| flow.kind() == kind);
+            let rates = self.competing().zip(&rates).filter(|(rival, _)| rival.flow.kind() == kind);
             mean(rates.map(|(_, rate)| *rate))
         };
         let (video, tcp) = (of_kind(Kind::Video)?, of_kind(Kind::Tcp)?);
@@ -127,7 +139,7 @@ impl<'a> Rivals<'a> {
     pub fn share_ratio(&self, over: Over) -> Option<f64> {
         let rates = self.together()?;
         let all: f64 = rates.iter().sum();
-        let own = self.competing().zip(&rates).filter(|(flow, _)| flow.over == over);
+        let own = self.competing().zip(&rates).filter(|(rival, _)| rival.flow.over == over);
         let own = own.map(|(_, rate)| *rate).reduce(|sum, rate| sum + rate)?;
         (rates.len() > 1 && all > 0.0).then(|| own / all)
     }
@@ -152,13 +164,13 @@ impl<'a> Rivals<'a> {
         let windows = 0..(self.gops() + 1).saturating_sub(SHORT);
         let index = |from: usize| {
             let window = from..from + SHORT;
-            let is_there = |flow: &Flow| flow.present[window.clone()].iter().all(|there| *there);
+            let is_there = |rival: &Rival| rival.present[window.clone()].iter().all(|there| *there);
             if !self.competing().all(is_there) {
                 return None;
             }
             let means = self
                 .competing()
-                .filter_map(|flow| mean(flow.rates[window.clone()].iter().copied()));
+                .filter_map(|rival| mean(rival.rates[window.clone()].iter().copied()));
             jain(&means.collect::<Vec<_>>())
         };
         windows.map(index).collect()
@@ -166,7 +178,7 @@ impl<'a> Rivals<'a> {
 
     /// Whole GoP times of the trial, from the first video packet on.
     fn gops(&self) -> usize {
-        self.flows.iter().map(|flow| flow.rates.len()).min().unwrap_or(0)
+        self.flows.iter().map(|rival| rival.rates.len()).min().unwrap_or(0)
     }
 
     /// Mean of the short-term index.
@@ -182,14 +194,14 @@ impl<'a> Rivals<'a> {
             .map(|index| index.is_some_and(|index| index >= FAIR))
             .collect();
         let begins = fair.windows(SETTLED).position(|fair| fair.iter().all(|fair| *fair))?;
-        let first = |flow: &Flow| flow.present.iter().position(|there| *there);
+        let first = |rival: &Rival| rival.present.iter().position(|there| *there);
         let arrived = self.competing().filter_map(first).max()?;
         Some(begins.saturating_sub(arrived) as f64 * GOP_NS as f64 / 1e9)
     }
 
     /// The mean rate of each video flow, while all of them are present; `None` of one.
     fn of_video(&self) -> Option<Vec<f64>> {
-        let video = self.competing().filter(|flow| flow.kind() == Kind::Video);
+        let video = self.competing().filter(|rival| rival.flow.kind() == Kind::Video);
         together(video).filter(|rates| rates.len() > 1)
     }
 
@@ -206,37 +218,37 @@ impl<'a> Rivals<'a> {
 
     /// Seconds from a change until the rate of a video flow has settled. The capacity changes, or which flows are present.
     pub fn settling_s(&self) -> Option<f64> {
-        mean(self.of_kind(Kind::Video).flat_map(|flow| self.settlings_s(flow)))
+        mean(self.of_kind(Kind::Video).flat_map(|rival| self.settlings_s(rival)))
     }
 
     /// The same of each change for one flow.
-    fn settlings_s(&self, flow: &Flow) -> Vec<f64> {
+    fn settlings_s(&self, rival: &Rival) -> Vec<f64> {
         let count = self.gops();
         let place = |t_ns: &i64| {
             let gops = t_ns.saturating_sub(self.begin_ns) / GOP_NS;
             usize::try_from(gops).unwrap_or(0).min(count)
         };
-        let others = self.competing().filter(|_| flow.competes).map(|other| &*other.present);
-        let mut bounds = presence::changes(count, others.chain([&*flow.present]));
+        let others = self.competing().filter(|_| rival.competes).map(|other| &*other.present);
+        let mut bounds = presence::changes(count, others.chain([&*rival.present]));
         bounds.extend(self.changes.iter().map(place));
         bounds.extend([0, count]);
         bounds.sort_unstable();
         let spans = bounds.windows(2).filter(|span| span[1] >= span[0] + SPAN_LEAST);
-        let there = spans.filter(|span| flow.present[span[0]]);
-        let gops = there.map(|span| settling::first(&flow.rates[span[0]..span[1]]));
+        let there = spans.filter(|span| rival.present[span[0]]);
+        let gops = there.map(|span| settling::first(&rival.rates[span[0]..span[1]]));
         gops.map(|gops| gops as f64 * GOP_NS as f64 / 1e9).collect()
     }
 
     /// Standard deviation over mean of a flow's rate per GoP time in which it is present, mean over the flows of this kind.
     pub fn variation(&self, kind: Kind) -> Option<f64> {
-        let of = |flow| variation(&while_present(flow).collect::<Vec<f64>>());
+        let of = |rival| variation(&while_present(rival).collect::<Vec<f64>>());
         mean(self.of_kind(kind).filter_map(of))
     }
 
     /// Share of the video's packets that links dropped.
     pub fn video_loss(&self) -> Option<f64> {
-        let dropped: usize = self.of_kind(Kind::Video).map(Flow::dropped).sum();
-        let delivered: usize = self.of_kind(Kind::Video).map(|flow| flow.delivered().len()).sum();
+        let dropped: usize = self.of_kind(Kind::Video).map(|rival| rival.flow.dropped()).sum();
+        let delivered: usize = self.of_kind(Kind::Video).map(|it| it.flow.delivered().len()).sum();
         let all = dropped + delivered;
         (all > 0).then(|| dropped as f64 / all as f64)
     }
@@ -250,7 +262,7 @@ impl<'a> Rivals<'a> {
     /// Mean rate in each bin of the flows of this kind that are present in it.
     pub fn rate_bins(&self, kind: Kind, bins: &Bins) -> Vec<Option<f64>> {
         let mut sums: Vec<(f64, u32)> = bins.reached(&[]).iter().map(|_| (0.0, 0)).collect();
-        for flow in self.of_kind(kind) {
+        for Rival { flow, .. } in self.of_kind(kind) {
             let packets = flow.delivered().iter().map(|packet| (packet.t_ns, packet.bits));
             let here = bins.sum(packets).into_iter().zip(bins.reached(&flow.spans));
             for ((sum, flows), (bits, _)) in sums.iter_mut().zip(here).filter(|(_, it)| it.1) {
@@ -319,18 +331,18 @@ fn rates(delivered: &[Packet], begin_ns: i64, end_ns: i64) -> Vec<f64> {
 }
 
 /// The rates of a flow in the GoP times in which it is present.
-fn while_present(flow: &Flow) -> impl Iterator<Item = f64> {
-    flow.rates.iter().zip(&flow.present).filter(|(_, there)| **there).map(|(rate, _)| *rate)
+fn while_present(rival: &Rival) -> impl Iterator<Item = f64> {
+    rival.rates.iter().zip(&rival.present).filter(|(_, there)| **there).map(|(rate, _)| *rate)
 }
 
 /// The mean rate of each flow over the GoP times in which all are present; `None` if there are none.
-fn together<'f, 'a: 'f>(flows: impl Iterator<Item = &'f Flow<'a>>) -> Option<Vec<f64>> {
-    let flows: Vec<&Flow> = flows.collect();
-    let count = flows.iter().map(|flow| flow.rates.len()).min()?;
+fn together<'f, 'v: 'f>(rivals: impl Iterator<Item = &'f Rival<'v>>) -> Option<Vec<f64>> {
+    let rivals: Vec<&Rival> = rivals.collect();
+    let count = rivals.iter().map(|rival| rival.rates.len()).min()?;
     let gops: Vec<usize> =
-        (0..count).filter(|gop| flows.iter().all(|flow| flow.present[*gop])).collect();
-    let mean_of = |flow: &&Flow| mean(gops.iter().map(|gop| flow.rates[*gop]));
-    flows.iter().map(mean_of).collect()
+        (0..count).filter(|gop| rivals.iter().all(|rival| rival.present[*gop])).collect();
+    let mean_of = |rival: &&Rival| mean(gops.iter().map(|gop| rival.rates[*gop]));
+    rivals.iter().map(mean_of).collect()
 }
 
 /// The least and the greatest.

@@ -4,6 +4,8 @@ use std::cell::OnceCell;
 
 use suiro_record::Trial;
 
+use crate::competing::rivals;
+use crate::flow::Flow;
 use crate::link::{Direction, directions};
 use crate::player::{Player, players};
 use crate::tcp::{Socket, media_sockets};
@@ -22,6 +24,7 @@ pub(crate) struct View<'a> {
     /// What causes are decided by.
     pub rules: Rules,
     links: OnceCell<Vec<Direction<'a>>>,
+    rivals: OnceCell<Vec<Flow<'a>>>,
     sockets: OnceCell<Vec<Socket<'a>>>,
     players: OnceCell<Vec<Player<'a>>>,
     rings: OnceCell<ByRing<'a>>,
@@ -37,6 +40,7 @@ impl<'a> View<'a> {
             duration_ns: duration_ns(trial),
             rules: Rules::default(),
             links: OnceCell::new(),
+            rivals: OnceCell::new(),
             sockets: OnceCell::new(),
             players: OnceCell::new(),
             rings: OnceCell::new(),
@@ -52,6 +56,11 @@ impl<'a> View<'a> {
     /// Every direction of every link, sorted by link, down before up.
     pub fn links(&self) -> &[Direction<'a>] {
         self.links.get_or_init(|| directions(self.trial, self.records))
+    }
+
+    /// The real-time video and the TCP, flow by flow.
+    pub fn rivals(&self) -> &[Flow<'a>] {
+        self.rivals.get_or_init(|| rivals(self))
     }
 
     /// The TCP sockets that carry media, by host and name.
