@@ -258,8 +258,43 @@ fn two_and_their_centre() -> Network {
     Network::build(&spec).unwrap()
 }
 
-/// Both stations flood the access point, which floods both; one of them is far away.
+/// Both stations flood the centre of a medium, which floods both, each with so many packets of so many bytes, once the medium has
+/// passed its self-check. `heard`: how many of them the far one waits for. What came of it, with a row for each packet.
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn flooded(
+    (network, medium): (&Network, &Medium<'_>),
+    (packets, bytes): (usize, usize),
+    heard: usize,
+) -> (Outcome, Vec<LinkRow>) {
+    let (name, wire, seed) = ("cell", network.wire(), Seed(7));
+    let checks = check(&CheckSpec { name, medium, wire, seed }).unwrap();
+    assert!(checks.len() == 4 && checks.iter().all(|check| check.ok), "{checks:#?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, records) = (Axis::starting_now(), Some(dir.path()));
+    let spec = CarrierSpec { name, medium, wire, seed, clock, records };
+    let carrier = Carrier::start(&spec).unwrap();
+    let bind = |host: usize| {
+        network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
+    };
+    let [near, far, centre] = [0, 1, 2].map(bind);
+    far.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+    for n in 0..packets {
+        for (from, to) in [(&near, 2), (&far, 2), (&centre, 0), (&centre, 1)] {
+            from.send_to(&vec![n as u8; bytes], (ipv4(to), 4000)).unwrap();
+        }
+    }
+    for _ in 0..heard {
+        far.recv_from(&mut [0; 2000]).unwrap();
+    }
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
+    assert_eq!(rows.len(), 4 * packets, "one record per packet");
+    (outcome, rows)
+}
+
+/// One of the stations is far away.
 fn two_stations_share_an_access_point() {
     let spec: SegmentSpec = toml::from_str(
         "wifi = { aggregate = 1, shadowing = '0 dB', rice_k = '60 dB' }\naccess_point = 'ap'\n\
@@ -270,38 +305,14 @@ fn two_stations_share_an_access_point() {
     let config = CellConfig { busy: busy.unwrap(), stations: links };
     let network = two_and_their_centre();
     let (ends, links) = (network.links().iter().collect(), vec!["cell-near", "cell-far"]);
-    let medium = &Medium::Cell { ends, links, config };
-    let (name, wire, seed) = ("cell", network.wire(), Seed(7));
-    let checks = check(&CheckSpec { name, medium, wire, seed }).unwrap();
-    assert!(checks.len() == 4 && checks.iter().all(|check| check.ok), "{checks:#?}");
-
-    let dir = tempfile::tempdir().unwrap();
-    let (clock, records) = (Axis::starting_now(), Some(dir.path()));
-    let spec = CarrierSpec { name, medium, wire, seed, clock, records };
-    let carrier = Carrier::start(&spec).unwrap();
-    let bind = |host: usize| {
-        network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
-    };
-    let [near, far, ap] = [0, 1, 2].map(bind);
-    far.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
-    for n in 0..200 {
-        for (from, to) in [(&near, 2), (&far, 2), (&ap, 0), (&ap, 1)] {
-            from.send_to(&[n as u8; 1472], (ipv4(to), 4000)).unwrap();
-        }
-    }
+    let medium = Medium::Cell { ends, links, config };
     // Half a second of air for the far station's first packets.
-    for _ in 0..100 {
-        far.recv_from(&mut [0; 2000]).unwrap();
-    }
-    let outcome = carrier.stop().unwrap();
-    nothing_is_missing(&outcome);
+    let (outcome, rows) = flooded((&network, &medium), (200, 1472), 100);
     let all: Vec<_> =
         outcome.totals.iter().map(|of| (&*of.link, of.direction.name(), of.offered)).collect();
     assert!(outcome.totals.iter().all(|of| of.segment.as_deref() == Some("cell")));
     let (near, far) = ("cell-near", "cell-far");
     assert_eq!(all, [(near, "down", 200), (near, "up", 200), (far, "down", 200), (far, "up", 200)]);
-    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
-    assert_eq!(rows.len(), 800, "one record per packet");
     let mut ends: Vec<i64> = rows.iter().filter_map(|row| row.scheduled_ns).collect();
     ends.sort_unstable();
     // AIFS, the shortest PPDU of such a packet, SIFS and its answer.
@@ -310,7 +321,6 @@ fn two_stations_share_an_access_point() {
 }
 
 /// Packets arrive in subframes of 1 ms, those of a user up after its grant at the earliest.
-#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
 fn two_users_share_a_base_station() {
     let spec: SegmentSpec = toml::from_str(
         "cellular = {}\nbase_station = 'centre'\n\
@@ -320,33 +330,9 @@ fn two_users_share_a_base_station() {
     let config = BaseStationConfig { stations: spec.resolve().unwrap().links };
     let network = two_and_their_centre();
     let (ends, links) = (network.links().iter().collect(), vec!["cell-near", "cell-far"]);
-    let medium = &Medium::BaseStation { ends, links, config };
-    let (name, wire, seed) = ("cell", network.wire(), Seed(7));
-    let checks = check(&CheckSpec { name, medium, wire, seed }).unwrap();
-    assert!(checks.len() == 4 && checks.iter().all(|check| check.ok), "{checks:#?}");
-
-    let dir = tempfile::tempdir().unwrap();
-    let (clock, records) = (Axis::starting_now(), Some(dir.path()));
-    let spec = CarrierSpec { name, medium, wire, seed, clock, records };
-    let carrier = Carrier::start(&spec).unwrap();
-    let bind = |host: usize| {
-        network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
-    };
-    let [near, far, base_station] = [0, 1, 2].map(bind);
-    far.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
-    for n in 0..100 {
-        for (from, to) in [(&near, 2), (&far, 2), (&base_station, 0), (&base_station, 1)] {
-            from.send_to(&[n as u8; 1000], (ipv4(to), 4000)).unwrap();
-        }
-    }
-    for _ in 0..100 {
-        far.recv_from(&mut [0; 2000]).unwrap();
-    }
-    let outcome = carrier.stop().unwrap();
-    nothing_is_missing(&outcome);
+    let medium = Medium::BaseStation { ends, links, config };
+    let (outcome, rows) = flooded((&network, &medium), (100, 1000), 100);
     assert_eq!(outcome.totals.iter().map(|of| of.offered).collect::<Vec<_>>(), [100; 4]);
-    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
-    assert_eq!(rows.len(), 400, "one record per packet");
     let mut due = rows.iter().filter(|row| row.verdict == Verdict::Delivered);
     assert!(due.all(|row| row.scheduled_ns.is_some_and(|at| at % 1_000_000 == 0)));
     assert!(rows.iter().any(|row| row.attempts > Some(1)), "no block failed");

@@ -8,8 +8,8 @@ use suiro_analysis::{Records, summarise, timeline};
 use suiro_record::tables::{
     FlowRow, LinkRow, QuicRow, RateRow, TcpRow, WebrtcRow, WebrtcSessionRow,
 };
-use suiro_record::words::{Direction, FlowRole, TcpSource, TcpState};
-use suiro_units::{BitRate, Duration, Time};
+use suiro_record::words::{Direction, TcpSource, TcpState};
+use suiro_units::Time;
 
 /// A trial of 100 GoP times from the first video packet on.
 fn trial() -> suiro_record::Trial {
@@ -222,34 +222,6 @@ fn a_tcp_that_waits_for_its_timer_is_present() {
     common::assert_metrics(&trial(), &waits, &starved);
 }
 
-/// A row of the second session of a camera.
-fn webrtc_row() -> WebrtcRow {
-    WebrtcRow {
-        t_ns: Time::ZERO,
-        endpoint: "camera".into(),
-        session: 2,
-        role: FlowRole::Sender,
-        period_ns: Duration::from_millis(100),
-        estimate_bps: None,
-        target_bps: Some(BitRate::from_kbps(700)),
-        sent_bps: BitRate::from_kbps(600),
-        received_bps: BitRate::from_kbps(10),
-        rtt_ns: None,
-        loss_ratio: None,
-        nacks: 0,
-        retransmissions: 0,
-        padding_bytes: None,
-        plis: 0,
-        firs: 0,
-        queue_bytes: Some(0),
-        queue_ns: None,
-        width: None,
-        height: None,
-        fps: None,
-        quality: None,
-    }
-}
-
 /// Two flows of 1000 B in each GoP time, of which the second one is silent for 20 in the middle and for the last 20.
 fn with_silences(names: [&str; 2]) -> Records {
     let sizes = |gop| match gop {
@@ -271,7 +243,12 @@ fn a_call_that_is_blocked_is_present() {
         pair: Some("10.0.0.1:6000>10.0.0.4:7000".into()),
         ..common::webrtc_session("camera")
     };
-    let row = |n: u64| WebrtcRow { t_ns: Time::from_millis(n * 100), ..webrtc_row() };
+    let row = |n: u64| WebrtcRow {
+        t_ns: Time::from_millis(n * 100),
+        session: 2,
+        queue_bytes: Some(0),
+        ..common::webrtc_row()
+    };
     let of = |rows: u64| Records {
         webrtc_sessions: vec![common::webrtc_session("camera"), session.clone()],
         webrtc: (0..rows).map(row).collect(),

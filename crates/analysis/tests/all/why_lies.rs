@@ -7,13 +7,12 @@ use suiro_record::tables::{
     EncoderRow, FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, RateRow, TcpRow, WebrtcRow,
 };
 use suiro_record::words::{
-    Cause, Direction, Effect, FlowRole, LatenessSource, LinkCause, PlayerState, RequestKind,
-    Verdict,
+    Cause, Direction, Effect, LatenessSource, LinkCause, PlayerState, RequestKind, Verdict,
 };
 use suiro_record::{LinkRate, Text};
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::common::trial;
+use crate::common::{self, trial};
 use crate::why::{
     FRAME_NS, MS, SECONDS, Sent, VIDEO, carried, explained, explained_of, frames_of, main_cause,
     receives, records_of, request, sample, video, waits_for_a_manifest, watched,
@@ -64,27 +63,10 @@ fn one_of_three_left_out(more: &[Sent]) -> (Vec<LinkRow>, Vec<FrameRow>) {
 pub fn set_to(fps: i64) -> Vec<WebrtcRow> {
     let row = |tenth: i64| WebrtcRow {
         t_ns: Time::from_millis((tenth * 100).cast_unsigned()),
-        endpoint: "camera".into(),
-        session: 1,
-        role: FlowRole::Sender,
-        period_ns: Duration::from_millis(100),
-        estimate_bps: None,
-        target_bps: Some(BitRate::from_kbps(700)),
-        sent_bps: BitRate::from_kbps(600),
-        received_bps: BitRate::from_kbps(10),
-        rtt_ns: None,
-        loss_ratio: None,
-        nacks: 0,
-        retransmissions: 0,
         padding_bytes: Some(7200),
-        plis: 0,
-        firs: 0,
-        queue_bytes: None,
-        queue_ns: None,
-        width: None,
-        height: None,
         fps: Some(fps),
         quality: Some(0),
+        ..common::webrtc_row()
     };
     (1..SECONDS * 10).map(row).collect()
 }

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use suiro_link::{EthernetRate, LimitConfig};
 use suiro_scenario::{
-    Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, built_in, parse,
+    Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, Topology, built_in,
+    parse,
 };
 use suiro_units::{Duration, Ratio, Seed};
 
@@ -172,26 +173,38 @@ fn a_segment_is_a_hub_with_a_link_to_each_station() {
     assert_eq!(rate(3), EthernetRate::Ten);
 }
 
-#[test]
-fn a_wifi_cell_is_links_from_its_access_point() {
-    let text = r#"
+/// The topology of hosts that share a cell, in that order.
+fn cell_of(hosts: &str, cell: &str) -> Topology {
+    let text = format!(
+        r#"
         name = "cell"
-        title = "Two stations of an access point"
+        title = "Two stations and what serves them"
         duration = "1 s"
         [topology]
         shape = "explicit"
-        hosts = ["ap", "near", "far"]
+        hosts = {hosts}
         [segments.cell]
-        wifi = { busy = 0.2 }
-        access_point = "ap"
-        stations = [{ host = "near" }, { host = "far", wifi = { walls = 2 } }]
+        {cell}
         [endpoints.ping]
         kind = "command"
         host = "near"
         command = ["ping", "far"]
-    "#;
-    let scenario = parse(text, "cell.toml").unwrap();
-    let topology = plan(&scenario, &Overrides::default()).trials.remove(0).setup.topology.clone();
+        "#
+    );
+    let scenario = parse(&text, "cell.toml").unwrap();
+    plan(&scenario, &Overrides::default()).trials.remove(0).setup.topology.clone()
+}
+
+#[test]
+fn a_wifi_cell_is_links_from_its_access_point() {
+    let topology = cell_of(
+        r#"["ap", "near", "far"]"#,
+        r#"
+        wifi = { busy = 0.2 }
+        access_point = "ap"
+        stations = [{ host = "near" }, { host = "far", wifi = { walls = 2 } }]
+        "#,
+    );
     assert_eq!(topology.hosts, ["ap", "near", "far"]);
     let links = topology.links.iter().map(|link| (&*link.name, &*link.from, &*link.to));
     let expected = [("cell-near", "ap", "near"), ("cell-far", "ap", "far")];
@@ -205,24 +218,14 @@ fn a_wifi_cell_is_links_from_its_access_point() {
 
 #[test]
 fn a_cellular_cell_is_links_from_its_base_station() {
-    let text = r#"
-        name = "cell"
-        title = "Two users of a base station"
-        duration = "1 s"
-        [topology]
-        shape = "explicit"
-        hosts = ["near", "far", "bs"]
-        [segments.cell]
+    let topology = cell_of(
+        r#"["near", "far", "bs"]"#,
+        r#"
         cellular = { load = 0.2, cell_radius = "300 m" }
         base_station = "bs"
         stations = [{ host = "near" }, { host = "far", cellular = { distance = "250 m" } }]
-        [endpoints.ping]
-        kind = "command"
-        host = "near"
-        command = ["ping", "far"]
-    "#;
-    let scenario = parse(text, "cell.toml").unwrap();
-    let topology = plan(&scenario, &Overrides::default()).trials.remove(0).setup.topology.clone();
+        "#,
+    );
     let links = topology.links.iter().map(|link| (&*link.name, &*link.from, &*link.to));
     let expected = [("cell-near", "bs", "near"), ("cell-far", "bs", "far")];
     assert_eq!(links.collect::<Vec<_>>(), expected);

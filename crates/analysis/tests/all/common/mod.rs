@@ -2,9 +2,9 @@
 
 use suiro_analysis::{Records, summarise};
 use suiro_record::Trial;
-use suiro_record::tables::{LinkRow, MoqSessionRow, WebrtcSessionRow};
+use suiro_record::tables::{LinkRow, MoqSessionRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{Direction, FlowRole, Signalling, Verdict};
-use suiro_units::{Seed, Time};
+use suiro_units::{BitRate, Duration, Seed, Time};
 
 /// A valid trial of which nothing else is known.
 pub fn trial(duration_s: f64) -> Trial {
@@ -75,6 +75,34 @@ pub fn webrtc_session(endpoint: &str) -> WebrtcSessionRow {
         payload_types: None,
         feedback: None,
         extensions: None,
+    }
+}
+
+/// A tenth of a second of the first session of a camera, of which nothing else is known.
+pub fn webrtc_row() -> WebrtcRow {
+    WebrtcRow {
+        t_ns: Time::ZERO,
+        endpoint: "camera".into(),
+        session: 1,
+        role: FlowRole::Sender,
+        period_ns: Duration::from_millis(100),
+        estimate_bps: None,
+        target_bps: Some(BitRate::from_kbps(700)),
+        sent_bps: BitRate::from_kbps(600),
+        received_bps: BitRate::from_kbps(10),
+        rtt_ns: None,
+        loss_ratio: None,
+        nacks: 0,
+        retransmissions: 0,
+        padding_bytes: None,
+        plis: 0,
+        firs: 0,
+        queue_bytes: None,
+        queue_ns: None,
+        width: None,
+        height: None,
+        fps: None,
+        quality: None,
     }
 }
 
