@@ -1,6 +1,7 @@
 // A board of two axes: one value for each combination, coloured by its rank within the column. A cell opens its trials.
 
 import { causes } from "./causes";
+import { trialsOf } from "./data";
 import { h } from "./dom";
 import { margin, most, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageTrial } from "./generated/page";
@@ -280,10 +281,6 @@ function unranked(columns: string[], made: Column[]): string {
       return `No ranks${where}: ${because}.`;
     })
     .join(" ");
-}
-
-function trialsOf(page: Page, cell: number): PageTrial[] {
-  return (page.cells[cell]?.trials ?? []).flatMap((index) => page.trials[index] ?? []);
 }
 
 /** From blue, the best, over nothing to orange, the worst: colours that the colour-blind can distinguish as well. */

@@ -1,5 +1,6 @@
 // What some cells had in common: the greatest causes of what their viewers saw, or else what limited their flows.
 
+import { trialsOf } from "./data";
 import { plain, whole } from "./format";
 import type { EffectCauses, Page } from "./generated/page";
 
@@ -11,10 +12,7 @@ const CAUSES = 2;
  * viewer: that of several effects at once is divided among them.
  */
 export function causes(page: Page, cells: number[]): string | null {
-  const trials = cells
-    .flatMap((cell) => page.cells[cell]?.trials ?? [])
-    .flatMap((index) => page.trials[index] ?? [])
-    .filter(({ valid }) => valid);
+  const trials = cells.flatMap((cell) => trialsOf(page, cell)).filter(({ valid }) => valid);
   const times = new Map<string, number>();
   for (const { effects } of trials) {
     const real = effects.filter(({ effect }) => !["limit", "trial"].includes(effect));

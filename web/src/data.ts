@@ -9,6 +9,11 @@ export function report(): Page {
   return page;
 }
 
+/** The trials of a cell. */
+export function trialsOf(page: Page, cell: number): PageTrial[] {
+  return (page.cells[cell]?.trials ?? []).flatMap((index) => page.trials[index] ?? []);
+}
+
 /** Makes cells and trials of the columns that a page of very many has. */
 function expand(page: Page): void {
   const { many } = page;

@@ -1,5 +1,6 @@
 // Which of several values is better: only where their 95 % intervals show it.
 
+import { trialsOf } from "./data";
 import { type Scale, shown } from "./format";
 import type { Page, PageMetric, PageSeries, PageSpread, PageTrial } from "./generated/page";
 
@@ -89,7 +90,7 @@ function valuesOf({ digits }: PageMetric, spreads: Spreads, scale: Scale): Value
 export function alikeLinks(page: Page, cells: number[]): boolean {
   if (page.comparable) return true;
   const [first, ...others] = cells.flatMap((cell) => {
-    const trials = (page.cells[cell]?.trials ?? []).flatMap((index) => page.trials[index] ?? []);
+    const trials = trialsOf(page, cell);
     const run = trials.find(({ self_checks }) => self_checks.length > 0);
     return trials.length ? [run ? asked(page, run) : null] : [];
   });

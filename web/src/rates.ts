@@ -1,7 +1,7 @@
 // The charts of a cell on the board: rates with the link that bounds them, delays and latency of all repetitions.
 
 import { type Band, draw, type Line } from "./chart";
-import { lookOf, type Run, runs } from "./data";
+import { lookOf, type Run, runs, trialsOf } from "./data";
 import { h, s } from "./dom";
 import { most } from "./format";
 import type { Page, PageSeries } from "./generated/page";
@@ -21,7 +21,7 @@ type Numbered = { info: PageSeries; index: number };
 /** The charts of a cell of this label, of what was recorded. */
 export function charts(page: Page, cell: number, label: string): HTMLElement[] {
   const all = runs(page, cell, "all");
-  const named = (...names: string[]) => namedOf(page, all, names);
+  const named = (name: string) => namedOf(page, all, name);
   const [flows, tcp] = [named("fairness.video_bps"), named("fairness.tcp_bps")];
   const rates = flows.length ? [...flows, ...tcp] : named("link.throughput_bps");
   const limit = bound(page, cell, all, rates);
@@ -39,16 +39,13 @@ export function charts(page: Page, cell: number, label: string): HTMLElement[] {
   ];
 }
 
-/** The series of the first of these names that any of the runs recorded. */
-function namedOf(page: Page, all: Run[], names: string[]): Numbered[] {
+/** The series of this name, whatever the link or the flow, that any of the runs recorded. */
+function namedOf(page: Page, all: Run[], name: string): Numbered[] {
   const series = page.series.map((info, index) => ({ info, index }));
-  const recorded = names.map((name) =>
-    series.filter(({ info, index }) => {
-      const plain = info.name.split(".");
-      return `${plain[0]}.${plain.at(-1)}` === name && all.some((run) => run.points(index));
-    }),
-  );
-  return recorded.find((found) => found.length) ?? [];
+  return series.filter(({ info, index }) => {
+    const plain = info.name.split(".");
+    return `${plain[0]}.${plain.at(-1)}` === name && all.some((run) => run.points(index));
+  });
 }
 
 /** The link that bounds what is drawn. */
@@ -112,8 +109,8 @@ export function bound(page: Page, cell: number, all: Run[], drawn: Numbered[]): 
  */
 function carriers(page: Page, cell: number, all: Run[], least: number): Carrier[] {
   const stations = new Set(
-    (page.cells[cell]?.trials ?? [])
-      .flatMap((index) => page.trials[index]?.links ?? [])
+    trialsOf(page, cell)
+      .flatMap(({ links }) => links)
       .flatMap(({ link, segment }) => (segment === null ? [] : [link])),
   );
   return page.series.flatMap((info, rate) => {

@@ -22,6 +22,11 @@ impl Bins {
         Self { end_ns, count }
     }
 
+    /// How many there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
     pub fn width_ns(&self) -> f64 {
         self.end_ns as f64 / self.count.max(1) as f64
     }

@@ -84,27 +84,25 @@ pub(crate) fn rivals<'a>(view: &View<'a>) -> Vec<Flow<'a>> {
 /// Each flow in each direction, with all packets of it that met a link.
 fn met<'a>(links: &[Direction<'a>], told: &Told<'_>) -> BTreeMap<Way, Flow<'a>> {
     let mut ways: BTreeMap<Way, usize> = BTreeMap::new();
-    let mut flows: Vec<Flow> = Vec::new();
+    let mut flows: Vec<(Way, Flow)> = Vec::new();
     let mut keys: BTreeMap<&str, Option<(usize, bool)>> = BTreeMap::new();
     for (place, link) in links.iter().enumerate() {
         for &row in &link.rows {
             let key = keys.entry(&row.flow).or_insert_with(|| {
                 let way = way(told, &row.flow)?;
-                let (over, name) = (way.0, way.1.clone());
-                let at = *ways.entry(way).or_insert(flows.len());
+                let at = *ways.entry(way.clone()).or_insert(flows.len());
                 if at == flows.len() {
-                    flows.push(Flow::new(over, name, &row.flow));
+                    let flow = Flow::new(way.0, way.1.clone(), &row.flow);
+                    flows.push((way, flow));
                 }
                 Some((at, is_report(told, &row.flow)))
             });
             if let Some((at, is_report)) = *key {
-                flows[at].add(place, row, is_report, link.duration_ns);
+                flows[at].1.add(place, row, is_report, link.duration_ns);
             }
         }
     }
-    let mut places: Vec<(Way, usize)> = ways.into_iter().collect();
-    places.sort_unstable_by_key(|(_, at)| *at);
-    places.into_iter().map(|(way, _)| way).zip(flows).collect()
+    flows.into_iter().collect()
 }
 
 /// Of the directions of each flow, the one in which more was sent.

@@ -116,8 +116,7 @@ impl<'a> Flow<'a> {
     }
 
     fn first_link(&self) -> Option<&Crossing> {
-        let came = |crossing: &&Crossing| crossing.came.first().copied().unwrap_or(i64::MAX);
-        self.crossings.iter().min_by_key(came)
+        self.crossings.iter().min_by_key(|crossing| crossing.began_ns())
     }
 
     /// The link that delivered the fewest bits of it.
@@ -152,9 +151,8 @@ impl<'a> Flow<'a> {
 
     /// The least time that a packet takes from the first link until the narrowest has delivered it.
     pub fn transit_ns(&self) -> i64 {
-        let came = |crossing: &Crossing| crossing.came.first().copied().unwrap_or(i64::MAX);
-        let last = self.narrowest().map_or(0, came);
-        let links = self.crossings.iter().filter(|crossing| came(crossing) <= last);
+        let last = self.narrowest().map_or(0, Crossing::began_ns);
+        let links = self.crossings.iter().filter(|crossing| crossing.began_ns() <= last);
         let least = |crossing: &Crossing| crossing.delivered.iter().map(|it| it.took_ns).min();
         links.filter_map(least).fold(0, i64::saturating_add)
     }
@@ -203,6 +201,11 @@ impl Crossing {
             bits: 0.0,
             dropped: 0,
         }
+    }
+
+    /// When the first packet came that is no report; later than all if none did.
+    fn began_ns(&self) -> i64 {
+        self.came.first().copied().unwrap_or(i64::MAX)
     }
 
     fn add(&mut self, row: &LinkRow, is_report: bool, duration_ns: i64) {

@@ -261,13 +261,15 @@ impl<'v> Rivals<'v> {
 
     /// Mean rate in each bin of the flows of this kind that are present in it.
     pub fn rate_bins(&self, kind: Kind, bins: &Bins) -> Vec<Option<f64>> {
-        let mut sums: Vec<(f64, u32)> = bins.reached(&[]).iter().map(|_| (0.0, 0)).collect();
+        let mut sums = vec![(0.0, 0u32); bins.count()];
         for Rival { flow, .. } in self.of_kind(kind) {
             let packets = flow.delivered().iter().map(|packet| (packet.t_ns, packet.bits));
             let here = bins.sum(packets).into_iter().zip(bins.reached(&flow.spans));
-            for ((sum, flows), (bits, _)) in sums.iter_mut().zip(here).filter(|(_, it)| it.1) {
-                *sum += bits;
-                *flows += 1;
+            for ((sum, flows), (bits, is_there)) in sums.iter_mut().zip(here) {
+                if is_there {
+                    *sum += bits;
+                    *flows += 1;
+                }
             }
         }
         let rate = |(bits, flows): (f64, u32)| {

@@ -50,14 +50,13 @@ impl Directives {
 
 /// Seconds; what is no number is no time at all: such a response is stale (§4.2.1).
 fn delta(value: Option<&str>) -> Duration {
-    let digits = value.filter(|value| is_number(value));
-    // A number that is too large for 64 bits is large.
-    let seconds = digits.map_or(0, |digits| digits.parse().unwrap_or(u64::MAX));
-    Duration::from_secs(seconds.min(DELTA_MAX_S))
+    Duration::from_secs(value.and_then(number).unwrap_or(0).min(DELTA_MAX_S))
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+/// A whole number; one that is too large for 64 bits is the largest.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 /// Names with values that are tokens or quoted strings, between separators: `a, b=1, c="x, y"`. `None` if that is not what
@@ -142,7 +141,7 @@ impl Freshness {
         let lifetime = lifetime(headers, &directives);
         let is_shared = !directives.not_shared && !lifetime.is_zero() && !varies(headers);
         let said = headers.get(AGE).and_then(|age| Some(age.to_str().ok()?.trim()));
-        let said = said.filter(|age| is_number(age));
+        let said = said.filter(|age| number(age).is_some());
         // §4.2.3, `corrected_age_value`: the answer may be as old as the time that it took.
         let corrected = delta(said) + received.saturating_since(requested);
         // `corrected_initial_age`

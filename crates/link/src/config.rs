@@ -305,8 +305,8 @@ pub enum ServerConfig {
 }
 
 impl ServerConfig {
-    /// Whether stations share it.
-    pub(crate) const fn is_shared(&self) -> bool {
+    /// Whether it is a medium that stations share, which adds its own delays and losses.
+    pub const fn is_shared(&self) -> bool {
         matches!(self, Self::Wifi | Self::Ethernet | Self::Cellular)
     }
 

@@ -89,12 +89,13 @@ impl SegmentSpec {
     /// A value out of range, or keys that contradict one another or lack another; the error names the key.
     pub fn resolve(&self) -> Result<SegmentLinks, Refusal> {
         self.check_bounds()?;
-        let busy = match self.medium()? {
+        let medium = self.medium()?;
+        let busy = match &medium {
             Shared::Hub(ethernet) => ethernet.resolve().map(|_| None)?,
-            Shared::Wifi(wifi) => Some(wifi.clone().resolve()?.air.map(|air| air.busy)),
+            Shared::Wifi(wifi) => Some((*wifi).clone().resolve()?.air.map(|air| air.busy)),
             Shared::Cellular(cellular) => cellular.resolve().map(|_| None)?,
         };
-        self.check_centre()?;
+        self.check_centre(&medium)?;
         let stations = self.stations.iter().enumerate();
         let links = stations.map(|(index, station)| {
             let below = |refusal: Refusal| refusal.below(&format!("stations.{index}"));
@@ -127,38 +128,41 @@ impl SegmentSpec {
     }
 
     /// A cell has its own kind of host in the centre, a hub has none.
-    fn check_centre(&self) -> Result<(), Refusal> {
-        let wrong = |key: &str, found: &str, hint: &str| Err(Refusal::key(key, found).hint(hint));
-        let (is_wifi, is_cellular) = (self.wifi.is_some(), self.cellular.is_some());
-        match (&self.access_point, &self.base_station) {
-            (Some(_), _) if is_cellular => {
-                let found = "a cellular cell has a base station, no access point";
-                wrong("access_point", found, "write `base_station` for `access_point`")
-            }
-            (_, Some(_)) if is_wifi => {
-                let found = "a Wi-Fi cell has an access point, no base station";
-                wrong("base_station", found, "write `access_point` for `base_station`")
-            }
-            (Some(_), _) if !is_wifi => wrong(
+    fn check_centre(&self, medium: &Shared<'_>) -> Result<(), Refusal> {
+        let (key, found, hint) = match (medium, &self.access_point, &self.base_station) {
+            (Shared::Hub(_), None, None)
+            | (Shared::Wifi(_), Some(_), None)
+            | (Shared::Cellular(_), None, Some(_)) => return Ok(()),
+            (Shared::Hub(_), Some(_), _) => (
                 "access_point",
                 "a hub has no access point",
                 "remove it, or write `wifi` for `ethernet`",
             ),
-            (_, Some(_)) if !is_cellular => wrong(
+            (Shared::Hub(_), None, Some(_)) => (
                 "base_station",
                 "a hub has no base station",
                 "remove it, or write `cellular` for `ethernet`",
             ),
-            (None, _) if is_wifi => {
-                let found = "a Wi-Fi cell without `access_point`";
-                wrong("wifi", found, "add access_point = \"HOST\"")
+            (Shared::Wifi(_), _, Some(_)) => (
+                "base_station",
+                "a Wi-Fi cell has an access point, no base station",
+                "write `access_point` for `base_station`",
+            ),
+            (Shared::Wifi(_), None, None) => {
+                ("wifi", "a Wi-Fi cell without `access_point`", "add access_point = \"HOST\"")
             }
-            (_, None) if is_cellular => {
-                let found = "a cellular cell without `base_station`";
-                wrong("cellular", found, "add base_station = \"HOST\"")
-            }
-            _ => Ok(()),
-        }
+            (Shared::Cellular(_), Some(_), _) => (
+                "access_point",
+                "a cellular cell has a base station, no access point",
+                "write `base_station` for `access_point`",
+            ),
+            (Shared::Cellular(_), None, None) => (
+                "cellular",
+                "a cellular cell without `base_station`",
+                "add base_station = \"HOST\"",
+            ),
+        };
+        Err(Refusal::key(key, found).hint(hint))
     }
 
     fn station(&self, station: &StationSpec) -> Result<LinkConfig, Refusal> {

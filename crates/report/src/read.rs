@@ -272,8 +272,10 @@ pub(crate) fn write_causes_again(
     let key = |row: &CauseRow| (row.subject.clone(), row.effect, row.t_ns, row.to_ns, row.cause);
     let known = before.iter().filter_map(|row| Some((key(row), row.proof?)));
     let known: Vec<_> = known.collect();
-    let before =
-        |row: &CauseRow| known.iter().find(|(it, _)| *it == key(row)).map(|(_, proof)| *proof);
+    let before = |row: &CauseRow| {
+        let key = key(row);
+        known.iter().find(|(it, _)| *it == key).map(|(_, proof)| *proof)
+    };
     let mut writer = Writer::<CauseRow>::create(dir)?;
     for row in suiro_analysis::why::rows(why) {
         let proof = now(&row).or_else(|| before(&row));

@@ -1,6 +1,6 @@
 //! What publisher and viewer have in common: sockets, offers and their answers, sessions.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use suiro_clock::Clock;
@@ -172,11 +172,9 @@ impl Endpoint {
         let (post, desk) = mpsc::channel(WAITING_MAX);
         let (server, token) = match &common.meeting {
             Meeting::Waits { address, port, token } => {
-                let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-                let listener = net::listen(address.unwrap_or(everywhere), *port).await?;
+                let server = server::open(*address, *port, post).await?;
                 log.signalling(clock.now(), FlowRole::Server, *port);
-                let never = std::future::pending();
-                (Some(tokio::spawn(server::run(listener, post, never))), token.clone())
+                (Some(server), token.clone())
             }
             Meeting::Offers(server) => {
                 log.signalling(clock.now(), FlowRole::Client, server.port);

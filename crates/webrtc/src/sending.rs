@@ -9,7 +9,7 @@ use suiro_scenario::WebrtcQuality;
 use suiro_units::{BitRate, Duration, Random, Time};
 
 use crate::encoding::{Allowed, Encoding, Pictures, Target};
-use crate::peer::{Outgoing, PAYLOAD_MAX, PeerError, SoundOut, mark};
+use crate::peer::{Outgoing, PAYLOAD_MAX, PeerError, SoundOut, mark, timestamp};
 use crate::sessions::{Session, Sessions};
 use crate::stream::Stream;
 
@@ -47,8 +47,7 @@ struct Packets {
 impl Packets {
     fn of(frame: &Frame, epoch_unix_ns: u64) -> Result<Self, PayloadError> {
         Ok(Self {
-            // 90 kHz (RFC 6184 §8.2.1).
-            timestamp: (u128::from(frame.captured.as_nanos()) * 9 / 100_000) as u32,
+            timestamp: timestamp(frame.captured),
             captured: frame.captured,
             captured_unix_ns: epoch_unix_ns.saturating_add(frame.captured.as_nanos()),
             mark: mark(frame.number, frame.references, frame.rate),

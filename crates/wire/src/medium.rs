@@ -122,9 +122,7 @@ impl Medium<'_> {
     /// Whether stations share it, so that attempts to send are counted.
     pub(crate) fn is_shared(&self) -> bool {
         match self {
-            Self::Link { config: LinkConfig { wifi, ethernet, cellular, .. }, .. } => {
-                wifi.is_some() || ethernet.is_some() || cellular.is_some()
-            }
+            Self::Link { config, .. } => config.down.server.is_shared(),
             Self::Hub { .. } | Self::Cell { .. } | Self::BaseStation { .. } => true,
         }
     }

@@ -6,6 +6,8 @@
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use suiro_units::Duration;
 
+use crate::caching::number;
+
 /// Tries at one segment before it is skipped.
 pub(crate) const SEGMENT_TRIES: u32 = 4;
 /// Tries at one manifest or playlist before playback is given up.
@@ -29,9 +31,7 @@ pub(crate) fn delay(tried: u32, asked: Option<Duration>) -> Duration {
 /// How long the server asks to wait (RFC 9110 §10.2.3); a date is not read.
 pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // What is too large for 64 bits is long.
-    digits.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX).min(LONGEST_S)))
+    number(text).map(|seconds| Duration::from_secs(seconds.min(LONGEST_S)))
 }
 
 #[cfg(test)]

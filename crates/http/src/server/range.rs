@@ -1,5 +1,7 @@
 //! Range requests (RFC 9110 §14): one range of bytes.
 
+use crate::caching::number;
+
 /// What part of a body a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -39,12 +41,8 @@ fn parse(header: &str) -> Option<Spec> {
     if !unit.trim().eq_ignore_ascii_case("bytes") || ranges.contains(',') {
         return None;
     }
-    let number = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        // A number beyond 64 bits lies beyond any body.
-        digits.then(|| text.parse().unwrap_or(u64::MAX))
-    };
     let (first, last) = ranges.trim().split_once('-')?;
+    // A number beyond 64 bits lies beyond any body.
     match (first, last) {
         ("", count) => number(count).map(Spec::Last),
         (first, "") => number(first).map(|first| Spec::From(first, None)),

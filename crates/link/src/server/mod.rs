@@ -11,6 +11,7 @@ mod steady;
 use suiro_units::{Seed, Time};
 
 use crate::config::ServerConfig;
+use crate::medium::{cellular, ethernet, wifi};
 use bucket::Bucket;
 use opportunities::{Poisson, Recorded};
 use steady::Steady;
@@ -23,12 +24,10 @@ pub(crate) enum Server {
     Bucket(Bucket),
     Poisson(Poisson),
     Recorded(Recorded),
-    /// Never asked: the air takes packets itself.
-    Wifi,
-    /// Never asked, either.
-    Ethernet,
-    /// Nor this.
-    Cellular,
+    /// Never asked: a medium that stations share takes packets itself, of this many bytes at most.
+    Shared {
+        largest: u64,
+    },
 }
 
 impl Server {
@@ -39,9 +38,9 @@ impl Server {
             ServerConfig::Bucket { rate, burst } => Self::Bucket(Bucket::new(rate, *burst)),
             ServerConfig::Poisson(rate) => Self::Poisson(Poisson::new(rate, seed)),
             ServerConfig::Trace(trace) => Self::Recorded(Recorded::new(trace)),
-            ServerConfig::Wifi => Self::Wifi,
-            ServerConfig::Ethernet => Self::Ethernet,
-            ServerConfig::Cellular => Self::Cellular,
+            ServerConfig::Wifi => Self::Shared { largest: wifi::MAX_IP_BYTES },
+            ServerConfig::Ethernet => Self::Shared { largest: ethernet::MAX_IP_BYTES },
+            ServerConfig::Cellular => Self::Shared { largest: cellular::MAX_IP_BYTES },
         }
     }
 
@@ -50,7 +49,7 @@ impl Server {
     pub fn takes_at(&mut self, now: Time) -> Option<Time> {
         match self {
             Self::Unlimited | Self::Bucket(_) => Some(now),
-            Self::Wifi | Self::Ethernet | Self::Cellular => None,
+            Self::Shared { .. } => None,
             Self::Steady(server) => server.takes_at(now),
             Self::Poisson(server) => server.takes_at(now),
             Self::Recorded(server) => server.takes_at(now),
@@ -62,7 +61,7 @@ impl Server {
     pub fn serve(&mut self, now: Time, bytes: u64) -> Option<Time> {
         match self {
             Self::Unlimited => Some(now),
-            Self::Wifi | Self::Ethernet | Self::Cellular => None,
+            Self::Shared { .. } => None,
             Self::Steady(server) => server.serve(now, bytes),
             Self::Bucket(server) => server.serve(now, bytes),
             Self::Poisson(server) => server.serve(now, bytes),
@@ -73,12 +72,7 @@ impl Server {
     /// The queue is empty at `now`, after service: what was left of an opportunity is lost.
     pub fn rest(&mut self) {
         match self {
-            Self::Unlimited
-            | Self::Wifi
-            | Self::Ethernet
-            | Self::Cellular
-            | Self::Bucket(_)
-            | Self::Steady(_) => {}
+            Self::Unlimited | Self::Shared { .. } | Self::Bucket(_) | Self::Steady(_) => {}
             Self::Poisson(server) => server.rest(),
             Self::Recorded(server) => server.rest(),
         }
@@ -87,9 +81,7 @@ impl Server {
     /// Largest packet it can ever serve; `None`: any.
     pub fn largest(&self) -> Option<u64> {
         match self {
-            Self::Wifi => Some(crate::medium::wifi::MAX_IP_BYTES),
-            Self::Ethernet => Some(crate::medium::ethernet::MAX_IP_BYTES),
-            Self::Cellular => Some(crate::medium::cellular::MAX_IP_BYTES),
+            Self::Shared { largest } => Some(*largest),
             _ => None,
         }
     }
@@ -97,7 +89,7 @@ impl Server {
     /// How often its trace has begun again by `now`.
     pub fn wraps(&self, now: Time) -> u64 {
         let period = match self {
-            Self::Unlimited | Self::Wifi | Self::Ethernet | Self::Cellular => None,
+            Self::Unlimited | Self::Shared { .. } => None,
             Self::Steady(server) => server.period(),
             Self::Bucket(server) => server.period(),
             Self::Poisson(server) => server.period(),

@@ -7,14 +7,19 @@ use std::process::Command;
 
 use crate::common::{self, Done, Room};
 
-/// `scripts/install` with that argument, into the room's `work/prefix`.
-fn install(room: &Room, argument: &str) -> Done {
+/// `scripts/install`, into the room's `work/prefix`.
+fn command(room: &Room) -> Command {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
     let mut command = Command::new(script.canonicalize().unwrap());
     room.furnish(&mut command);
     // A folder without a leading slash belongs to the caller's working folder.
-    command.arg(argument).env("PREFIX", "prefix").env_remove("DESTDIR").env_remove("SUDO_USER");
-    Done::of(&mut command)
+    command.env("PREFIX", "prefix").env_remove("DESTDIR").env_remove("SUDO_USER");
+    command
+}
+
+/// The same with that argument.
+fn install(room: &Room, argument: &str) -> Done {
+    Done::of(command(room).arg(argument))
 }
 
 /// The commands that `docs/commands.md` documents, as the names of their man pages.
@@ -117,12 +122,10 @@ fn under_sudo_the_user_builds() {
     common::script(&tools, "cargo", "echo 'cargo of root' >>\"$LOG\"; exit 1");
     let sudo = r#"echo "$*" >>"$LOG"; case "$*" in *--build) echo "$PROGRAM" ;; *) exit 3 ;; esac"#;
     common::script(&tools, "sudo", sudo);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
-    let mut command = Command::new(script.canonicalize().unwrap());
-    room.furnish(&mut command);
+    let mut command = command(&room);
     let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:{path}", tools.display())).env("SUDO_USER", "me");
-    command.env("PREFIX", "prefix").env_remove("DESTDIR").env("LOG", room.path("log"));
+    command.env("LOG", room.path("log"));
     let done = Done::of(command.env("PROGRAM", env!("CARGO_BIN_EXE_suiro"))).exits(0);
     done.says(&["kernel of virtual time was not installed"]);
     assert!(room.path("work").join("prefix/bin/suiro").exists());
@@ -134,10 +137,8 @@ fn under_sudo_the_user_builds() {
 #[test]
 fn a_tilde_that_the_shell_left_is_refused() {
     let room = Room::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
-    let mut command = Command::new(script.canonicalize().unwrap());
-    room.furnish(&mut command);
-    command.arg(env!("CARGO_BIN_EXE_suiro")).env("PREFIX", "~/suiro").env_remove("DESTDIR");
+    let mut command = command(&room);
+    command.arg(env!("CARGO_BIN_EXE_suiro")).env("PREFIX", "~/suiro");
     Done::of(&mut command).exits(1).says(&["PREFIX=~/suiro: ", "hint: write $HOME in its place"]);
     assert_eq!(common::entries(&room.path("work")), Vec::<PathBuf>::new());
 }

@@ -10,7 +10,6 @@ mod message;
 mod record;
 mod report;
 
-use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
 use suiro_browser::{
@@ -278,9 +277,7 @@ pub async fn run(
 async fn listen(job: &WebrtcJob, post: Sender<Waiting>) -> Result<Door, WebrtcError> {
     let door = Door { signalling: job.signalling(), token: job.token.clone() };
     if let Meeting::Waits { address, port, .. } = &job.meeting {
-        let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let listener = crate::net::listen(address.unwrap_or(everywhere), *port).await?;
-        tokio::spawn(signalling::run(listener, post, std::future::pending()));
+        signalling::open(*address, *port, post).await?;
     }
     Ok(door)
 }

@@ -651,6 +651,11 @@ fn instant(zero: Instant, time: Time) -> Instant {
     zero + std::time::Duration::from(time.saturating_since(Time::ZERO))
 }
 
+/// When a frame was captured, as RTP counts: 90 kHz (RFC 6184 §8.2.1).
+pub(crate) fn timestamp(captured: Time) -> u32 {
+    (u128::from(captured.as_nanos()) * 9 / 100_000) as u32
+}
+
 /// The mark of a frame, before it waits for the pacer.
 pub(crate) fn mark(number: u64, references: Option<u64>, rate: BitRate) -> FrameMark {
     let back = references.map_or(0, |before| number.saturating_sub(before).max(1));

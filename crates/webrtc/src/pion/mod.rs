@@ -8,7 +8,6 @@ mod message;
 mod program;
 mod record;
 
-use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 
 use suiro_clock::Clock;
@@ -25,8 +24,7 @@ use crate::desk::Desk;
 use crate::encoding::{Allowed, Encoding};
 use crate::endpoint::{Common, Meeting, Summary};
 use crate::log::Log;
-use crate::net;
-use crate::peer::{Way, mark};
+use crate::peer::{Way, mark, timestamp};
 use crate::publish::PublisherJob;
 use crate::signalling::server::{WAITING_MAX, Waiting};
 use crate::signalling::{Door, server};
@@ -110,10 +108,8 @@ impl Publisher {
             return Err(EndpointError::Pion("it makes no offers: expected no `to`".to_owned()));
         };
         let (post, asked) = mpsc::channel(WAITING_MAX);
-        let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let listener = net::listen(address.unwrap_or(everywhere), *port).await?;
+        server::open(*address, *port, post).await?;
         records.signalling(clock.now(), FlowRole::Server, *port);
-        tokio::spawn(server::run(listener, post, std::future::pending()));
         let door = Door { signalling: Signalling::Whep, token: token.clone() };
         let (post, orders) = mpsc::channel(WAITING_MAX);
         let pictures = ((job.camera.width, job.camera.height), job.camera.fps);
@@ -257,8 +253,7 @@ impl Publisher {
             key: frame.key,
             captured_ns: frame.captured.as_nanos(),
             captured_unix_ns: self.clock.unix_ns(frame.captured),
-            // 90 kHz (RFC 6184 §8.2.1).
-            timestamp: (u128::from(frame.captured.as_nanos()) * 9 / 100_000) as u32,
+            timestamp: timestamp(frame.captured),
             bytes: frame.data.len(),
         };
         let mut bytes = line(suiro_browser::written(&Order::Frame { frame: order }));

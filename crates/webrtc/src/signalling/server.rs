@@ -1,6 +1,6 @@
 //! The server's side: requests are handed to the endpoint's loop, which owns the sessions.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
@@ -11,8 +11,10 @@ use hyper::{Request, Response, StatusCode};
 use suiro_serving::{Limits, desk};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::door::{Ask, DESCRIPTION_MAX, Reply};
+use crate::net::{self, NetError};
 
 /// Requests that wait for the endpoint's loop at most; more are refused.
 pub const WAITING_MAX: usize = 64;
@@ -23,6 +25,17 @@ const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
 /// A request that waits for its reply.
 pub type Waiting = suiro_serving::desk::Waiting<Ask, Reply>;
+
+/// Serves at this port, of this address or of all, for as long as the program runs. Every request goes to `desk`.
+pub async fn open(
+    address: Option<IpAddr>,
+    port: u16,
+    desk: mpsc::Sender<Waiting>,
+) -> Result<JoinHandle<()>, NetError> {
+    let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let listener = net::listen(address.unwrap_or(everywhere), port).await?;
+    Ok(tokio::spawn(run(listener, desk, std::future::pending())))
+}
 
 /// Serves until `stop` is ready. Every request goes to `desk`.
 pub async fn run(

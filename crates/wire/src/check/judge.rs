@@ -129,8 +129,8 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     check.at_least = Some(asked * (1.0 - DELAY_EARLY) - DELAY_EARLY_MS - below_ms);
     // What a shared medium adds depends on its stations: only the minimum is known.
     let most = asked * (1.0 + DELAY_LATE) + DELAY_LATE_MS + above_ms;
-    check.at_most = (!plan::on_shared_medium(path)).then_some(most);
-    let (measured, note) = if plan::on_shared_medium(path) {
+    check.at_most = (!path.server.is_shared()).then_some(most);
+    let (measured, note) = if path.server.is_shared() {
         (delays.first().copied(), Some("the minimum; contention and retries add to it"))
     } else if plan::by_opportunity(path) {
         let least = delays.first().copied();
@@ -141,7 +141,7 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
         // The machine can only add to a delay that does not vary.
         (delays.get(delays.len() / 4).copied(), None)
     };
-    if delays.is_empty() && plan::on_shared_medium(path) {
+    if delays.is_empty() && path.server.is_shared() {
         return unmeasured(check, "no packet got across the shared medium");
     }
     if delays.is_empty() {
@@ -207,7 +207,7 @@ fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
     check.at_least = Some((asked - grain).max(0.0));
     // Frames that a shared medium gives up on are not an error of the emulator.
     let most = (asked + grain + unreadable).min(1.0);
-    check.at_most = (!plan::on_shared_medium(&plan.path)).then_some(most);
+    check.at_most = (!plan.path.server.is_shared()).then_some(most);
     let lost = probe.iter().filter(|arrived| arrived.is_none()).count();
     judged(check, Some(lost as f64 / n))
 }

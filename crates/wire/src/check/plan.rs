@@ -148,18 +148,13 @@ pub(crate) fn by_opportunity(path: &PathConfig) -> bool {
     matches!(path.server, ServerConfig::Poisson(_) | ServerConfig::Trace(_))
 }
 
-/// Whether stations share the medium, which adds its own delays and losses.
-pub(crate) fn on_shared_medium(path: &PathConfig) -> bool {
-    matches!(path.server, ServerConfig::Wifi | ServerConfig::Ethernet | ServerConfig::Cellular)
-}
-
 fn probe(path: &PathConfig) -> Burst {
     // One packet per delivery opportunity, where the link has those: others would wait for the
     // next.
     let service_bytes =
         if by_opportunity(path) { OPPORTUNITY.get() } else { PROBE_BYTES.into() } as f64;
     let unlimited =
-        if on_shared_medium(path) { PROBE_PER_SECOND_AIR } else { PROBE_PER_SECOND_MAX };
+        if path.server.is_shared() { PROBE_PER_SECOND_AIR } else { PROBE_PER_SECOND_MAX };
     let per_second = rate_bps(path).map_or(unlimited, |rate| {
         (PROBE_SHARE * rate / (service_bytes * 8.0)).min(PROBE_PER_SECOND_MAX)
     });

@@ -4,7 +4,6 @@ use suiro_units::{Duration, Time};
 
 use super::super::chunked::Chunk;
 use super::super::request::{Fetch, Fetched, What};
-use super::super::track::TrackState;
 use super::Session;
 
 impl Session {
@@ -12,10 +11,8 @@ impl Session {
     pub(crate) fn on_chunk(&mut self, now: Time, number: u64, chunk: &Chunk) {
         self.advance(now);
         let Some(stream) = &mut self.stream else { return };
-        let is_its = |track: &TrackState| {
-            track.in_flight.as_ref().is_some_and(|request| request.fetch.number == number)
-        };
-        let Some(index) = stream.tracks.iter().position(is_its) else { return };
+        let its = stream.tracks.iter().position(|track| track.is_fetching(number));
+        let Some(index) = its else { return };
         let track = &mut stream.tracks[index];
         if let (Some(controller), Some(sample)) = (&mut track.controller, &chunk.burst) {
             controller.on_chunk(sample);
@@ -39,10 +36,8 @@ impl Session {
     /// How long the segment is that a request has brought, where its chunks have told: a part that was hinted at is listed
     /// without its length.
     pub(crate) fn length_of(&self, fetch: &Fetch) -> Option<Duration> {
-        let is_its = |track: &&TrackState| {
-            track.in_flight.as_ref().is_some_and(|request| request.fetch.number == fetch.number)
-        };
-        self.stream.as_ref()?.tracks.iter().find(is_its)?.length()
+        let mut tracks = self.stream.as_ref()?.tracks.iter();
+        tracks.find(|track| track.is_fetching(fetch.number))?.length()
     }
 
     /// A playlist has come that the server held, or not.
