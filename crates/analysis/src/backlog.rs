@@ -12,7 +12,6 @@ use crate::Records;
 use crate::flow::{Flow, Over};
 use crate::group::grouped;
 use crate::guess;
-use crate::view::View;
 
 /// For how long a sample stands at most, in nanoseconds: connections are sampled once a second or more often.
 const STANDS_NS: i64 = 2_000_000_000;
@@ -61,13 +60,12 @@ pub(crate) struct Backlogs<'a> {
 }
 
 impl<'a> Backlogs<'a> {
-    pub fn of(view: &View<'a>) -> Self {
-        let records = view.records;
+    pub fn of(records: &'a Records, duration_ns: i64) -> Self {
         let sends = |row: &&WebrtcRow| row.role == FlowRole::Sender;
         let webrtc = records.webrtc.iter().filter(sends);
         Self {
             records,
-            duration_ns: view.duration_ns,
+            duration_ns,
             rate: grouped(&records.rate, |row| &*row.endpoint, |row| row.t_ns),
             tcp: grouped(&records.tcp, |row| &*row.socket, |row| row.t_ns),
             webrtc: grouped(

@@ -14,8 +14,7 @@ use suiro_record::words::{Carries, Transport};
 use crate::backlog::Backlogs;
 use crate::flow::{Flow, Kind, Over};
 use crate::link::Direction;
-use crate::view::View;
-use crate::{guess, presence};
+use crate::{Records, guess, presence};
 
 /// A flow is none that competes if its sender sent less than this share of the bytes of the busiest of its kind.
 const LEAST_SHARE: f64 = 0.01;
@@ -31,8 +30,7 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    pub fn of(view: &View<'a>) -> Self {
-        let records = view.records;
+    pub fn of(records: &'a Records) -> Self {
         Self {
             flows: &records.flows,
             webrtc: records.webrtc_sessions.iter().map(|row| &*row.endpoint).collect(),
@@ -50,8 +48,12 @@ impl<'a> Told<'a> {
 type Way = (Over, String, String);
 
 /// The real-time video and the TCP of a trial. Those that are on a path of their own do not compete.
-pub(crate) fn rivals<'a>(view: &View<'a>) -> Vec<Flow<'a>> {
-    let (links, told) = (view.links(), Told::of(view));
+pub(crate) fn rivals<'a>(
+    links: &[Direction<'a>],
+    records: &'a Records,
+    duration_ns: i64,
+) -> Vec<Flow<'a>> {
+    let told = Told::of(records);
     let mut flows = busier(met(links, &told));
     // RTP and TCP compete on their way to viewers, not what viewers themselves send.
     let to_viewers = |place: usize| links[place].is_towards_viewers();
@@ -65,13 +67,13 @@ pub(crate) fn rivals<'a>(view: &View<'a>) -> Vec<Flow<'a>> {
     if flows.is_empty() {
         return flows;
     }
-    let backlogs = Backlogs::of(view);
+    let backlogs = Backlogs::of(records, duration_ns);
     flows.retain_mut(|flow| {
         let backlog = backlogs.of_flow(flow);
-        flow.spans = presence::spans(flow, backlog.as_ref(), view.duration_ns);
+        flow.spans = presence::spans(flow, backlog.as_ref(), duration_ns);
         let began = flow.sent().first().copied().unwrap_or(0);
         let waited = backlog.map_or(0, |backlog| backlog.waited_ns);
-        let starves = waited as f64 >= MOSTLY * view.duration_ns.saturating_sub(began) as f64;
+        let starves = waited as f64 >= MOSTLY * duration_ns.saturating_sub(began) as f64;
         flow.sent_bits() > 0.0 && (starves || flow.sent_bits() > least(flow.kind()))
     });
     let competes: Vec<bool> = (0..flows.len()).map(|at| competes(at, &flows, links)).collect();

@@ -72,7 +72,7 @@ impl<'v> Rivals<'v> {
         let duration_ns = view.duration_ns;
         let within = view.within(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
-        if senders.is_empty() && !Told::of(view).connects() {
+        if senders.is_empty() && !Told::of(view.records).connects() {
             return None;
         }
         let mut flows: Vec<&Flow> = view.rivals().iter().collect();

@@ -11,7 +11,6 @@ mod steady;
 use suiro_units::{Seed, Time};
 
 use crate::config::ServerConfig;
-use crate::medium::{cellular, ethernet, wifi};
 use bucket::Bucket;
 use opportunities::{Poisson, Recorded};
 use steady::Steady;
@@ -38,9 +37,13 @@ impl Server {
             ServerConfig::Bucket { rate, burst } => Self::Bucket(Bucket::new(rate, *burst)),
             ServerConfig::Poisson(rate) => Self::Poisson(Poisson::new(rate, seed)),
             ServerConfig::Trace(trace) => Self::Recorded(Recorded::new(trace)),
-            ServerConfig::Wifi => Self::Shared { largest: wifi::MAX_IP_BYTES },
-            ServerConfig::Ethernet => Self::Shared { largest: ethernet::MAX_IP_BYTES },
-            ServerConfig::Cellular => Self::Shared { largest: cellular::MAX_IP_BYTES },
+            ServerConfig::Wifi => Self::Shared { largest: crate::medium::wifi::MAX_IP_BYTES },
+            ServerConfig::Ethernet => {
+                Self::Shared { largest: crate::medium::ethernet::MAX_IP_BYTES }
+            }
+            ServerConfig::Cellular => {
+                Self::Shared { largest: crate::medium::cellular::MAX_IP_BYTES }
+            }
         }
     }
 

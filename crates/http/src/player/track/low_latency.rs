@@ -13,6 +13,11 @@ use crate::presentation::{Resource, Segment, Segments};
 use crate::url::Url;
 
 impl TrackState {
+    /// Whether the request of this number is under way here.
+    pub(crate) fn is_fetching(&self, number: u64) -> bool {
+        self.in_flight.as_ref().is_some_and(|request| request.fetch.number == number)
+    }
+
     /// True if segments come in chunks, or in parts.
     pub(crate) fn is_low_latency(&self) -> bool {
         self.rungs.iter().any(|rung| {

@@ -234,11 +234,6 @@ impl TrackState {
         }
     }
 
-    /// Whether the request of this number is under way here.
-    pub(crate) fn is_fetching(&self, number: u64) -> bool {
-        self.in_flight.as_ref().is_some_and(|request| request.fetch.number == number)
-    }
-
     pub(crate) fn end_request(&mut self) {
         self.in_flight = None;
         self.watch.end();
