@@ -88,10 +88,15 @@ pub struct Zero {
 impl Zero {
     /// The time in the file of a packet with the kernel's timestamp, while CLOCK_REALTIME is ahead of CLOCK_MONOTONIC by
     /// `lead_ns`.
-    fn time(self, realtime_ns: u64, lead_ns: i64) -> u64 {
+    pub(crate) fn time(self, realtime_ns: u64, lead_ns: i64) -> u64 {
         let step =
             (self.realtime_ns.wrapping_sub(self.monotonic_ns)).cast_signed().wrapping_sub(lead_ns);
         realtime_ns.saturating_add_signed(step)
+    }
+
+    /// The time in the file at a moment of CLOCK_MONOTONIC.
+    pub(crate) const fn at(self, monotonic_ns: u64) -> u64 {
+        self.realtime_ns.saturating_add(monotonic_ns.saturating_sub(self.monotonic_ns))
     }
 }
 

@@ -84,7 +84,7 @@ impl Passed {
 }
 
 /// The rows of both directions of a link, from the capture points at its ends `from` and `to`, as far as there are some.
-/// Their times count from `zero`. Packets that were sent after `until_ns` of CLOCK_REALTIME do not count.
+/// Their times count from `zero`. Packets that were sent after `until_ns` of CLOCK_MONOTONIC do not count.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -129,6 +129,7 @@ fn both_ways(
     passed: &[Option<Passed>; 2],
     (zero, until_ns): (Zero, u64),
 ) -> Vec<HopRow> {
+    let until_ns = zero.at(until_ns);
     let mut rows = Vec::new();
     for (direction, [from, to]) in [(Direction::Down, [0, 1]), (Direction::Up, [1, 0])] {
         let hop = Hop { link: link.into(), direction, ends: [ends[from], ends[to]] };
@@ -253,6 +254,54 @@ impl Sum {
             Kind::Original | Kind::Altered => {}
             Kind::Copy => self.copies += 1,
             Kind::Unknown => self.unknown += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{Counted, Described, ETHERNET, Writer};
+
+    /// One of ten packets, none of which has a part in common with another.
+    fn packet(number: u8) -> [u8; 60] {
+        let mut data = [number; 60];
+        data[12..18].copy_from_slice(&[8, 0, 0x45, 0, 0, 46]);
+        data
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_does_not_move_the_end_of_a_link() {
+        const HOUR_NS: i64 = 3_600_000_000_000;
+        const STEP_NS: u64 = 100_000_000;
+        let zero = Zero { monotonic_ns: 5_000_000_000, realtime_ns: 1_700_000_000_000_000_000 };
+        for step_ns in [-HOUR_NS, HOUR_NS] {
+            let dir = tempfile::tempdir().unwrap();
+            let lead_ns = (zero.realtime_ns - zero.monotonic_ns).cast_signed() + step_ns;
+            let write = |name: &str, sent: bool, delay_ns: u64| {
+                let interface =
+                    Described { name: "eth0", description: "", link: ETHERNET, snap: 0 };
+                let mut writer = Writer::new(Vec::new(), &interface).unwrap();
+                for number in 0..10u8 {
+                    let monotonic_ns = zero.monotonic_ns + u64::from(number) * STEP_NS + delay_ns;
+                    let realtime_ns = monotonic_ns.saturating_add_signed(lead_ns);
+                    let t_ns = zero.time(realtime_ns, lead_ns);
+                    writer.packet(t_ns, &packet(number), 60, Some(sent)).unwrap();
+                }
+                let path = dir.path().join(name);
+                std::fs::write(&path, writer.finish(&Counted::default()).unwrap()).unwrap();
+                path
+            };
+            let (from, to) = (write("from", true, 0), write("to", false, 1_000_000));
+            let from = End { name: "from", path: &from, complete: true };
+            let to = End { name: "to", path: &to, complete: true };
+            // The end is between the fifth packet and the sixth.
+            let until_ns = zero.monotonic_ns + 4 * STEP_NS + STEP_NS / 2;
+            let rows = rows("link", [Some(&from), Some(&to)], zero, until_ns).unwrap();
+            let down = |row: &&HopRow| row.t_ns.is_none() && row.direction == Direction::Down;
+            let row = rows.iter().find(down).unwrap();
+            let counts = [row.sent, row.received, row.lost, row.unknown];
+            assert_eq!(counts, [Some(5), Some(5), Some(0), Some(0)], "{row:?}");
         }
     }
 }

@@ -1,5 +1,4 @@
 //! The reader, and Wireshark's `tshark`, read what the writer wrote.
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -80,7 +79,7 @@ fn wireshark_reads_it() {
     command.args(["-r", "-", "-T", "fields"]).args(columns.iter().flat_map(|it| ["-e", it]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let Ok(mut tshark) = command.spawn() else {
-        println!("skipped: tshark is not installed");
+        suiro_units::skipped("tshark is not installed");
         return;
     };
     let file = written(&[(EPOCH, datagram(), 1442, Some(false))], &Counted::default());

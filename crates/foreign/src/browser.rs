@@ -216,11 +216,15 @@ impl Of<'_> {
         let grew = |member: &str| self.object.grew(member, since, to).unwrap_or(0.0);
         let (received, lost) = (grew("packetsReceived"), grew("packetsLost"));
         if lost >= LOSS_MIN && lost >= LOSS_SHARE * (received + lost) {
-            let again = grew("nackCount");
-            let text = format!(
-                "{lost:.0} of {:.0} packets were lost, {again:.0} were requested again",
-                received + lost
-            );
+            let mut text = format!("{lost:.0} of {:.0} packets were lost", received + lost);
+            // W3C, Identifiers for WebRTC's Statistics API: NACKs are counted, not the packets that they request.
+            if let Some(nacks) = self.object.grew("nackCount", since, to) {
+                let nacks = count(nacks.max(0.0) as usize, "NACK");
+                text += &format!(", and requested again in {nacks}");
+            }
+            if let Some(repairs) = self.object.grew("retransmittedPacketsReceived", since, to) {
+                text += &format!("; {repairs:.0} came again");
+            }
             return (Cause::Loss, text);
         }
         if let Some(text) = self.nothing_came((from, to)) {

@@ -1,10 +1,12 @@
 //! Datagrams other than RTP: connections that did not come about, and flows between two captures.
 
+use std::collections::BTreeSet;
+
 use suiro_record::words::Cause;
 
 use crate::model::{Effect, Evidence, Happened, Stream};
 use crate::numbers::{bit_rate, quantile};
-use crate::packets::{Capture, Content, Packet, Way};
+use crate::packets::{Capture, Content, Packet, Stun, Way};
 use crate::pair::Crossing;
 use suiro_analysis::why::wording::{count, rate, span};
 
@@ -20,23 +22,32 @@ pub(crate) fn unanswered(capture: &Capture) -> Vec<Happened> {
     found
 }
 
-/// Of many candidate pairs of ICE most are never answered: it failed if none was.
+/// Of many candidate pairs of ICE most are never answered: it failed if none was. Servers of STUN and TURN, which are
+/// asked for candidates, do not count.
 fn checks(capture: &Capture) -> Option<Happened> {
-    let of = |wanted: bool| {
-        capture.packets.iter().filter(move |packet| {
-            matches!(packet.content, Content::Stun { is_request, .. } if is_request == wanted)
-        })
+    let stun = |packet: &Packet| match packet.content {
+        Content::Stun(message) => Some(message),
+        _ => None,
     };
-    let (first, last) = (of(true).next()?, of(true).next_back()?);
-    if of(false).next().is_some() {
+    let (mut checks, mut transactions) = (Vec::<&Packet>::new(), BTreeSet::new());
+    for packet in &capture.packets {
+        if let Some(Stun::Check(transaction)) = stun(packet) {
+            checks.push(packet);
+            transactions.insert(transaction);
+        }
+    }
+    let is_answer =
+        |message: Stun| matches!(message, Stun::Success(of) if transactions.contains(&of));
+    if capture.packets.iter().filter_map(stun).any(is_answer) {
         return None;
     }
-    let mut ways: Vec<Way> = of(true).map(|packet| capture.way(packet)).collect();
+    let (first, last) = (*checks.first()?, *checks.last()?);
+    let mut ways: Vec<Way> = checks.iter().map(|packet| capture.way(packet)).collect();
     ways.sort_unstable();
     ways.dedup();
     let because = format!(
         "{} over {} in {}, none answered; a capture at the other host would show whether they came",
-        count(of(true).count(), "connectivity check"),
+        count(checks.len(), "connectivity check"),
         count(ways.len(), "candidate pair"),
         span(last.t_ns - first.t_ns)
     );
@@ -51,7 +62,7 @@ fn alone(
     answers: impl Fn(&Packet) -> bool,
 ) -> Vec<Happened> {
     let mut flows: Vec<(u32, &Packet, &Packet, usize)> = Vec::new();
-    let mut answered = std::collections::BTreeSet::new();
+    let mut answered = BTreeSet::new();
     for packet in &capture.packets {
         if answers(packet) {
             answered.insert(capture.way(packet).back());

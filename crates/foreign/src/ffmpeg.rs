@@ -4,6 +4,7 @@ use chrono::NaiveDateTime;
 use suiro_record::words::Cause;
 
 use crate::model::{Effect, Evidence, Happened, Stream};
+use crate::times::bounded;
 use suiro_analysis::why::wording::{count, span};
 
 /// Slower than this is not real time.
@@ -107,15 +108,16 @@ struct Progress {
     dropped: u64,
 }
 
-/// Streams and effects of a log. Its times are of the media unless lines have a date (`-loglevel +datetime`).
+/// Streams and effects of a log. Its times are of the media; if lines have a date (`-loglevel +datetime`), they count from
+/// the first. Dates are local and have no zone, so that they cannot be compared with other sources.
 pub(crate) fn told(name: &str, text: &str) -> (Vec<Stream>, Vec<Happened>) {
-    let (mut at, mut reports, mut effects) = (0i64, Vec::new(), Vec::<Happened>::new());
+    let (mut at, mut began) = (0i64, None);
+    let (mut reports, mut effects) = (Vec::new(), Vec::<Happened>::new());
     for (number, line) in text.split(['\n', '\r']).enumerate() {
-        if let Some(time) = date(line) {
-            at = time;
-        }
+        let dated = date(line).map(|date| date - *began.get_or_insert(date));
+        at = dated.unwrap_or(at);
         if let Some(found) = progress(line) {
-            at = if date(line).is_some() { at } else { found.media_ns };
+            at = dated.unwrap_or(found.media_ns);
             reports.push((at, number + 1, found));
             continue;
         }
@@ -200,11 +202,9 @@ fn progress(line: &str) -> Option<Progress> {
     (0.0..1e9).contains(&all).then_some(Progress { media_ns: (all * 1e9) as i64, speed, dropped })
 }
 
-/// `[2026-11-26 01:02:03.456]` at the beginning, in UTC.
+/// `2026-11-26 01:02:03.456 ` at the beginning (libavutil, log.c), as if it were UTC.
 fn date(line: &str) -> Option<i64> {
-    let text = line.strip_prefix('[')?.split_once(']')?.0;
-    NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f")
-        .ok()?
-        .and_utc()
-        .timestamp_nanos_opt()
+    let (text, _) = line.split_at_checked(23).filter(|(_, rest)| rest.starts_with(' '))?;
+    let date = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").ok()?;
+    date.and_utc().timestamp_nanos_opt().map(bounded)
 }

@@ -23,6 +23,7 @@ mod qlog;
 mod statistics;
 mod tcp;
 mod text;
+mod times;
 
 use serde_json::Value;
 use suiro_analysis::why::wording;
@@ -87,10 +88,12 @@ pub fn explain(sources: &[Source<'_>]) -> Result<Account, SourceError> {
         .iter()
         .filter_map(|read| if let Read::Capture(capture) = read { Some(capture) } else { None })
         .collect();
-    let mut crossings = Vec::new();
+    let (mut crossings, mut streams) = (Vec::new(), Vec::new());
     for (at, a) in captures.iter().enumerate() {
         for b in &captures[at + 1..] {
-            crossings.extend(pair::crossings(a, b));
+            let (found, unknown) = pair::crossings(a, b);
+            crossings.extend(found);
+            streams.extend(unknown);
         }
     }
     let directions = path::directions(&crossings);
@@ -101,14 +104,10 @@ pub fn explain(sources: &[Source<'_>]) -> Result<Account, SourceError> {
         .zip(&connections)
         .map(|(capture, of)| (&*capture.name, &*of.pauses))
         .collect();
+    streams.extend(crossings.iter().map(datagrams::stream));
     let mut of_captures = captures.iter().zip(&connections);
-    let mut account = Account {
-        began_s: None,
-        sources: Vec::new(),
-        streams: crossings.iter().map(datagrams::stream).collect(),
-        effects: Vec::new(),
-        left_out: 0,
-    };
+    let mut account =
+        Account { began_s: None, sources: Vec::new(), streams, effects: Vec::new(), left_out: 0 };
     for (source, read) in sources.iter().zip(&read) {
         let (kind, note) = note(read);
         account.sources.push(SourceLine { name: source.name.to_owned(), kind, note });
@@ -294,7 +293,10 @@ fn began(read: &Read) -> Option<i64> {
     let first = match read {
         Read::Capture(capture) => capture.packets.first()?.t_ns,
         Read::Statistics(_, statistics) => statistics.began()?,
-        Read::Qlog(connections) => connections.iter().map(|it| it.zero_ns).min()?,
+        Read::Qlog(connections) => {
+            let began = connections.iter().filter_map(qlog::Connection::began);
+            began.filter(|began| *began >= EPOCH_NS).min()?
+        }
         Read::Ffmpeg(_) => return None,
     };
     (first >= EPOCH_NS).then_some(first)

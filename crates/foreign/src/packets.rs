@@ -8,14 +8,14 @@ use suiro_capture::Ip;
 use suiro_capture::file::{self, FileError, Frame, Order};
 use suiro_units::{fnv1a, to_i64};
 
+use crate::times::bounded;
+
 /// Network byte order.
 const NET: Order = Order::BIG;
 /// Most packets that are read from one capture.
 const PACKETS_MAX: usize = 20_000_000;
 /// Most flows that are distinguished.
 const FLOWS_MAX: usize = 10_000;
-/// No time is later than this, in the year 2096: sums and differences of times fit into 64 bits.
-const LATEST_NS: i64 = 4_000_000_000_000_000_000;
 /// Bytes of payload that identify a packet in two captures.
 const HASHED: usize = 64;
 
@@ -71,6 +71,8 @@ pub(crate) struct Packet {
     pub flow: u32,
     /// Bytes of payload.
     pub bytes: u32,
+    /// Whether the capture says that its host sent it, if it does.
+    pub sent: Option<bool>,
     /// The same in each capture of it.
     pub identity: u64,
     pub content: Content,
@@ -81,15 +83,22 @@ pub(crate) struct Packet {
 pub(crate) enum Content {
     Tcp(Segment),
     Rtp(Rtp),
-    /// RFC 8489 §5; the transaction, shortened.
-    Stun {
-        is_request: bool,
-        transaction: u64,
-    },
+    Stun(Stun),
     /// A DTLS record (RFC 6347 §4.1): the type of its handshake message, if it is in plain text.
     Dtls(Option<u8>),
     /// A QUIC packet with a long header (RFC 9000 §17.2).
     QuicLong,
+    Other,
+}
+
+/// A STUN message (RFC 8489 §5), with its transaction, shortened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stun {
+    /// A connectivity check of ICE: a Binding request with PRIORITY (RFC 8445 §7.1.1).
+    Check(u64),
+    /// A success response to a Binding request.
+    Success(u64),
+    /// Another message, such as those to and from servers of STUN and TURN.
     Other,
 }
 
@@ -131,7 +140,7 @@ impl Capture {
     }
 
     fn take(&mut self, frame: &Frame<'_>, number: u32, flows: &mut BTreeMap<Way, u32>) {
-        let Some((way, bytes, content, identity)) = transport(frame) else {
+        let Some((way, bytes, content, identity, sent)) = transport(frame) else {
             self.others += 1;
             return;
         };
@@ -144,8 +153,8 @@ impl Capture {
             self.flows.push(way);
             self.flows.len() as u32 - 1
         });
-        let t_ns = to_i64(frame.t_ns).min(LATEST_NS);
-        self.packets.push(Packet { t_ns, number, flow, bytes, identity, content });
+        let t_ns = bounded(to_i64(frame.t_ns));
+        self.packets.push(Packet { t_ns, number, flow, bytes, sent, identity, content });
     }
 
     /// The flow of a packet.
@@ -154,8 +163,8 @@ impl Capture {
     }
 }
 
-/// Flow, bytes of payload, content and identity.
-fn transport(frame: &Frame<'_>) -> Option<(Way, u32, Content, u64)> {
+/// Flow, bytes of payload, content, identity, and whether the host sent it.
+fn transport(frame: &Frame<'_>) -> Option<(Way, u32, Content, u64, Option<bool>)> {
     let ip = Ip::of(frame).ok()?;
     let ports = (NET.u16(ip.data, 0)?, NET.u16(ip.data, 2)?);
     let (header, content) = match ip.protocol {
@@ -178,7 +187,8 @@ fn transport(frame: &Frame<'_>) -> Option<(Way, u32, Content, u64)> {
         Content::Tcp(it) => u64::from(it.sequence) << 32 | u64::from(it.acknowledges),
         _ => u64::from(bytes),
     };
-    Some((way, bytes, content, fnv1a(seed.to_be_bytes().into_iter().chain(payload))))
+    let identity = fnv1a(seed.to_be_bytes().into_iter().chain(payload));
+    Some((way, bytes, content, identity, ip.sent))
 }
 
 fn segment(data: &[u8], header: usize) -> Option<Segment> {
@@ -228,8 +238,24 @@ fn datagram(payload: &[u8]) -> Content {
 fn stun(payload: &[u8]) -> Option<Content> {
     let is_stun = NET.u32(payload, 4)? == 0x2112_a442;
     let transaction = u64::from(NET.u32(payload, 8)?) << 32 | u64::from(NET.u32(payload, 16)?);
-    let is_request = NET.u16(payload, 0)? & 0x0110 == 0;
-    is_stun.then_some(Content::Stun { is_request, transaction })
+    let message = match NET.u16(payload, 0)? {
+        0x0001 if has_priority(payload) => Stun::Check(transaction),
+        0x0101 => Stun::Success(transaction),
+        _ => Stun::Other,
+    };
+    is_stun.then_some(Content::Stun(message))
+}
+
+/// RFC 8489 §14: attributes have a type, a length, and a value that is filled up to 4 bytes.
+fn has_priority(message: &[u8]) -> bool {
+    let mut at = 20;
+    while let (Some(kind), Some(length)) = (NET.u16(message, at), NET.u16(message, at + 2)) {
+        if kind == 0x0024 {
+            return true;
+        }
+        at += 4 + usize::from(length).next_multiple_of(4);
+    }
+    false
 }
 
 /// The first message of a handshake record of epoch 0.

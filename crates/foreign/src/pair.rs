@@ -2,7 +2,11 @@
 //! each packet in between.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
+use suiro_analysis::why::wording::count;
+
+use crate::model::Stream;
 use crate::numbers::{between, quantile, unwrapped};
 use crate::packets::{Capture, Content, Packet, Way};
 
@@ -57,30 +61,29 @@ impl<'c> Crossing<'c> {
     }
 }
 
-/// The flows that two captures share.
-pub(crate) fn crossings<'c>(a: &'c Capture, b: &'c Capture) -> Vec<Crossing<'c>> {
+/// The flows that two captures share: those whose direction is known, and the others, each in one line.
+pub(crate) fn crossings<'c>(a: &'c Capture, b: &'c Capture) -> (Vec<Crossing<'c>>, Vec<Stream>) {
     let shared = shared(a, b);
-    // By flow of `a`: how far the time of `b` is ahead, at least, usually, at most.
-    let ahead: BTreeMap<u32, [i64; 3]> = shared
-        .iter()
-        .filter(|(_, pairs)| pairs.len() >= SHARED_MIN)
-        .map(|(flow, pairs)| {
-            let mut ahead: Vec<i64> =
-                pairs.iter().map(|(a, b)| b.t_ns.saturating_sub(a.t_ns)).collect();
-            (*flow, [0.0, 0.5, 1.0].map(|share| quantile(&mut ahead, share).unwrap_or(0)))
-        })
-        .collect();
-    let forwards = |flow: u32| {
-        let back = a.flows[flow as usize].back();
-        let back = a.flows.iter().position(|way| *way == back);
-        let back = back.and_then(|back| ahead.get(&(back as u32)));
-        // Whatever the clocks: what is later at `b` than the opposite direction goes from `a` to `b`.
-        ahead[&flow][1] > back.map_or(0, |back| back[1])
-    };
+    let leads: Vec<Lead> = shared.iter().map(|(flow, pairs)| Lead::of(*flow, pairs)).collect();
+    let hosts = Hosts::of(a, &leads);
+    let mut forwards = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for ((flow, pairs), lead) in shared.iter().zip(&leads) {
+        if pairs.len() < SHARED_MIN {
+            continue;
+        }
+        let by_hosts = || hosts.goes_forwards(a.flows[*flow as usize], lead);
+        match by_hosts().or_else(|| by_senders(pairs)).or_else(|| by_missing((a, b), pairs)) {
+            Some(is_forwards) => {
+                forwards.insert(*flow, (is_forwards, lead));
+            }
+            None => unknown.push(direction_unknown((a, b), *flow, pairs.len())),
+        }
+    }
     // The least delays of both directions are taken as equal (Cristian 1989); with one direction, the least as 0.
-    let least = |is_forwards: bool| {
-        let of = ahead.iter().filter(|(flow, _)| forwards(**flow) == is_forwards);
-        of.map(|(_, ahead)| if is_forwards { ahead[0] } else { -ahead[2] }).min()
+    let least = |wanted: bool| {
+        let of = forwards.values().filter(|(is_forwards, _)| *is_forwards == wanted);
+        of.map(|(_, lead)| if wanted { lead.least_ns } else { -lead.most_ns }).min()
     };
     let offset = match (least(true), least(false)) {
         (Some(there), Some(back)) => (there - back) / 2,
@@ -90,10 +93,8 @@ pub(crate) fn crossings<'c>(a: &'c Capture, b: &'c Capture) -> Vec<Crossing<'c>>
     };
     let mut crossings: Vec<Crossing<'_>> = Vec::new();
     for (flow, pairs) in &shared {
-        if !ahead.contains_key(flow) {
-            continue;
-        }
-        let crossing = match forwards(*flow) {
+        let Some(&(is_forwards, _)) = forwards.get(flow) else { continue };
+        let crossing = match is_forwards {
             true => crossing(a, b, *flow, pairs, -offset),
             false => {
                 let turned: Vec<_> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
@@ -104,7 +105,95 @@ pub(crate) fn crossings<'c>(a: &'c Capture, b: &'c Capture) -> Vec<Crossing<'c>>
         crossings.push(crossing);
     }
     crossings.sort_by_key(|crossing| crossing.way);
-    crossings
+    (crossings, unknown)
+}
+
+/// How far the second capture's times of a flow are ahead of the first's: delay and clocks.
+#[derive(Debug, Clone, Copy)]
+struct Lead {
+    flow: u32,
+    least_ns: i64,
+    usual_ns: i64,
+    most_ns: i64,
+}
+
+impl Lead {
+    fn of(flow: u32, pairs: &[(&Packet, &Packet)]) -> Self {
+        let mut all: Vec<i64> = pairs.iter().map(|(a, b)| b.t_ns.saturating_sub(a.t_ns)).collect();
+        let [least_ns, usual_ns, most_ns] =
+            [0.0, 0.5, 1.0].map(|share| quantile(&mut all, share).unwrap_or(0));
+        Self { flow, least_ns, usual_ns, most_ns }
+    }
+}
+
+/// The usual lead of what each host sends and receives, over all its flows: a stream may have its reports on other ports.
+struct Hosts {
+    from: BTreeMap<IpAddr, i64>,
+    to: BTreeMap<IpAddr, i64>,
+}
+
+impl Hosts {
+    fn of(a: &Capture, leads: &[Lead]) -> Self {
+        let mut from: BTreeMap<IpAddr, Vec<i64>> = BTreeMap::new();
+        let mut to: BTreeMap<IpAddr, Vec<i64>> = BTreeMap::new();
+        for lead in leads {
+            let way = a.flows[lead.flow as usize];
+            from.entry(way.from.ip()).or_default().push(lead.usual_ns);
+            to.entry(way.to.ip()).or_default().push(lead.usual_ns);
+        }
+        let usual = |leads: BTreeMap<IpAddr, Vec<i64>>| {
+            let usual =
+                |(host, mut leads): (IpAddr, Vec<i64>)| Some((host, quantile(&mut leads, 0.5)?));
+            leads.into_iter().filter_map(usual).collect()
+        };
+        Self { from: usual(from), to: usual(to) }
+    }
+
+    /// Whether a flow goes from the first capture to the second; none if nothing goes back.
+    fn goes_forwards(&self, way: Way, lead: &Lead) -> Option<bool> {
+        if way.from.ip() == way.to.ip() {
+            return None;
+        }
+        // What is sent to a multicast group is answered to its sender.
+        let back = self.to.get(&way.from.ip()).or_else(|| self.from.get(&way.to.ip()))?;
+        // Whatever the clocks: what is later at the second than the opposite direction goes there.
+        (lead.usual_ns != *back).then_some(lead.usual_ns > *back)
+    }
+}
+
+/// The same, by what the captures say about the direction of their packets.
+fn by_senders(pairs: &[(&Packet, &Packet)]) -> Option<bool> {
+    let mut forwards = 0i64;
+    for sent in pairs.iter().flat_map(|(a, b)| [a.sent, b.sent.map(|sent| !sent)]).flatten() {
+        forwards += if sent { 1 } else { -1 };
+    }
+    (forwards != 0).then_some(forwards > 0)
+}
+
+/// The same, by which capture has fewer of the packets: the path lost the others.
+fn by_missing((a, b): (&Capture, &Capture), pairs: &[(&Packet, &Packet)]) -> Option<bool> {
+    // In the time that both have.
+    let packets = |capture: &Capture, shared: &[&Packet]| {
+        let times = || shared.iter().map(|it| it.t_ns);
+        let (first, last) = (times().min()?, times().max()?);
+        let flow = shared.first()?.flow;
+        let of_flow = |it: &&Packet| it.flow == flow && (first..=last).contains(&it.t_ns);
+        Some(capture.packets.iter().filter(of_flow).count())
+    };
+    let (of_a, of_b): (Vec<&Packet>, Vec<&Packet>) = pairs.iter().copied().unzip();
+    let (of_a, of_b) = (packets(a, &of_a)?, packets(b, &of_b)?);
+    (of_a != of_b).then_some(of_a > of_b)
+}
+
+/// A flow in both captures that does not show which of them is nearer to its sender.
+fn direction_unknown((a, b): (&Capture, &Capture), flow: u32, packets: usize) -> Stream {
+    let text = format!(
+        "{} also in {}, direction not known: nothing goes back, neither capture has fewer packets, and neither says which \
+         its host sent",
+        count(packets, "packet"),
+        b.name
+    );
+    Stream { name: a.flows[flow as usize].to_string(), source: a.name.clone(), text }
 }
 
 /// `offset`: what is added to the far capture's times.

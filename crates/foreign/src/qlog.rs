@@ -1,13 +1,15 @@
 //! Logs of QUIC connections: qlog (draft-ietf-quic-qlog-main-schema, -quic-events), as one document or as a sequence of
 //! records (RFC 7464, or one in each line).
 
-use chrono::DateTime;
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use suiro_record::words::Cause;
 
 use crate::SourceError;
 use crate::hole::{AROUND_NS, BY_CHANCE, Hole, OUTAGE_MIN, seconds_with};
 use crate::model::{Effect, Evidence, Happened, Stream};
+use crate::times::{self, bounded};
 use suiro_analysis::why::wording::{count, size, span};
 
 /// A silence is reported if it is longer than this and longer than four round trips.
@@ -15,8 +17,6 @@ const SILENCE_NS: i64 = 200_000_000;
 const ROUND_TRIPS: i64 = 4;
 /// A window that is full to this share limits.
 const FULL: f64 = 0.9;
-/// No time of a log is later: sums of times fit into 64 bits.
-const LATEST_NS: i64 = 4_000_000_000_000_000_000;
 const LOSS_SHARE: f64 = 0.02;
 const LOSS_MIN: usize = 3;
 
@@ -25,13 +25,24 @@ const LOSS_MIN: usize = 3;
 pub(crate) struct Connection {
     name: String,
     /// Time zero of its events as time since 1970; 0 if the log does not say.
-    pub zero_ns: i64,
-    sent: Vec<(i64, Option<u64>)>,
+    zero_ns: i64,
+    /// The time of its first event.
+    first_ns: Option<i64>,
+    sent: Vec<Sent>,
     received: Vec<i64>,
     lost: Vec<(i64, Option<u64>)>,
     metrics: Vec<(i64, Metrics)>,
     /// Events that are not used.
     pub others: usize,
+}
+
+/// A packet that was sent.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    t_ns: i64,
+    number: Option<u64>,
+    /// Whether the peer has to acknowledge it; true if the log does not say.
+    asks: bool,
 }
 
 /// `recovery_metrics_updated`; each holds until it changes.
@@ -85,11 +96,12 @@ impl Connection {
                 continue;
             };
             let time = (time * 1e6) as i64;
-            now = match format {
-                "delta" | "relative_to_previous_event" => now.saturating_add(time).min(LATEST_NS),
+            now = bounded(match format {
+                "delta" | "relative_to_previous_event" => now.saturating_add(time),
                 "absolute" => time.saturating_sub(self.zero_ns),
                 _ => time,
-            };
+            });
+            self.first_ns.get_or_insert(now);
             self.take(now, event, &mut metrics);
         }
     }
@@ -100,7 +112,7 @@ impl Connection {
         let data = &event["data"];
         let number = data["header"]["packet_number"].as_u64();
         match name {
-            "packet_sent" => self.sent.push((t_ns, number)),
+            "packet_sent" => self.sent.push(Sent { t_ns, number, asks: asks(data) }),
             "packet_received" => self.received.push(t_ns),
             "packet_lost" => self.lost.push((t_ns, number)),
             "metrics_updated" | "recovery_metrics_updated" => {
@@ -114,6 +126,11 @@ impl Connection {
             }
             _ => self.others += 1,
         }
+    }
+
+    /// The time of its first event, since 1970 if the log has such times.
+    pub fn began(&self) -> Option<i64> {
+        Some(self.first_ns?.saturating_add(self.zero_ns))
     }
 
     /// In one line.
@@ -147,8 +164,10 @@ impl Connection {
             let (from, to) = (pair[0].0, pair[1].0);
             let window = pair[0].1.window?;
             let length = (to - from).max(0);
-            all += length;
-            full += if pair[0].1.in_flight >= FULL * window { length } else { 0 };
+            all = all.saturating_add(length);
+            if pair[0].1.in_flight >= FULL * window {
+                full = full.saturating_add(length);
+            }
         }
         (all > 0).then(|| full as f64 / all as f64)
     }
@@ -167,10 +186,15 @@ impl Connection {
             .filter(|(t_ns, _)| !of_silence(*t_ns))
             .map(|(t_ns, _)| Hole { t_ns: *t_ns, number: 0, sent_ns: 0, missing: 1 })
             .collect();
-        let sent: Vec<i64> = self.sent.iter().map(|it| it.0).collect();
-        for (from, to) in seconds_with(&holes, &sent, (LOSS_SHARE, LOSS_MIN)) {
+        let lost: BTreeSet<u64> = self.lost.iter().filter_map(|it| it.1).collect();
+        let came = self.sent.iter().filter(|it| it.number.is_none_or(|n| !lost.contains(&n)));
+        let mut came: Vec<i64> = came.map(|it| it.t_ns).collect();
+        // A log may be in any order.
+        came.sort_unstable();
+        for (from, to) in seconds_with(&holes, &came, (LOSS_SHARE, LOSS_MIN)) {
             let lost = holes.iter().filter(|hole| (from..to).contains(&hole.t_ns)).count();
-            let all = sent.partition_point(|t| *t < to) - sent.partition_point(|t| *t < from);
+            let came = came.partition_point(|t| *t < to) - came.partition_point(|t| *t < from);
+            let all = lost + came;
             let what = format!("{lost} of {} lost in {}", count(all, "packet"), span(to - from));
             let mut loss = self.happened(Effect::Loss, (from, to), what, "packet_lost");
             (loss.cause, loss.because) = self.queue_or_loss((from, to));
@@ -210,24 +234,24 @@ impl Connection {
 
     /// Times in which nothing came although packets were in flight.
     fn silences(&self) -> Vec<Happened> {
-        let metrics_at = |t_ns: i64| {
-            let at = self.metrics.partition_point(|it| it.0 <= t_ns);
-            at.checked_sub(1).map(|at| self.metrics[at].1)
+        let metrics_before = |t_ns: i64| {
+            let at = self.metrics.partition_point(|it| it.0 < t_ns);
+            at.checked_sub(1).map_or_else(Metrics::default, |at| self.metrics[at].1)
         };
         let mut silences = Vec::new();
         for pair in self.received.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            let round_trip = metrics_at(from).map_or(0, |it| it.round_trip_ns);
-            if to - from <= SILENCE_NS.max(ROUND_TRIPS * round_trip) {
+            let (received, to) = (pair[0], pair[1]);
+            if to - received <= SILENCE_NS {
                 continue;
             }
-            let sent: Vec<Option<u64>> =
-                self.sent.iter().filter(|it| from < it.0 && it.0 < to).map(|it| it.1).collect();
-            let in_flight = metrics_at(from).map_or(0.0, |it| it.in_flight);
-            // Idle.
-            if sent.is_empty() && in_flight <= 0.0 {
-                continue;
-            }
+            let asked = self.sent.iter().filter(|it| it.asks && received < it.t_ns && it.t_ns < to);
+            let sent: Vec<Option<u64>> = asked.clone().map(|it| it.number).collect();
+            let first = asked.map(|it| it.t_ns).min();
+            // Idle until then, unless something was in flight that the packet before the silence did not acknowledge.
+            let Metrics { in_flight, round_trip_ns, .. } = metrics_before(first.unwrap_or(to));
+            let from = if in_flight > 0.0 { Some(received) } else { first };
+            let least = SILENCE_NS.max(ROUND_TRIPS * round_trip_ns);
+            let Some(from) = from.filter(|from| to - from > least) else { continue };
             let lost = |number: &Option<u64>| {
                 number.is_some_and(|n| self.lost.iter().any(|it| it.1 == Some(n)))
             };
@@ -236,7 +260,7 @@ impl Connection {
             let mut silence = self.happened(Effect::Gap, (from, to), what, "packet_received");
             let flight = size(in_flight as i64);
             (silence.cause, silence.because) = match sent.len() {
-                n if lost * 2 >= n && self.is_outage(lost, (from, to)) => (
+                n if lost * 2 >= n && self.is_outage(lost, &sent, (from, to)) => (
                     Cause::Outage,
                     format!(
                         "of {} sent in this time, {lost} were lost: the path carried nothing",
@@ -258,14 +282,12 @@ impl Connection {
     }
 
     /// Whether random loss, as before and after a silence, would lose so many packets in a row less often than [`BY_CHANCE`].
-    fn is_outage(&self, lost: usize, (from, to): (i64, i64)) -> bool {
+    fn is_outage(&self, lost: usize, silent: &[Option<u64>], (from, to): (i64, i64)) -> bool {
         let around =
             |t: i64| (from - AROUND_NS..=from).contains(&t) || (to..to + AROUND_NS).contains(&t);
         // What was sent in the silence may be declared lost after it.
-        let silent: Vec<Option<u64>> =
-            self.sent.iter().filter(|it| from < it.0 && it.0 < to).map(|it| it.1).collect();
         let others = self.lost.iter().filter(|it| around(it.0) && !silent.contains(&it.1)).count();
-        let all = self.sent.iter().filter(|it| around(it.0)).count();
+        let all = self.sent.iter().filter(|it| around(it.t_ns)).count();
         let share = others as f64 / all.max(1) as f64;
         lost >= OUTAGE_MIN && share.min(1.0).powi(lost as i32) < BY_CHANCE
     }
@@ -293,15 +315,23 @@ impl Connection {
     }
 }
 
+/// Whether a packet has to be acknowledged (RFC 9000 §13.2).
+fn asks(data: &Value) -> bool {
+    let silent = |frame: &Value| {
+        matches!(frame["frame_type"].as_str(), Some("ack" | "padding" | "connection_close"))
+    };
+    let frames = data["frames"].as_array().filter(|frames| !frames.is_empty());
+    frames.is_none_or(|frames| !frames.iter().all(silent))
+}
+
 /// `reference_time`: milliseconds since 1970, or an object with an epoch.
 fn zero(common: &Value) -> Option<i64> {
     let reference = &common["reference_time"];
-    let of_text =
-        |value: &Value| DateTime::parse_from_rfc3339(value.as_str()?).ok()?.timestamp_nanos_opt();
+    let of_text = |value: &Value| times::date(value.as_str()?);
     match reference {
         Value::Object(_) => {
             of_text(&reference["wall_clock_time"]).or_else(|| of_text(&reference["epoch"]))
         }
-        other => other.as_f64().filter(|ms| (0.0..4e12).contains(ms)).map(|ms| (ms * 1e6) as i64),
+        other => times::from_ms(other.as_f64()?),
     }
 }

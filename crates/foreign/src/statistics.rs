@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use chrono::DateTime;
 use serde_json::Value;
 
 use crate::SourceError;
+use crate::times::{self, from_ms};
 
 /// Most values of one file.
 const VALUES_MAX: usize = 50_000_000;
@@ -186,19 +186,9 @@ fn member(value: &Value) -> Option<Member> {
 /// A time as a date in text, or as milliseconds since 1970.
 fn time(value: &Value) -> Option<i64> {
     match value {
-        Value::String(text) => {
-            let as_date = DateTime::parse_from_rfc3339(text).ok();
-            as_date
-                .and_then(|date| date.timestamp_nanos_opt())
-                .or_else(|| from_ms(text.parse().ok()?))
-        }
+        Value::String(text) => times::date(text).or_else(|| from_ms(text.parse().ok()?)),
         other => from_ms(other.as_f64()?),
     }
-}
-
-fn from_ms(ms: f64) -> Option<i64> {
-    // Up to the year 2096: sums of times fit into 64 bits.
-    (0.0..4e12).contains(&ms).then_some((ms * 1e6) as i64)
 }
 
 /// Whether a document is a report of `getStats()`, or a list of reports.

@@ -28,16 +28,16 @@ struct Side {
     next: i64,
     /// End of what the opposite side acknowledged.
     acknowledged: i64,
-    /// What the opposite side last offered to take beyond that, in bytes, and since when it has been 0.
+    /// What the opposite side last offered to take beyond that, in bytes; none if its scale is not known.
     window: Option<i64>,
-    closed_since: Option<i64>,
-    scale: u8,
+    /// From when to when this was last 0; it still is without an end.
+    closed: Option<(i64, Option<i64>)>,
     bytes: u64,
     segments: usize,
     again: usize,
     closed_windows: usize,
-    /// Parts that came after later ones, or did not come before this capture.
-    holes: Vec<(i64, i64)>,
+    /// Parts that came after later ones, or did not come before this capture: the end of each by its start.
+    holes: BTreeMap<i64, i64>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,8 @@ struct Connection<'c> {
     /// From the client to the server.
     way: Way,
     sides: [Side; 2],
-    scaled: bool,
+    /// The window scale option in the SYN of each; none without its SYN.
+    scales: [Option<Option<u8>>; 2],
     syn: Option<(i64, u32, usize)>,
     answered: Option<i64>,
     refused: bool,
@@ -57,7 +58,7 @@ struct Connection<'c> {
     /// The last packet with payload: side, time, number.
     last: Option<(usize, i64, u32)>,
     pauses: Vec<Pause>,
-    /// Segments that were sent again, by the next packet; and when each came first.
+    /// Segments that were sent again; and when each of the others was sent.
     again: Vec<Hole>,
     came: Vec<i64>,
     /// Segments that were sent again since the last data.
@@ -87,6 +88,27 @@ pub(crate) struct Connections {
     pub again: Vec<(Way, Happened)>,
     /// Those that did not come about.
     pub failed: Vec<Happened>,
+}
+
+impl Side {
+    const fn is_closed(&self) -> bool {
+        matches!(self.closed, Some((_, None)))
+    }
+
+    /// This part has come: it is no hole any more.
+    fn fill(&mut self, (start, end): (i64, i64)) {
+        loop {
+            let last = self.holes.range(..end).next_back().map(|(from, to)| (*from, *to));
+            let Some((from, to)) = last.filter(|hole| hole.1 > start) else { return };
+            self.holes.remove(&from);
+            if from < start {
+                self.holes.insert(from, start);
+            }
+            if to > end {
+                self.holes.insert(end, to);
+            }
+        }
+    }
 }
 
 impl Pause {
@@ -163,7 +185,7 @@ impl<'c> Connection<'c> {
             capture,
             way,
             sides: [Side::default(), Side::default()],
-            scaled: false,
+            scales: [None; 2],
             syn: None,
             answered: None,
             refused: false,
@@ -203,9 +225,7 @@ impl<'c> Connection<'c> {
 
     fn open(&mut self, packet: &Packet, segment: &Segment, side: usize) {
         if segment.syn {
-            // A scale counts if both have it (RFC 7323 §2.2).
-            self.scaled = segment.scale.is_some() && (!segment.ack || self.scaled);
-            self.sides[1 - side].scale = segment.scale.unwrap_or(0);
+            self.scales[side] = Some(segment.scale);
         }
         match (segment.syn, segment.ack) {
             (true, false) => {
@@ -225,8 +245,18 @@ impl<'c> Connection<'c> {
         }
     }
 
+    /// By how many bits the windows that a side offers are shifted; none if that is not known.
+    fn shift(&self, side: usize) -> Option<u8> {
+        // RFC 7323 §2.2: a scale counts if both have it.
+        match self.scales {
+            [Some(Some(client)), Some(Some(server))] => Some([client, server][side]),
+            [Some(_), Some(_)] => Some(0),
+            _ => None,
+        }
+    }
+
     fn acknowledge(&mut self, t_ns: i64, segment: &Segment, of: usize) {
-        let scaled = self.scaled;
+        let shift = if segment.syn { Some(0) } else { self.shift(1 - of) };
         let side = &mut self.sides[of];
         let Some(first) = side.first else { return };
         let to = unwrapped(segment.acknowledges, first, side.acknowledged);
@@ -234,15 +264,15 @@ impl<'c> Connection<'c> {
             self.request_ns = Some(t_ns);
         }
         side.acknowledged = side.acknowledged.max(to);
-        let scale = if scaled && !segment.syn { side.scale } else { 0 };
-        let window = i64::from(segment.window) << scale;
-        side.window = Some(window);
-        match (window, side.closed_since) {
-            (0, None) => {
-                side.closed_since = Some(t_ns);
+        side.fill((i64::MIN, side.acknowledged));
+        side.window = shift.map(|shift| i64::from(segment.window) << shift);
+        // Whatever its scale is.
+        match (segment.window, side.closed) {
+            (0, None | Some((_, Some(_)))) => {
+                side.closed = Some((t_ns, None));
                 side.closed_windows += 1;
             }
-            (1.., Some(_)) => side.closed_since = None,
+            (1.., Some((from, None))) => side.closed = Some((from, Some(t_ns))),
             _ => {}
         }
     }
@@ -253,10 +283,8 @@ impl<'c> Connection<'c> {
         // What is sent again into a silence does not end it.
         let into_silence = end <= self.sides[side].next
             && self.last.is_some_and(|last| packet.t_ns - last.1 > least && last.0 == side);
-        if into_silence
-            && self.sides[side].acknowledged < end
-            && self.sides[side].closed_since.is_none()
-        {
+        if into_silence && self.sides[side].acknowledged < end && !self.sides[side].is_closed() {
+            self.sides[side].segments += 1;
             self.sides[side].again += 1;
             self.again.push(Hole::at(packet));
             self.in_vain += 1;
@@ -265,7 +293,6 @@ impl<'c> Connection<'c> {
         if let Some(last) = self.last.filter(|last| packet.t_ns - last.1 > least) {
             self.pause(packet, (start, end), side, last);
         }
-        self.came.push(packet.t_ns);
         let own = &mut self.sides[side];
         own.segments += 1;
         own.bytes += u64::from(packet.bytes);
@@ -275,10 +302,14 @@ impl<'c> Connection<'c> {
                 own.again += 1;
                 self.again.push(Hole::at(packet));
             }
-            () if start > own.next => own.holes.push((own.next, start)),
-            () => {}
+            () => {
+                if start > own.next {
+                    own.holes.insert(own.next, start);
+                }
+                self.came.push(packet.t_ns);
+            }
         }
-        own.holes.retain(|hole| !(start <= hole.0 && hole.1 <= end));
+        own.fill((start, end));
         own.next = own.next.max(end);
         self.last = Some((side, packet.t_ns, packet.number));
         self.in_vain = 0;
@@ -296,13 +327,15 @@ impl<'c> Connection<'c> {
         last: (usize, i64, u32),
     ) {
         let length = packet.t_ns - last.1;
-        let closed = self.sides[side].closed_since.map(|since| {
+        // The update that opens the window comes before the data that ends the pause.
+        let closed = self.sides[side].closed.and_then(|(from, to)| {
+            let to = to.unwrap_or(packet.t_ns);
             let text = format!(
                 "the receive window of the {} was 0 for {}",
                 ["server", "client"][side],
-                span(packet.t_ns - since)
+                span(to - from)
             );
-            (Cause::SlowReader, text)
+            ((to - from.max(last.1)) * 2 > length).then_some((Cause::SlowReader, text))
         });
         let why = closed
             .or_else(|| self.came_again((start, end), side, length))
@@ -327,7 +360,7 @@ impl<'c> Connection<'c> {
         length: i64,
     ) -> Option<(Cause, String)> {
         let own = &self.sides[side];
-        if own.holes.iter().any(|hole| start < hole.1 && hole.0 < end) {
+        if own.holes.range(..end).next_back().is_some_and(|(_, to)| start < *to) {
             let text = format!(
                 "{} had not come to this capture, and came after {}; a capture at the {} would show what the path did",
                 size(end - start),
@@ -447,7 +480,8 @@ impl<'c> Connection<'c> {
             let inside: Vec<&Hole> =
                 self.again.iter().filter(|it| (from..to).contains(&it.t_ns)).collect();
             let numbers = inside.first().zip(inside.last()).map_or((0, 0), |(a, b)| (a.number, b.number));
-            let all = self.came.iter().filter(|t_ns| (from..to).contains(*t_ns)).count();
+            let came = self.came.iter().filter(|t_ns| (from..to).contains(*t_ns));
+            let all = inside.len() + came.count();
             let effect = Happened {
                 subject: self.way.to_string(),
                 effect: Effect::Loss,

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if Privilege::of_this_process() == Privilege::User {
-        println!("skipped: loading TCP Vegas into the kernel needs root");
+        suiro_units::skipped("loading TCP Vegas into the kernel needs root");
         return ExitCode::SUCCESS;
     }
     let mut worker = Sandbox::new(["inside"]).spawn().unwrap();
@@ -58,7 +58,7 @@ fn inside() {
     let _loaded = match Loaded::new(VEGAS) {
         Ok(loaded) => loaded,
         Err(error) => {
-            println!("skipped: {error}");
+            suiro_units::skipped(&error);
             return;
         }
     };

@@ -43,9 +43,9 @@ pub struct Outcome {
     pub faults: Vec<Fault>,
     /// The best priority that its threads were allowed.
     pub priority: Priority,
-    /// The link's end, in nanoseconds of CLOCK_REALTIME, with which captures stamp packets: it took every packet that it
-    /// was offered until then, and none after.
-    pub until_realtime_ns: u64,
+    /// The link's end, in nanoseconds of CLOCK_MONOTONIC: it took every packet that it was offered until then, and none
+    /// after.
+    pub until_monotonic_ns: u64,
 }
 
 /// A running link, hub or cell. Dropping it ends it without recording the packets that are in it; see
@@ -91,7 +91,7 @@ impl Carrier {
         let later = Drops::read(&self.wire, &self.ways)?;
         let lost: Vec<_> =
             later.iter().zip(&self.before).map(|(late, before)| late.since(before)).collect();
-        let until_realtime_ns = carried.until_ns;
+        let until_monotonic_ns = carried.until_monotonic_ns;
         let totals = |(index, way): (usize, &Way)| {
             let (own, loses) = (&carried.sides[index], way.loses);
             let ring = own.socket.drops();
@@ -119,7 +119,7 @@ impl Carrier {
             );
             faults.push(Fault { because, late: false });
         }
-        Ok(Outcome { totals, faults, priority, until_realtime_ns })
+        Ok(Outcome { totals, faults, priority, until_monotonic_ns })
     }
 
     /// The name of the link, hub or cell.

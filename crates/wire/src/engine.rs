@@ -78,8 +78,8 @@ struct Meta {
 pub(crate) struct Carried {
     pub sides: Vec<Side>,
     pub recorder: Option<Recorder>,
-    /// CLOCK_REALTIME of the link's end, in nanoseconds.
-    pub until_ns: u64,
+    /// CLOCK_MONOTONIC at the link's end, in nanoseconds.
+    pub until_monotonic_ns: u64,
 }
 
 impl Engine {
@@ -133,7 +133,8 @@ impl Engine {
     /// Ends the link: every frame that the kernel received until now counts, no later one does. Packets still in it are
     /// recorded as queued.
     pub(crate) fn finish(mut self) -> Carried {
-        self.until_ns = suiro_clock::kernel::realtime_ns();
+        let end = suiro_clock::kernel::realtime();
+        self.until_ns = end.other;
         let settled = self.clock.now() + SETTLE;
         while !self.turn() || self.clock.now() < settled {}
         let now = self.clock.now().max(self.reached);
@@ -144,7 +145,8 @@ impl Engine {
             // The core's count: a copy that is still in the link ends as a queued packet like any other.
             side.counts.duplicated = self.core.counts(from).duplicated;
         }
-        Carried { sides: self.sides, recorder: self.recorder, until_ns: self.until_ns }
+        let until_monotonic_ns = end.monotonic_ns;
+        Carried { sides: self.sides, recorder: self.recorder, until_monotonic_ns }
     }
 
     /// Takes frames from all rings in order of arrival, [`ARRIVALS_MAX`] at most. Returns true if

@@ -3,11 +3,16 @@
 use suiro_foreign::{Account, Effect, Happened, Source, explain};
 use suiro_record::words::Cause;
 
-use crate::made::{MS, RECEIVER, SENDER, Sent, both, capture, stream, udp};
+use crate::made::{
+    MS, Made, RECEIVER, SENDER, Sent, both, capture, one_way, reported, stream, udp,
+};
 
 fn account(stream: &[Sent]) -> Account {
-    let [near, far] = both(stream);
-    explain(&[Source { name: "near", content: &near }, Source { name: "far", content: &far }])
+    of_two(&both(stream))
+}
+
+fn of_two([near, far]: &[Vec<u8>; 2]) -> Account {
+    explain(&[Source { name: "near", content: near }, Source { name: "far", content: far }])
         .unwrap()
 }
 
@@ -39,14 +44,43 @@ fn a_stream_without_a_fault_has_no_effect() {
     assert!(account.streams.iter().any(|it| it.text.contains("video (90 kHz)")), "{account:#?}");
 }
 
-#[test]
-fn packets_lost_at_random_are_a_loss_between_the_captures() {
+/// A stream that loses packets at random for 3 s.
+fn lossy() -> Vec<Sent> {
     let mut stream = stream();
     during(&mut stream, 5000, 8000, |it| {
         if (it.t_ns / MS) % 7 == 3 {
             it.came_ns = None;
         }
     });
+    stream
+}
+
+#[test]
+fn clocks_do_not_decide_the_direction_of_a_stream() {
+    let next = |(address, port): ([u8; 4], u16)| (address, port + 1);
+    // Reports on other ports, and none.
+    for files in
+        [reported(&lossy(), (next(RECEIVER), next(SENDER))), one_way(&lossy(), [None, None])]
+    {
+        let account = of_two(&files);
+        let loss = only(&account);
+        assert_eq!((loss.effect, loss.cause), (Effect::Loss, Cause::Loss), "{loss:?}");
+        assert!(loss.because.starts_with("between near and far"), "{loss:?}");
+    }
+    let text_of = |sent| of_two(&one_way(&stream(), sent)).streams[0].text.clone();
+    let known = text_of([Some(true), Some(false)]);
+    assert!(known.starts_with("from near to far"), "{known}");
+    // As if the first capture were the receiver's.
+    let turned = text_of([Some(false), Some(true)]);
+    assert!(turned.starts_with("from far to near"), "{turned}");
+    let unknown = text_of([None, None]);
+    assert!(unknown.starts_with("1800 packets also in far, direction not known"), "{unknown}");
+    assert_eq!(told(&of_two(&one_way(&stream(), [None, None]))), []);
+}
+
+#[test]
+fn packets_lost_at_random_are_a_loss_between_the_captures() {
+    let stream = lossy();
     let account = account(&stream);
     let loss = only(&account);
     assert_eq!((loss.effect, loss.cause), (Effect::Loss, Cause::Loss));
@@ -158,11 +192,21 @@ fn losses_behind_a_long_queue_are_its_overflow() {
 
 #[test]
 fn checks_of_ice_that_nobody_answers_are_told() {
-    let mut check = vec![0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42];
-    check.resize(20, 7);
-    let packet =
-        |n: i64| crate::made::Made { t_ns: n * 500 * MS, data: udp(SENDER, RECEIVER, &check) };
-    let content = capture(&(0..10).map(packet).collect::<Vec<_>>());
+    let message = |kind: [u8; 2], transaction: u8, attributes: &[u8]| {
+        let mut data = vec![kind[0], kind[1], 0, attributes.len() as u8, 0x21, 0x12, 0xa4, 0x42];
+        data.resize(20, transaction);
+        [&data[..], attributes].concat()
+    };
+    // USERNAME of 3 bytes, PRIORITY.
+    let attributes = [0, 6, 0, 3, b'a', b':', b'b', 0, 0, 0x24, 0, 4, 1, 2, 3, 4];
+    let check = message([0, 1], 7, &attributes);
+    let packet = |n: i64| Made { t_ns: n * 500 * MS, data: udp(SENDER, RECEIVER, &check) };
+    let mut packets: Vec<Made> = (0..10).map(packet).collect();
+    // A server is asked for a candidate, and answers.
+    let server = ([10, 0, 0, 9], 3478);
+    packets.push(Made { t_ns: MS, data: udp(SENDER, server, &message([0, 1], 8, &[])) });
+    packets.push(Made { t_ns: 30 * MS, data: udp(server, SENDER, &message([1, 1], 8, &[])) });
+    let content = capture(&packets);
     let account = explain(&[Source { name: "x", content: &content }]).unwrap();
     let failed = only(&account);
     assert_eq!((failed.effect, failed.cause), (Effect::NoConnection, Cause::Unknown));
@@ -170,4 +214,7 @@ fn checks_of_ice_that_nobody_answers_are_told() {
         failed.because.starts_with("10 connectivity checks over 1 candidate pair in 4.5 s"),
         "{failed:?}"
     );
+    packets.push(Made { t_ns: 60 * MS, data: udp(RECEIVER, SENDER, &message([1, 1], 7, &[])) });
+    let content = capture(&packets);
+    assert_eq!(told(&explain(&[Source { name: "x", content: &content }]).unwrap()), []);
 }

@@ -17,13 +17,18 @@ pub struct Made {
 
 /// The file of a capture.
 pub fn capture(packets: &[Made]) -> Vec<u8> {
+    captured(packets, None)
+}
+
+/// The same, which may say whether its host sent the packets.
+fn captured(packets: &[Made], sent: Option<bool>) -> Vec<u8> {
     let interface = Described { name: "eth0", description: "", link: ETHERNET, snap: 0 };
     let mut writer = Writer::new(Vec::new(), &interface).unwrap();
     let mut packets = packets.to_vec();
     packets.sort_by_key(|packet| packet.t_ns);
     for packet in &packets {
         let t_ns = u64::try_from(ZERO_NS + packet.t_ns).unwrap();
-        writer.packet(t_ns, &packet.data, packet.data.len(), None).unwrap();
+        writer.packet(t_ns, &packet.data, packet.data.len(), sent).unwrap();
     }
     writer.finish(&Counted::default()).unwrap()
 }
@@ -82,19 +87,34 @@ pub fn stream() -> Vec<Sent> {
 
 /// What the sender's host and the receiver's saw. The receiver's clock is 300 ms behind.
 pub fn both(stream: &[Sent]) -> [Vec<u8>; 2] {
+    reported(stream, (RECEIVER, SENDER))
+}
+
+/// The same of a stream that nothing answers. Each capture may say whether its host sent the packets.
+pub fn one_way(stream: &[Sent], sent: [Option<bool>; 2]) -> [Vec<u8>; 2] {
+    let [near, far] = seen(stream);
+    [captured(&near, sent[0]), captured(&far, sent[1])]
+}
+
+fn seen(stream: &[Sent]) -> [Vec<Made>; 2] {
     let sent = stream.iter().map(|it| Made { t_ns: it.t_ns, data: it.data.clone() });
     let came = stream
         .iter()
         .filter_map(|it| Some(Made { t_ns: it.came_ns? - 300 * MS, data: it.data.clone() }));
-    // Reports of the receiver, in the opposite direction.
+    [sent.collect(), came.collect()]
+}
+
+/// The same of a stream whose receiver sends reports, in the opposite direction.
+pub fn reported(stream: &[Sent], (from, to): (([u8; 4], u16), ([u8; 4], u16))) -> [Vec<u8>; 2] {
     let back = |delay: i64| {
         (0..40).map(move |n: i64| {
             let payload = [0x81, 201, 0, 1, 0, 0, 0, n as u8];
-            Made { t_ns: n * 500 * MS + delay, data: udp(RECEIVER, SENDER, &payload) }
+            Made { t_ns: n * 500 * MS + delay, data: udp(from, to, &payload) }
         })
     };
-    let near: Vec<Made> = sent.chain(back(20 * MS)).collect();
-    let far: Vec<Made> = came.chain(back(-300 * MS)).collect();
+    let [mut near, mut far] = seen(stream);
+    near.extend(back(20 * MS));
+    far.extend(back(-300 * MS));
     [capture(&near), capture(&far)]
 }
 
@@ -107,7 +127,9 @@ pub fn samples() -> &'static [Vec<u8>] {
             capture(&some),
             super::statistics::dump().into_bytes(),
             super::statistics::reports().into_bytes(),
+            super::statistics::early_dump().into_bytes(),
             super::logs::QLOG.as_bytes().to_vec(),
+            super::logs::FAR_QLOG.as_bytes().to_vec(),
             super::logs::FFMPEG.as_bytes().to_vec(),
         ]
     });

@@ -16,9 +16,10 @@ fn report(second: u64, change: &dyn Fn(u64) -> (u64, u64, u64)) -> String {
     let t_ms = ZERO_NS as u64 / 1_000_000 + second * 1000;
     format!(
         "[{{\"id\":\"IT1\",\"type\":\"inbound-rtp\",\"timestamp\":{t_ms},\"kind\":\"video\",\"ssrc\":4660,\
-         \"framesDecoded\":{frames},\"packetsReceived\":{packets},\"packetsLost\":{lost},\"nackCount\":{lost},\
+         \"framesDecoded\":{frames},\"packetsReceived\":{packets},\"packetsLost\":{lost},\"nackCount\":{},\
          \"freezeCount\":{froze},\"totalFreezesDuration\":{froze}.0,\"bytesReceived\":{}}},\
          {{\"id\":\"CP1\",\"type\":\"candidate-pair\",\"timestamp\":{t_ms},\"currentRoundTripTime\":0.05}}]",
+        lost / 10,
         packets * 1000
     )
 }
@@ -57,6 +58,22 @@ pub fn dump() -> String {
     )
 }
 
+/// A dump with a freeze at the earliest time that fits into 64 bits.
+pub fn early_dump() -> String {
+    let series = |name: &str, values: &str| {
+        format!(
+            "\"IT-1-{name}\": {{\"startTime\": \"1677-09-21T00:12:44Z\", \"endTime\": \"1677-09-21T00:12:45Z\", \
+             \"statsType\": \"inbound-rtp\", \"values\": \"{values}\"}}"
+        )
+    };
+    format!(
+        "{{\"PeerConnections\": {{\"7-1\": {{\"stats\": {{{}, {}, {}}}}}}}}}",
+        series("kind", "[\\\"video\\\", \\\"video\\\"]"),
+        series("freezeCount", "[0, 1]"),
+        series("totalFreezesDuration", "[0, 2]"),
+    )
+}
+
 fn account(text: &str) -> Account {
     explain(&[Source { name: "x.json", content: text.as_bytes() }]).unwrap()
 }
@@ -67,7 +84,14 @@ fn a_freeze_with_lost_packets_is_a_loss_and_one_without_any_packets_is_not_known
     assert_eq!(lost.effects.len(), 1, "{lost:#?}");
     let freeze = &lost.effects[0];
     assert_eq!((freeze.effect, freeze.cause), (Effect::Freeze, Cause::Loss));
-    assert_eq!(freeze.because, "40 of 300 packets were lost, 40 were requested again");
+    assert_eq!(freeze.because, "40 of 300 packets were lost, and requested again in 4 NACKs");
+    let with_repairs = |(n, line): (usize, &str)| {
+        let repairs = if n < 10 { 0 } else { 36 };
+        let repairs = format!("\"retransmittedPacketsReceived\":{repairs},\"nackCount\"");
+        line.replace("\"nackCount\"", &repairs) + "\n"
+    };
+    let repaired = account(&reports().lines().enumerate().map(with_repairs).collect::<String>());
+    assert!(repaired.effects[0].because.ends_with("in 4 NACKs; 36 came again"), "{repaired:?}");
     let silent = account(&reports_with(&|n| if n == 10 { (0, 5, 0) } else { (30, 100, 0) }));
     let freeze = &silent.effects[0];
     assert_eq!((freeze.effect, freeze.cause), (Effect::Freeze, Cause::Unknown));

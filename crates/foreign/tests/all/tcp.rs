@@ -98,7 +98,7 @@ fn data_that_is_sent_again_after_a_pause_may_have_been_lost() {
     let gap = &account.effects[0];
     assert!(gap.because.contains("sent again twice"), "{gap:?}");
     assert_eq!((gap.from_ns, gap.to_ns), (45_000_000, 721_000_000));
-    assert!(account.streams[0].text.contains("2 of 3 segments sent again"), "{account:?}");
+    assert!(account.streams[0].text.contains("2 of 5 segments sent again"), "{account:?}");
 }
 
 #[test]
@@ -108,6 +108,39 @@ fn a_closed_window_is_a_slow_reader() {
     packets.push(segment(46, true, ACK, (601, 2001), 0, 0));
     packets.push(segment(900, false, ACK, (2001, 601), 60_000, 1000));
     assert_eq!(causes(&packets), [(Effect::Gap, Cause::SlowReader)]);
+    // A receiver that reads again opens its window before the data comes.
+    packets.push(segment(880, true, ACK, (601, 2001), 60_000, 0));
+    assert_eq!(causes(&packets), [(Effect::Gap, Cause::SlowReader)]);
+    let because = &account(&packets).effects[0].because;
+    assert_eq!(because, "the receive window of the client was 0 for 834 ms");
+}
+
+/// A connection from its middle, in which the server has 99 kB in flight, and then pauses for a second.
+fn without_a_handshake(window: u16) -> Vec<Made> {
+    let data = |n: u32| segment(i64::from(n), false, ACK, (1001 + n * 1000, 701), 501, 1000);
+    let mut packets: Vec<Made> = (0..100).map(data).collect();
+    packets.push(segment(100, true, ACK, (701, 2001), window, 0));
+    packets.push(segment(1100, false, ACK, (101_001, 701), 501, 1000));
+    packets
+}
+
+#[test]
+fn a_window_of_unknown_scale_limits_only_if_it_is_0() {
+    assert_eq!(causes(&without_a_handshake(501)), [(Effect::Gap, Cause::Unknown)]);
+    assert_eq!(causes(&without_a_handshake(0)), [(Effect::Gap, Cause::SlowReader)]);
+}
+
+#[test]
+fn a_hole_that_several_segments_filled_is_none() {
+    let mut packets = opened();
+    for (n, start) in [1001, 5001, 2001, 3001, 4001].into_iter().enumerate() {
+        packets.push(segment(45 + n as i64, false, ACK, (start, 601), 60_000, 1000));
+    }
+    packets.push(segment(60, true, ACK, (601, 1001), 60_000, 100));
+    packets.push(segment(900, false, ACK, (3001, 701), 60_000, 1000));
+    let account = account(&packets);
+    let gap = account.effects.iter().find(|it| it.effect == Effect::Gap).unwrap();
+    assert!(gap.because.starts_with("data was sent again once"), "{gap:?}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl super::Prepared for Captures<Prepared> {
 
 impl Running for Captures<Point> {
     /// Matches the packets of each link's ends (table `hops`). Packets that were sent after the end of their link do
-    /// not count; links have reported that time in CLOCK_REALTIME. On a path and on a plain cable, the end of the first
+    /// not count; links have reported that time in CLOCK_MONOTONIC. On a path and on a plain cable, the end of the first
     /// link counts. Packets that a capture lost are not a failure: it counts them.
     fn stop(self: Box<Self>, scene: Scene<'_>, epoch: Epoch, found: &mut Found) -> Result<()> {
         let Found { links, captures, faults, .. } = found;
@@ -98,7 +98,7 @@ impl Running for Captures<Point> {
                 Err(error) => faults.push(format!("capturing at {name}: {error}")),
             }
         }
-        let until_ns = &links.until_realtime_ns;
+        let until_ns = &links.until_monotonic_ns;
         if let Err(error) = write(scene.dir, &scene.setup.topology, &ended, (epoch, until_ns)) {
             faults.push(format!("matching the packets of captures: {error:#}"));
         }

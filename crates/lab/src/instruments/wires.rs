@@ -25,8 +25,8 @@ pub struct Stopped {
     pub totals: Vec<LinkTotals>,
     /// Why the measurements must not be used, if so.
     pub faults: Vec<Fault>,
-    /// By the link's name: CLOCK_REALTIME until which the packets that it was offered count.
-    pub until_realtime_ns: BTreeMap<String, u64>,
+    /// By the link's name: CLOCK_MONOTONIC until which the packets that it was offered count.
+    pub until_monotonic_ns: BTreeMap<String, u64>,
 }
 
 /// The links themselves: they carry packets and record each. They begin at time zero.
@@ -102,7 +102,7 @@ impl Wires {
         for carrier in self.carriers {
             let outcome = carrier.stop().context("closing a link")?;
             for totals in &outcome.totals {
-                stopped.until_realtime_ns.insert(totals.link.clone(), outcome.until_realtime_ns);
+                stopped.until_monotonic_ns.insert(totals.link.clone(), outcome.until_monotonic_ns);
             }
             stopped.totals.extend(outcome.totals);
             stopped.faults.extend(outcome.faults);

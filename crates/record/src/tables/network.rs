@@ -118,7 +118,8 @@ table! {
         delivery_rate_bps: Option<i64>,
         /// Segments retransmitted since the socket opened.
         retransmits: i64,
-        /// Payload acknowledged by the peer since the socket opened.
+        /// Bytes acknowledged by the peer since the socket opened. These are sequence numbers: one more than the payload if
+        /// this side called connect(), for its SYN, and one more if it has closed, for its FIN.
         acked_bytes: i64,
         /// Payload received since the socket opened.
         received_bytes: i64,

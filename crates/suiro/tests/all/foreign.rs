@@ -21,7 +21,7 @@ fn files_of_other_programs_are_explained_together() {
         "capture.pcapng: capture, 20 packets of UDP and TCP",
         "reports.json: reports of getStats(), 2 objects",
         "incoming video 0x00001234: the video froze for 1.0 s",
-        "loss and its repair: 40 of 300 packets were lost, 40 were requested again",
+        "loss and its repair: 40 of 300 packets were lost, and requested again in 40 NACKs",
         "reports.json: IT1: freezeCount, totalFreezesDuration",
     ] {
         assert!(done.stdout.contains(part), "no `{part}` in:\n{}", done.stdout);
