@@ -11,7 +11,7 @@
 //!
 //! A segment that is sent while it is captured takes as long as its capture, and its size is not known. It is given up if it
 //! comes more slowly than it is played, so that the buffer would be empty before its end ([`judge_live`]); this rule is
-//! ours.
+//! ours. Its rest is taken to be like what came of it after its first chunk, which has the key frame.
 
 use suiro_units::{BitRate, Bytes, Duration};
 
@@ -62,6 +62,24 @@ pub struct LiveDownload {
     pub came: Bytes,
     /// What has come of it in whole chunks, as media.
     pub media: Duration,
+    /// Size and length of its first chunk, once that is whole.
+    pub first: Option<(Bytes, Duration)>,
+}
+
+impl LiveDownload {
+    /// How much of it is still to come, as far as can be told: no more than its rung's rate says.
+    fn left(&self) -> Bytes {
+        let nominal = self.rate * self.segment.saturating_sub(self.media);
+        let later = self.first.and_then(|(bytes, length)| {
+            let media = self.media.saturating_sub(length);
+            (!media.is_zero()).then(|| self.came.saturating_sub(bytes) / media)
+        });
+        match later {
+            Some(rate) => nominal.min(rate * self.segment.saturating_sub(self.media)),
+            // The part of the first chunk that has come.
+            None => nominal.min((self.rate * self.segment).saturating_sub(self.came)),
+        }
+    }
 }
 
 /// What to do instead of going on with a download.
@@ -105,18 +123,18 @@ pub fn judge_live(ladder: &Ladder, download: &LiveDownload, buffer: Duration) ->
     if rate.is_zero() || download.rate.is_zero() {
         return None;
     }
-    // The part of the current chunk that has arrived counts too, estimated from the nominal rate.
-    let media = media.max(came / download.rate).min(segment);
-    let left = segment - media;
-    let rest = (download.rate * left) / rate;
+    let left = download.left();
+    let rest = left / rate;
     // As the rest comes, that much is played.
-    if rest <= buffer + left {
+    if rest <= buffer + (segment - media) {
         return None;
     }
     let rung = ladder.highest_within(rate.mul_f64(throughput::SAFETY));
     let instead = ladder.rungs()[rung];
-    // The other rung comes from the beginning of the segment.
-    let worth = instead < download.rate && instead * segment < download.rate * left;
+    // The other rung comes from the beginning of the segment. It is smaller by as much as its rate is lower.
+    let smaller = instead.as_bps() as f64 / download.rate.as_bps() as f64;
+    let (came, left) = (came.get() as f64, left.get() as f64);
+    let worth = smaller < 1.0 && (came + left) * smaller < left;
     worth.then_some(Verdict { rung, rest })
 }
 
@@ -180,6 +198,7 @@ mod tests {
         samples: 8,
         came: Bytes::new(37_500),
         media: Duration::from_millis(200),
+        first: None,
     };
 
     fn live(download: LiveDownload, buffer_ms: u64) -> Option<(usize, u64)> {
@@ -194,6 +213,23 @@ mod tests {
         assert_eq!(live(IN_PROGRESS, 500), Some((0, 7200)));
         assert_eq!(live(IN_PROGRESS, 5399), Some((0, 7200)));
         assert_eq!(live(IN_PROGRESS, 5400), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_segment_in_progress_is_like_what_followed_its_key_frame() {
+        // A key frame of 25 kB in 0.1 s, then 12.5 kB in 0.1 s: 1 Mbit/s, so 1.8 s are 1.8 Mbit. They take 4.8 s.
+        let first = Some((Bytes::new(25_000), Duration::from_millis(100)));
+        let download = LiveDownload { first, ..IN_PROGRESS };
+        assert_eq!(live(download, 2999), Some((0, 4800)));
+        assert_eq!(live(download, 3000), None);
+        // After 20 kB in 1 s, 0.9 s are 18 kB, in 0.8 s. A segment of 300 kbit/s would have a fifth of 63 kB.
+        let (came, media) = (Bytes::new(45_000), Duration::from_millis(1100));
+        let small =
+            LiveDownload { first, came, media, running: Duration::from_secs(6), ..IN_PROGRESS };
+        assert_eq!(live(small, 1000), Some((0, 2400)));
+        // 9 kB are left after 1.55 s: less than that.
+        let (came, media) = (Bytes::new(54_000), Duration::from_millis(1550));
+        assert_eq!(live(LiveDownload { came, media, ..small }, 0), None);
     }
 
     #[test]

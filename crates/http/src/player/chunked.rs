@@ -39,6 +39,8 @@ pub(crate) struct Chunk {
     pub duration: u64,
     /// Ticks per second; never zero.
     pub timescale: u32,
+    /// Its size.
+    pub bytes: Bytes,
     /// What it says about the network; `None` if it came in too few reads.
     pub burst: Option<Sample>,
 }
@@ -155,9 +157,32 @@ impl Splitter {
             decode_time: first.decode_time,
             duration: parts.iter().map(mp4::Fragment::duration).sum(),
             timescale: self.init.timescale.max(1),
+            bytes: Bytes::new(end as u64),
             burst,
         })
     }
+}
+
+/// Takes a body apart that comes in pieces of these sizes, the last of which is the rest. Of each chunk: when its first
+/// frame is decoded and how long its frames last, in ticks.
+///
+/// # Errors
+/// Why it does not consist of chunks.
+pub fn check_chunks(
+    init: Init,
+    body: &[u8],
+    sizes: impl IntoIterator<Item = usize>,
+) -> Result<Vec<(u64, u64)>, String> {
+    let mut splitter = Splitter::new(Arc::new(init));
+    let (mut found, mut rest, mut all) = (Vec::new(), body, 0);
+    for size in sizes.into_iter().chain([body.len()]) {
+        let (data, after) = rest.split_at(size.min(rest.len()));
+        (rest, all) = (after, all + data.len() as u64);
+        let read = Read { data, burst: None, all };
+        splitter.push(Time::ZERO, read, |chunk| found.push((chunk.decode_time, chunk.duration)))?;
+    }
+    splitter.finish()?;
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use suiro_media::mp4::Init;
-use suiro_units::{Duration, Time};
+use suiro_units::{Bytes, Duration, Time};
 
 use super::request::What;
 use super::retry;
@@ -152,6 +152,8 @@ pub(super) struct Received {
     pub end: Option<Duration>,
     /// How long all chunks are together.
     pub length: Duration,
+    /// Size and length of the first chunk, which has the key frame.
+    pub first: Option<(Bytes, Duration)>,
 }
 
 impl Received {
@@ -161,13 +163,14 @@ impl Received {
         self.end.map_or(Duration::ZERO, |end| end.saturating_sub(segment.start))
     }
 
-    /// A chunk of that length came; the first begins at `start`, unless the segment does.
+    /// A chunk of that size and length came; the first begins at `start`, unless the segment does.
     pub fn add(
         &mut self,
         segment: &Segment,
         start: Option<Duration>,
-        length: Duration,
+        (bytes, length): (Bytes, Duration),
     ) -> Duration {
+        self.first.get_or_insert((bytes, length));
         let near = |start: &Duration| start.abs_diff(segment.start) < segment.duration / 2;
         let from = self.end.unwrap_or(start.filter(near).unwrap_or(segment.start));
         let end = from + length;

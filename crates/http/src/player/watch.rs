@@ -4,6 +4,7 @@ use suiro_abr::abandon::{self, Download, LiveDownload};
 use suiro_abr::{Controller, Sample};
 use suiro_units::{Bytes, Duration, Time};
 
+use super::parts::Received;
 use super::request::{Underway, What};
 use crate::presentation::Segment;
 
@@ -47,14 +48,14 @@ impl Watch {
         self.due
     }
 
-    /// Looks at a request of video, if it is time; `media` is what has come of it in chunks. Says which rung to fetch instead, and why, if it
-    /// is to be given up.
+    /// Looks at a request of video, if it is time; `received` is what has come of it in chunks. Says which rung to fetch instead,
+    /// and why, if it is to be given up.
     pub(crate) fn look(
         &mut self,
         now: Time,
         request: &Underway,
         controller: &mut Controller,
-        (buffer, media): (Duration, Duration),
+        (buffer, received): (Duration, &Received),
     ) -> Option<(usize, String)> {
         if self.due? > now {
             return None;
@@ -81,8 +82,9 @@ impl Watch {
             }
             // Sent while it is captured. The remaining time of any other body of unknown length is unknown.
             None if request.fetch.chunks.is_some() => {
-                let segment = segment_length;
-                let download = LiveDownload { rate, segment, running, samples, came, media };
+                let (segment, first) = (segment_length, received.first);
+                let media = received.of(&request.fetch.what);
+                let download = LiveDownload { rate, segment, running, samples, came, media, first };
                 abandon::judge_live(ladder, &download, buffer)?
             }
             None => return None,

@@ -26,10 +26,11 @@ impl TrackState {
         })
     }
 
-    /// `PART-HOLD-BACK`, and the end of what is there, of the first rung that has parts.
+    /// `PART-HOLD-BACK`, and the end of what is there, of the first rung that has parts. It must be at least twice the part
+    /// target (draft-pantos-hls-rfc8216bis §4.4.3.8); a player that is nearer waits at each part.
     pub(crate) fn hold_back_and_edge(&self) -> Option<(Option<Duration>, Option<Duration>)> {
         let parts = self.rungs.iter().find_map(|rung| rung.parts.as_ref())?;
-        Some((parts.hold_back, parts.edge()))
+        Some((parts.hold_back.map(|back| back.max(parts.target * 2)), parts.edge()))
     }
 
     /// What the body of a segment is read by, where it comes in chunks.
@@ -52,7 +53,8 @@ impl TrackState {
         let list = self.rungs.iter().find_map(|rung| rung.segments.as_ref());
         let list = list.filter(|segments| segments.in_chunks());
         let start = list.and_then(|list| list.time_of(chunk.decode_time, chunk.timescale));
-        let end = self.received.add(segment, start, length.min(segment.duration * 2));
+        let size = (chunk.bytes, length.min(segment.duration * 2));
+        let end = self.received.add(segment, start, size);
         Some((*rate, end.saturating_sub(length), end))
     }
 

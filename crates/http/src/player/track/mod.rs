@@ -257,8 +257,7 @@ impl TrackState {
     pub(crate) fn abandon(&mut self, now: Time, playout: &Playout) -> Option<Abandoned> {
         let (request, controller) = (self.in_flight.as_ref()?, self.controller.as_mut()?);
         let buffer = playout.buffer_of(self.index);
-        let media = self.received.of(&request.fetch.what);
-        let (rung, reason) = self.watch.look(now, request, controller, (buffer, media))?;
+        let (rung, reason) = self.watch.look(now, request, controller, (buffer, &self.received))?;
         self.choice = Some(rung);
         let request = self.in_flight.take()?;
         Some(Abandoned { request, reason })
