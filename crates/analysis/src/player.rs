@@ -142,9 +142,9 @@ impl Player<'_> {
     }
 
     /// When the video froze after it began, as stretches of time that do not touch; of a player
-    /// that does not report its frames, when it reports that it stalled.
+    /// that does not report its frames, or too few, when it reports that it stalled.
     pub fn stall_spans(&self) -> Vec<(i64, i64)> {
-        if self.screen.is_known() {
+        if self.screen.knows_freezes() {
             return self.screen.freezes();
         }
         let mut spans: Vec<(i64, i64)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Screens: which frames a viewer was shown, when, and how good they looked.
 
 use suiro_record::tables::{FrameRow, QualityRow};
-use suiro_units::Time;
+use suiro_units::{Duration, Time};
 use suiro_viewer::Freezes;
 
 use crate::stats::Distribution;
@@ -11,8 +11,8 @@ use crate::stats::Distribution;
 pub(crate) struct Screen<'a> {
     /// What was shown within the trial, in order.
     shown: Vec<(i64, &'a FrameRow)>,
-    /// Frames that were not shown, though later ones were.
-    skipped: usize,
+    /// The time from one frame of the source to the next; `None` unless that shows in when frames were captured.
+    interval: Option<Duration>,
     /// Scores of what was shown within the trial, in order.
     pub quality: Vec<&'a QualityRow>,
     /// When the viewing ended.
@@ -26,15 +26,9 @@ impl<'a> Screen<'a> {
         let time = |row: &'a FrameRow| Some((row.displayed_ns.filter(within)?, row));
         let mut shown: Vec<_> = frames.iter().filter_map(|row| time(row)).collect();
         shown.sort_by_key(|(t_ns, row)| (*t_ns, row.frame));
-        let numbers = shown.first().map(|first| first.1.frame).zip(shown.last().map(|l| l.1.frame));
-        let skipped = numbers.map_or(0, |(first, last)| {
-            let missed = |row: &&&FrameRow| row.displayed_ns.is_none();
-            let between = |row: &&&FrameRow| (first..last).contains(&row.frame);
-            frames.iter().filter(missed).filter(between).count()
-        });
         quality.retain(|row| within(&row.t_ns));
         quality.sort_by_key(|row| row.t_ns);
-        Self { shown, skipped, quality, end_ns }
+        Self { shown, interval: interval(frames), quality, end_ns }
     }
 
     /// True if it is known which frames were shown.
@@ -71,21 +65,33 @@ impl<'a> Screen<'a> {
         self.end_ns
     }
 
-    /// When the video froze, as stretches of time.
+    /// When the video froze, as stretches of time. Unless [`Self::knows_freezes`], there may have been more.
     pub fn freezes(&self) -> Vec<(i64, i64)> {
+        self.find_freezes().0
+    }
+
+    /// Whether it is known when the video froze: too few frames do not show the rate of their source.
+    pub fn knows_freezes(&self) -> bool {
+        self.is_known() && self.find_freezes().1
+    }
+
+    /// The freezes, and whether these are all.
+    fn find_freezes(&self) -> (Vec<(i64, i64)>, bool) {
         let time = |ns: i64| Time::from_nanos(u64::try_from(ns).unwrap_or(0));
-        let mut freezes = Freezes::default();
+        let mut freezes = self.interval.map(Freezes::of).unwrap_or_default();
         let times = self.shown.iter().map(|(t_ns, _)| time(*t_ns));
         let mut found: Vec<_> = times.filter_map(|at| freezes.on_displayed(at)).collect();
         found.extend(freezes.on_end(time(self.end_ns)));
         let ns = |time: Time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        found.iter().map(|freeze| (ns(freeze.from), ns(freeze.to))).collect()
+        let found = found.iter().map(|freeze| (ns(freeze.from), ns(freeze.to))).collect();
+        (found, freezes.is_certain())
     }
 
-    /// The lengths of the freezes in seconds; `None` if nothing was shown.
+    /// The lengths of the freezes in seconds; `None` if they are not known.
     fn freeze_lengths(&self) -> Option<Vec<f64>> {
-        let lengths = self.freezes().into_iter().map(|(from, to)| (to - from) as f64 / 1e9);
-        self.is_known().then(|| lengths.collect())
+        let (freezes, is_certain) = self.find_freezes();
+        let lengths = freezes.into_iter().map(|(from, to)| (to - from) as f64 / 1e9);
+        (is_certain && self.is_known()).then(|| lengths.collect())
     }
 
     /// How often the video froze.
@@ -109,9 +115,12 @@ impl<'a> Screen<'a> {
         (span_ns > 0).then(|| self.shown.len() as f64 * 1e9 / span_ns as f64)
     }
 
-    /// Frames that were not shown, though later ones were.
+    /// Frames that were not shown, though later ones were. Where numbers fall, a player went back.
     pub fn frames_skipped(&self) -> Option<f64> {
-        self.is_known().then_some(self.skipped as f64)
+        let numbers = self.shown.windows(2).map(|pair| (pair[0].1.frame, pair[1].1.frame));
+        let between = numbers.map(|(one, next)| next.saturating_sub(one).saturating_sub(1).max(0));
+        let skipped = between.fold(0, i64::saturating_add);
+        self.is_known().then_some(skipped as f64)
     }
 
     /// Frames shown of which a decoder had to make up parts.
@@ -132,4 +141,19 @@ impl<'a> Screen<'a> {
         let vmaf = self.scores(|row| row.picture_vmaf).mean()?;
         Some((vmaf / 20.0).clamp(1.0, 5.0))
     }
+}
+
+/// The time from one frame of the source to the next: what most frames were captured after the one that is known before.
+fn interval(frames: &[&FrameRow]) -> Option<Duration> {
+    let captured = frames.iter().filter_map(|row| Some((row.frame, row.captured_ns?)));
+    let mut captured: Vec<(i64, i64)> = captured.collect();
+    captured.sort_unstable();
+    let apart = captured.windows(2).filter_map(|pair| {
+        let frames = pair[1].0.checked_sub(pair[0].0).filter(|frames| *frames > 0)?;
+        let ns = u64::try_from(pair[1].1.checked_sub(pair[0].1)?).ok()?;
+        Some(ns / frames.unsigned_abs()).filter(|ns| *ns > 0)
+    });
+    let mut apart: Vec<u64> = apart.collect();
+    apart.sort_unstable();
+    apart.get(apart.len() / 2).copied().map(Duration::from_nanos)
 }

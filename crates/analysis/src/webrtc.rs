@@ -41,8 +41,8 @@ pub(crate) struct Connection<'a> {
     first_shown_ns: Option<i64>,
     /// When the endpoint's viewer showed each frame, and how old it was then, in milliseconds.
     latencies: Vec<(i64, f64)>,
-    /// When the video froze.
-    freezes: Vec<(i64, i64)>,
+    /// When the video froze; `None` if that is not known.
+    freezes: Option<Vec<(i64, i64)>>,
     duration_ns: i64,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn connections<'v>(view: &'v View<'_>, role: FlowRole) -> Vec<Connect
             capacity: session.map(|session| capacity(view, session)).unwrap_or_default(),
             first_shown_ns: shown,
             latencies: screen.map(|screen| screen.latencies().collect()).unwrap_or_default(),
-            freezes: screen.map(|screen| screen.freezes()).unwrap_or_default(),
+            freezes: screen.filter(|screen| screen.knows_freezes()).map(|screen| screen.freezes()),
             duration_ns: view.duration_ns,
         }
     };
@@ -316,7 +316,7 @@ impl Connection<'_> {
             let mut falls = falls.iter();
             falls.any(|(fall, _)| to > *fall && from < fall.saturating_add(AFTER_FALL_NS))
         };
-        let lengths = self.freezes.iter().filter(|(from, to)| near(*from, *to));
+        let lengths = self.freezes.as_ref()?.iter().filter(|(from, to)| near(*from, *to));
         let longest = lengths.map(|(from, to)| to - from).max().unwrap_or(0);
         (!falls.is_empty() && !self.latencies.is_empty()).then(|| longest as f64 / 1e9)
     }
@@ -407,7 +407,7 @@ mod tests {
             capacity: vec![stretch(0, 20 * S, 2e6), stretch(20 * S, 40 * S, 5e5)],
             first_shown_ns: None,
             latencies,
-            freezes: vec![(10 * S, 13 * S), (21 * S, 22 * S)],
+            freezes: Some(vec![(10 * S, 13 * S), (21 * S, 22 * S)]),
             duration_ns: 40 * S,
         }
     }

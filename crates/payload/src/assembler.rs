@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use suiro_units::{Duration, Time};
+use suiro_units::Time;
 
 use crate::sequence::Timestamps;
 use crate::{Assembled, Codec, FrameMark};
@@ -118,10 +118,15 @@ impl Assembler {
         }
     }
 
-    /// A packet has come; its number is extended. It may make a frame whole. `grace` is how long
-    /// after a later frame has begun one that is not whole is waited for. False: its frame was
-    /// handed over before.
-    pub fn on_packet(&mut self, now: Time, sequence: u64, packet: Piece, grace: Duration) -> bool {
+    /// A packet has come; its number is extended. It may make a frame whole. `until` says of the timestamp of one that is
+    /// not whole, when a later one has begun, until when it is waited for. False: its frame was handed over before.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        sequence: u64,
+        packet: Piece,
+        until: impl Fn(u64) -> Time,
+    ) -> bool {
         let timestamp = self.timestamps.take(packet.timestamp);
         if self.done.contains_key(&timestamp) {
             return false;
@@ -144,7 +149,7 @@ impl Assembler {
             partial.overflow = true;
         }
         self.end_the_one_before(sequence, timestamp);
-        self.mark_earlier(now, sequence, grace);
+        self.mark_earlier(sequence, until);
         if self.frames.len() > FRAMES_MAX
             && let Some((_, first)) = self.frames.iter_mut().next()
         {
@@ -185,11 +190,11 @@ impl Assembler {
     }
 
     /// What has only packets before this one has seen its last, but for what is late.
-    fn mark_earlier(&mut self, now: Time, sequence: u64, grace: Duration) {
-        for partial in self.frames.values_mut() {
+    fn mark_earlier(&mut self, sequence: u64, until: impl Fn(u64) -> Time) {
+        for (&timestamp, partial) in &mut self.frames {
             let ended = partial.packets.keys().next_back().is_some_and(|last| *last < sequence);
             if ended && partial.until.is_none() {
-                partial.until = Some(now + grace);
+                partial.until = Some(until(timestamp));
             }
         }
     }
@@ -219,6 +224,8 @@ impl Assembler {
 
 #[cfg(test)]
 mod tests {
+    use suiro_units::Duration;
+
     use super::*;
 
     const GRACE: Duration = Duration::from_millis(20);
@@ -251,7 +258,7 @@ mod tests {
         }
 
         fn take(&mut self, at: u64, (sequence, piece): &(u16, Piece)) -> bool {
-            self.assembler.on_packet(ms(at), (*sequence).into(), piece.clone(), GRACE)
+            self.assembler.on_packet(ms(at), (*sequence).into(), piece.clone(), |_| ms(at) + GRACE)
         }
 
         fn poll(&mut self, at: u64) -> Option<(u64, bool)> {

@@ -14,7 +14,7 @@ pub mod sequence;
 pub use assembler::{Assembler, Piece, Received};
 pub use codec::Codec;
 pub use format::{Assembled, FRAME_MAX, PayloadError};
-pub use mark::FrameMark;
+pub use mark::{Base, FrameMark};
 pub use numbering::Numbering;
 
 use format::start_codes;

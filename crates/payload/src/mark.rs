@@ -8,7 +8,8 @@ use suiro_units::{Duration, Time};
 pub struct FrameMark {
     /// The source frame's number.
     pub number: u32,
-    /// How many frames before it the one is that it needs; 0 of a key frame, 255 of one farther away.
+    /// How many frames before it the one is that it needs; 0 of a key frame. 255 stands for that many or more: it needs
+    /// the frame that was sent before it. [`FrameMark::base`] reads it.
     pub references: u8,
     /// The bit rate of the version that it comes from or of its encoder; the most that fits if it is
     /// more.
@@ -18,7 +19,21 @@ pub struct FrameMark {
     pub waited: Option<u16>,
 }
 
+/// What a frame is decoded from, by its mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// Nothing: it is a key frame.
+    Nothing,
+    /// The frame with that number.
+    Frame(u64),
+    /// The frame that was sent before it.
+    Before,
+}
+
 impl FrameMark {
+    /// What stands for a distance that may not fit.
+    const FAR: u8 = u8::MAX;
+
     /// 20 µs: of them 1.3 s fit.
     pub const WAIT_UNIT: Duration = Duration::from_micros(20);
 
@@ -34,6 +49,16 @@ impl FrameMark {
         let units = now.saturating_since(captured) / Self::WAIT_UNIT;
         let waited = Some(units.round()).filter(|units| *units < f64::from(Self::WAITED_LONG));
         Self { waited: waited.map(|units| units as u16), ..self }
+    }
+
+    /// What it is decoded from; `None` if that would be before the first frame, so that the mark is in error.
+    pub fn base(self) -> Option<Base> {
+        let other = self.number.checked_sub(self.references.into())?;
+        Some(match self.references {
+            0 => Base::Nothing,
+            Self::FAR => Base::Before,
+            _ => Base::Frame(other.into()),
+        })
     }
 
     /// How long after its capture its first packet left.
@@ -70,6 +95,16 @@ mod tests {
         let long = FrameMark { waited: None, ..mark };
         assert_eq!(FrameMark::read(&long.write()), Some(long));
         assert_eq!(FrameMark::read(&mark.write()[1..]), None);
+    }
+
+    #[test]
+    fn a_mark_names_the_frame_that_is_needed() {
+        let mark = |number, references| FrameMark { number, references, rate_bps: 5, waited: None };
+        assert_eq!(mark(7, 0).base(), Some(Base::Nothing));
+        assert_eq!(mark(7, 7).base(), Some(Base::Frame(0)));
+        assert_eq!(mark(300, 254).base(), Some(Base::Frame(46)));
+        assert_eq!(mark(300, 255).base(), Some(Base::Before));
+        assert_eq!((mark(3, 9).base(), mark(254, 255).base()), (None, None));
     }
 
     #[test]

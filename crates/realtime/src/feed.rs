@@ -35,13 +35,15 @@ pub struct Camera {
     first: Rung,
     /// How long a key frame may take at the bit rate.
     keys_within: Option<Duration>,
+    /// When it begins, if that is later than its first frame.
+    from: Option<Time>,
     log: Option<EncoderLog>,
 }
 
 impl From<Footage> for Camera {
     fn from(footage: Footage) -> Self {
         let first = Rung { size: footage.size(), fps: footage.fps() };
-        Self { footage, first, keys_within: None, log: None }
+        Self { footage, first, keys_within: None, from: None, log: None }
     }
 }
 
@@ -105,6 +107,12 @@ impl Camera {
         Self { keys_within: Some(within), ..self }
     }
 
+    /// The same, but it begins with the first frame that is captured at `from` or later, without having missed those before.
+    #[must_use]
+    pub fn beginning_from(self, from: Time) -> Self {
+        Self { from: Some(from), ..self }
+    }
+
     /// The same, and what becomes of each frame is recorded.
     #[must_use]
     pub fn with_log(self, log: EncoderLog) -> Self {
@@ -138,6 +146,9 @@ impl Camera {
         let mut source = LiveSource::new(self.footage, config, start, epoch_unix_ns / 1_000_000)?;
         if let Some(within) = self.keys_within {
             source.keep_keys_within(within);
+        }
+        if let Some(from) = self.from {
+            source.begin(from);
         }
         let (post, frames) = mpsc::channel(WAITING_MAX);
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and

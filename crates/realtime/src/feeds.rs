@@ -110,7 +110,7 @@ impl Feeds {
                 if one.feed.is_none() && one.starting.is_none() {
                     let start = *self.start.get_or_insert(now);
                     let log = self.log.of(quality);
-                    one.start(self.clock, &self.spec, (start, begin(quality)), log)?;
+                    one.start(self.clock, &self.spec, (start, now, begin(quality)), log)?;
                 }
             } else if several && one.feed.is_some() {
                 let since = *one.unused_since.get_or_insert(now);
@@ -136,16 +136,17 @@ impl Feeds {
 }
 
 impl One {
-    /// Starts the camera: at once if it is at hand, else on another thread, because preparing it takes a while.
+    /// Starts the camera with the first frame that is due: at once if it is at hand, else on another thread, because preparing
+    /// it takes a while.
     fn start(
         &mut self,
         clock: Clock,
         spec: &FootageSpec,
-        (start, begin): (Time, Begin),
+        (start, now, begin): (Time, Time, Begin),
         log: EncoderLog,
     ) -> Result<(), FeedError> {
         let from = move |camera: Camera| {
-            let camera = camera.beginning_at(begin.rung).with_log(log);
+            let camera = camera.beginning_at(begin.rung).beginning_from(now).with_log(log);
             let camera = match begin.keys_within {
                 Some(within) => camera.with_keys_within(within),
                 None => camera,

@@ -15,6 +15,8 @@ pub struct Delivered {
     pub number: u64,
     /// When it was captured, on any clock that runs as fast as the viewer's.
     pub captured: Time,
+    /// When the last of its bytes came that it has.
+    pub received: Time,
     /// The frame without which it cannot be decoded; `None` for a key frame.
     pub references: Option<u64>,
     /// What of it arrived.
@@ -49,6 +51,7 @@ pub struct Seen {
 
 #[derive(Debug)]
 struct Known {
+    received: Time,
     captured_unix_ns: Option<u64>,
     sent_unix_ns: Option<u64>,
     rate: Option<BitRate>,
@@ -82,8 +85,8 @@ impl Viewer {
     pub fn on_frame(&mut self, now: Time, delivered: Delivered) -> Result<(), Refused> {
         let Delivered { number, captured, references, parts, .. } = delivered;
         self.playout.on_frame(now, Frame { number, captured, references, parts })?;
-        let Delivered { captured_unix_ns, sent_unix_ns, rate, data, .. } = delivered;
-        self.known.insert(number, Known { captured_unix_ns, sent_unix_ns, rate, data });
+        let Delivered { received, captured_unix_ns, sent_unix_ns, rate, data, .. } = delivered;
+        self.known.insert(number, Known { received, captured_unix_ns, sent_unix_ns, rate, data });
         if self.known.len() > KNOWN_MAX {
             self.known.pop_first();
         }
@@ -100,10 +103,12 @@ impl Viewer {
     /// Decides what is due by `now`.
     pub fn advance(&mut self, now: Time) {
         let earlier = self.seen.len();
-        while let Some(outcome) = self.playout.poll(now) {
+        while let Some(mut outcome) = self.playout.poll(now) {
             let known = self.known.remove(&outcome.frame);
             let seen = match known {
-                Some(Known { captured_unix_ns, sent_unix_ns, rate, data }) => {
+                Some(Known { received, captured_unix_ns, sent_unix_ns, rate, data }) => {
+                    // The playout counts from when the rest was given up.
+                    outcome.received = outcome.received.map(|at| at.min(received));
                     Seen { outcome, captured_unix_ns, sent_unix_ns, rate, data: Some(data) }
                 }
                 None => Seen {
@@ -129,6 +134,11 @@ impl Viewer {
     /// When to call [`Self::advance`] next; `None`: nothing happens without another arrival.
     pub fn next_event(&self) -> Option<Time> {
         self.playout.next_event()
+    }
+
+    /// When a frame is due that was captured then, as [`Playout::due`] says.
+    pub fn due(&self, now: Time, captured: Time) -> Option<Time> {
+        self.playout.due(now, captured)
     }
 
     /// Since when frames could not be decoded because one that others need was given up; `None` while
@@ -180,6 +190,7 @@ mod tests {
         Delivered {
             number,
             captured: ms(40 * number),
+            received: ms(40 * number + 20),
             references: number.checked_sub(1),
             parts: Parts::All,
             captured_unix_ns: Some(1_000_000 + number),

@@ -47,7 +47,7 @@ fn film() -> Option<Filming> {
 
 /// The same, whose first frame is of that rung.
 fn film_at(first: Rung) -> Option<Filming> {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     let cache = tempfile::tempdir().unwrap();
     let length = Duration::from_secs(1);
     let source = FootageSpec::new(Source::Synthetic);

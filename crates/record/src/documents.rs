@@ -524,7 +524,7 @@ pub struct ScreenOutcome {
 pub struct P1203 {
     /// The overall opinion, `O.46`.
     pub o46: f64,
-    /// That of frame and sound without stalls, `O.35`; null if the program does not report it.
+    /// That of video and sound without stalls, `O.35`; null if the program does not report it.
     pub o35: Option<f64>,
     /// That of start-up and stalls alone, `O.23`; null if the program does not report it.
     pub o23: Option<f64>,

@@ -4,8 +4,8 @@
 //! freeze is an interval between two displayed frames that is at least three times the average
 //! interval, and at least 150 ms longer than it. The average is of the last 30 frames. In libwebrtc
 //! the interval itself is part of that average, and freezes are found from the fifth interval on.
-//! Here the average is of the intervals before, so that a freeze does not hide itself, from the
-//! first on.
+//! Here the average is of the intervals before, so that a freeze does not hide itself. Until there are five, the source's
+//! own interval stands for it if that is known; else it is of those that there are.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,9 @@ use suiro_units::{Duration, Time};
 
 /// Intervals that are averaged.
 const INTERVALS: usize = 30;
+
+/// Fewer intervals than this are no average.
+const INTERVALS_LEAST: usize = 5;
 
 /// What an interval must exceed the average by.
 const EXCESS: Duration = Duration::from_millis(150);
@@ -47,11 +50,23 @@ impl Freeze {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Freezes {
+    /// The time from one frame of the source to the next, if it is known.
+    source: Option<Duration>,
     last: Option<Time>,
     intervals: VecDeque<Duration>,
 }
 
 impl Freezes {
+    /// Of a source whose frames follow one another at that interval.
+    pub fn of(source: Duration) -> Self {
+        Self { source: Some(source), ..Self::default() }
+    }
+
+    /// Whether it is known at which rate frames are usually displayed. If not, there may have been more freezes.
+    pub fn is_certain(&self) -> bool {
+        self.source.is_some() || self.intervals.len() >= INTERVALS_LEAST
+    }
+
     /// A frame was displayed; the freeze that this ended, if there was one. Times never decrease.
     pub fn on_displayed(&mut self, at: Time) -> Option<Freeze> {
         let freeze = self.on_end(at);
@@ -68,10 +83,18 @@ impl Freezes {
     /// no frame comes any more that would make it.)
     pub fn on_end(&self, at: Time) -> Option<Freeze> {
         let from = self.last?;
-        let sum: Duration = self.intervals.iter().fold(Duration::ZERO, |sum, &i| sum + i);
-        let average = sum / u64::try_from(self.intervals.len()).ok().filter(|&n| n > 0)?;
+        let average = self.average()?;
         let least = (average * 3).max(average + EXCESS);
         (at.saturating_since(from) >= least).then_some(Freeze { from, to: at })
+    }
+
+    /// The interval that others are compared with; `None` if nothing is known of it.
+    fn average(&self) -> Option<Duration> {
+        if let Some(source) = self.source.filter(|_| self.intervals.len() < INTERVALS_LEAST) {
+            return Some(source);
+        }
+        let sum: Duration = self.intervals.iter().fold(Duration::ZERO, |sum, &i| sum + i);
+        Some(sum / u64::try_from(self.intervals.len()).ok().filter(|&n| n > 0)?)
     }
 }
 
@@ -81,7 +104,14 @@ mod tests {
 
     /// The freezes, as pairs of milliseconds, in frames displayed at these times and an end.
     fn freezes(displayed: impl IntoIterator<Item = u64>, end: u64) -> Vec<(u64, u64)> {
-        let mut freezes = Freezes::default();
+        found(&mut Freezes::default(), displayed, end)
+    }
+
+    fn found(
+        freezes: &mut Freezes,
+        displayed: impl IntoIterator<Item = u64>,
+        end: u64,
+    ) -> Vec<(u64, u64)> {
         let mut found: Vec<Freeze> = displayed
             .into_iter()
             .filter_map(|ms| freezes.on_displayed(Time::from_millis(ms)))
@@ -96,7 +126,26 @@ mod tests {
         assert_eq!(freezes((0..100).map(|n| 33 * n), 3300), []);
         assert_eq!(freezes((0..10).map(|n| 1000 * n), 10_000), [], "one frame a second is a rate");
         assert_eq!(freezes([], 9000), [], "nothing displayed: start-up, not a freeze");
-        assert_eq!(freezes([0], 9000), [], "no average yet");
+    }
+
+    #[test]
+    fn few_frames_are_compared_with_the_source() {
+        let mut of_30 = Freezes::of(Duration::from_millis(33));
+        assert_eq!(found(&mut of_30, [0], 9000), [(0, 9000)]);
+        let mut of_30 = Freezes::of(Duration::from_millis(33));
+        assert_eq!(found(&mut of_30, [0, 30_000], 60_000), [(0, 30_000), (30_000, 60_000)]);
+        assert!(of_30.is_certain());
+        // After five intervals their own average counts: 300 ms is a freeze, and 183 ms is none.
+        for (end, freezes) in [(799, vec![]), (800, vec![(500, 800)])] {
+            let mut of_30 = Freezes::of(Duration::from_millis(33));
+            assert_eq!(found(&mut of_30, (0..6).map(|n| 100 * n), end), freezes);
+        }
+        // Where the source is not known, nobody can say.
+        let mut freezes = Freezes::default();
+        assert_eq!(found(&mut freezes, [0, 30_000], 60_000), []);
+        assert!(!freezes.is_certain());
+        found(&mut freezes, (0..6).map(|n| 60_000 + 33 * n), 61_000);
+        assert!(freezes.is_certain());
     }
 
     #[test]

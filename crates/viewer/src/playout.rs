@@ -118,11 +118,16 @@ impl Playout {
         let due = if parts == Parts::All {
             self.delay.on_frame(received, captured)
         } else {
-            // Whatever its capture time, it is not held for longer than a whole one may be.
-            self.delay.due(captured).unwrap_or(received).min(received + *BUFFER.most())
+            self.due(received, captured).unwrap_or(received)
         };
         self.held.insert(number, Held { captured, received, due, references, parts });
         Ok(())
+    }
+
+    /// When a frame is due that was captured then and comes from now on; `None` before the first whole one.
+    pub fn due(&self, now: Time, captured: Time) -> Option<Time> {
+        // Whatever its capture time, it is not held for longer than a whole one may be.
+        Some(self.delay.due(captured)?.min(now + *BUFFER.most()))
     }
 
     /// When to poll next; `None`: nothing happens without another arrival.

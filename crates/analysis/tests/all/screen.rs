@@ -102,6 +102,38 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
     assert_metrics(&trial(6.96), &records, &[("video.freeze_s", Some(2.04))]);
 }
 
+#[test]
+fn a_screen_that_stops_after_few_frames_is_not_free_of_freezes() {
+    let of = |frames: Vec<FrameRow>| Records { frames, ..Records::default() };
+    let metrics = |count: Option<f64>, sum| [("video.freezes", count), ("video.freeze_s", sum)];
+    // One frame says nothing of the rate of its source.
+    let want = metrics(None, None);
+    assert_metrics(&trial(10.0), &of(vec![frame(0, Some(1000))]), &want);
+    // It is known of frames that came and were not shown.
+    let want = metrics(Some(1.0), Some(9.0));
+    assert_metrics(&trial(10.0), &of(vec![frame(0, Some(1000)), frame(4, None)]), &want);
+    let want = metrics(Some(2.0), Some(60.0));
+    assert_metrics(&trial(60.0), &of(vec![frame(0, Some(0)), frame(750, Some(30_000))]), &want);
+    let unknown = |n, shown_ms| FrameRow { captured_ns: None, ..frame(n, Some(shown_ms)) };
+    let want = metrics(None, None);
+    assert_metrics(&trial(60.0), &of(vec![unknown(0, 0), unknown(750, 30_000)]), &want);
+    let want = metrics(Some(0.0), Some(0.0));
+    let even = (0..6).map(|n| unknown(n, 40 * n)).collect();
+    assert_metrics(&trial(0.24), &of(even), &want);
+}
+
+#[test]
+fn frames_that_left_no_row_were_skipped_too() {
+    let skipped = |frames: Vec<FrameRow>, count: f64| {
+        let records = Records { frames, ..Records::default() };
+        assert_metrics(&trial(5.0), &records, &[("video.frames_skipped", Some(count))]);
+    };
+    let shown = |(n, number): (i64, i64)| frame(number, Some(1000 + 40 * n));
+    skipped((0..).zip([0, 1, 5]).map(shown).collect(), 3.0);
+    // A player that goes back begins again, and one that repeats a frame skips none.
+    skipped((0..).zip([7, 8, 2, 2, 4]).map(shown).collect(), 1.0);
+}
+
 /// What is on the screen at each tick of 25 a second.
 fn on_screen(records: &Records, duration_s: f64) -> Vec<Option<u64>> {
     let ticks = ticks(&trial(duration_s), records, "viewer", (25, 1));

@@ -41,6 +41,14 @@ impl Pace {
         Ok(Self { start, camera_fps, fps: camera_fps, next: 0 })
     }
 
+    /// Begins with the first frame that is captured at `from` or later: those before are not missed.
+    pub fn begin(&mut self, from: Time) {
+        let elapsed = u128::from(from.saturating_since(self.start).as_nanos());
+        let number = (elapsed * u128::from(self.camera_fps)).div_ceil(1_000_000_000);
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        self.next = self.next.max(self.taken_from(number));
+    }
+
     /// When the next frame is captured.
     pub fn next(&self) -> Time {
         self.captured(self.next)
@@ -130,6 +138,22 @@ mod tests {
         assert_eq!(pace.take(ms(125)), Some(due(3, 120, 3)));
         assert_eq!(pace.take(ms(125)), None);
         assert_eq!(pace.take(ms(100_000)), Some(due(2500, 100_000, 2496)));
+    }
+
+    #[test]
+    fn who_begins_later_has_missed_nothing_before() {
+        let mut pace = Pace::new(ms(100), 30).unwrap();
+        pace.begin(ms(60_100));
+        assert_eq!(pace.clone().take(ms(60_100)), Some(due(1800, 60_100, 0)));
+        assert_eq!(pace.take(ms(60_300)), Some(due(1806, 60_300, 6)), "it was busy");
+        // Between two frames, and never backwards.
+        pace.begin(ms(60_310));
+        assert_eq!(pace.next(), Time::from_nanos(60_333_333_333));
+        pace.begin(ms(0));
+        assert_eq!(pace.next(), Time::from_nanos(60_333_333_333));
+        pace.set_fps(20).unwrap();
+        pace.begin(ms(61_110));
+        assert_eq!(pace.take(ms(61_300)), Some(due(1836, 61_300, 3)));
     }
 
     #[test]

@@ -110,6 +110,12 @@ impl LiveSource {
         self.keys_within = Some(within);
     }
 
+    /// Begins with the first frame that is captured at `from` or later. Those before are not missed: the source was not to
+    /// run.
+    pub fn begin(&mut self, from: Time) {
+        self.pace.begin(from);
+    }
+
     /// When the next frame is captured.
     pub fn next(&self) -> Time {
         self.pace.next()

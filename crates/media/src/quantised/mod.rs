@@ -36,7 +36,7 @@ pub const INDEX_FILE: &str = "quantised.json";
 pub struct Set {
     /// Version of the index.
     pub version: u32,
-    /// Where the frame comes from.
+    /// Where the video comes from.
     pub source: Origin,
     /// What was asked for.
     pub spec: MediaSpec,

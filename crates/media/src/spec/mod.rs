@@ -45,7 +45,7 @@ pub struct MediaSpec {
     /// Default: at its start.
     #[serde(default, skip_serializing_if = "is_start")]
     pub from: Duration,
-    /// How the frame is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
+    /// How the video is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
     /// 29.97 per second, in closed groups of 30, once for each of `quantisers`; `source`, `from`,
     /// `length` and `stamp` are the only other keys.
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct Rung {
     /// Its name in reports. Default: its height, such as `720p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Bit rate of the frame, container not counted. The encoder may not
+    /// Bit rate of the video, container not counted. The encoder may not
     /// exceed it over more than one second.
     pub bitrate: BitRate,
     /// Width in pixels, even. Default: the width that keeps the source's aspect ratio.

@@ -64,7 +64,7 @@ impl JsonSchema for Source {
     }
 }
 
-/// How the frame is encoded.
+/// How the video is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
@@ -119,7 +119,7 @@ pub enum Format {
     /// Fragmented MP4 (ISO/IEC 14496-12, CMAF): for DASH, and for HLS.
     #[default]
     Fmp4,
-    /// MPEG-2 transport stream (ISO/IEC 13818-1): for HLS; sound and frame in one file.
+    /// MPEG-2 transport stream (ISO/IEC 13818-1): for HLS; sound and video in one file.
     Ts,
     /// Both, from one encoding.
     Both,

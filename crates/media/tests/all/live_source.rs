@@ -137,6 +137,19 @@ fn who_comes_late_has_missed_frames() {
 }
 
 #[test]
+fn who_begins_later_has_missed_no_frames() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let mut source = source(&ffmpeg, cache.path());
+    let minute = START + Duration::from_secs(60);
+    source.begin(minute);
+    let first = source.capture(minute).unwrap().expect("it is due");
+    assert_eq!((first.number, first.missed, first.captured), (720, 0, minute));
+    let late = source.capture(minute + Duration::from_millis(500)).unwrap().expect("it is due");
+    assert_eq!((late.number, late.missed), (726, 5));
+}
+
+#[test]
 fn a_camera_does_as_it_is_told_and_stops() {
     let Some(ffmpeg) = ffmpeg() else { return };
     let cache = tempfile::tempdir().unwrap();

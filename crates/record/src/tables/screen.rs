@@ -24,8 +24,8 @@ table! {
         encoded_bytes: Option<i64>,
         /// When its sender began to send it; null if unknown.
         sent_ns: Option<i64>,
-        /// When its last byte had arrived, for segmented media the segment's last byte; null if it
-        /// never did.
+        /// When the last of its bytes that came had arrived, for segmented media the segment's last byte; null if none
+        /// came.
         received_ns: Option<i64>,
         /// True if a decoder could decode it.
         decodable: bool,

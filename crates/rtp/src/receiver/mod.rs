@@ -18,7 +18,7 @@ use crate::rtcp::nack::Nacks;
 use crate::rtcp::reception::{Arrived, Reception};
 use crate::rtcp::{self, Message, Outgoing, Sent};
 
-/// How long what is only reordered may take, where nothing is sent again.
+/// How long what is only reordered may take at least, where nothing is sent again: it is of use until the frame is due.
 const REORDER: Duration = Duration::from_millis(20);
 /// A key frame is not asked for more often than this.
 const PICTURE_LOSSES: Duration = Duration::from_millis(500);

@@ -209,6 +209,42 @@ mod tests {
         }
     }
 
+    /// A stream's part of a report, behind its SSRC.
+    fn part(first: u16, count: u16, blocks: &[u16]) -> Vec<u8> {
+        let words = [first, count].into_iter().chain(blocks.iter().copied());
+        words.flat_map(u16::to_be_bytes).collect()
+    }
+
+    /// What is read of a report that says this before its time: the streams, each with its first number and how many
+    /// packets it is about.
+    fn read(body: &[u8]) -> Vec<(u32, u16, usize)> {
+        let data = [body, &[0u8, 0, 0, 2][..]].concat();
+        let streams = Streams::parse(&data).unwrap();
+        let read = streams.of(9).inspect(|told| assert_eq!(told.at, 2));
+        read.map(|told| (told.media, told.first, told.arrivals.len())).collect()
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_short_is_left_out() {
+        assert_eq!(read(&part(1, 3, &[0x8000; 4])), [(9, 1, 3)], "three, and padding");
+        assert_eq!(read(&part(1, 10, &[0x8000; 4])), []);
+        let second = [&10u32.to_be_bytes()[..], &part(5, 4, &[0x8000; 4])].concat();
+        for end in (0..=second.len()).step_by(4) {
+            let body = [part(1, 2, &[0x8000; 2]), second[..end].to_vec()].concat();
+            let both = [(9, 1, 2), (10, 5, 4)];
+            let whole = if end == second.len() { 2 } else { 1 };
+            assert_eq!(read(&body), both[..whole], "{end} bytes of the second");
+        }
+    }
+
+    #[test]
+    fn of_the_highest_count_some_are_heeded_and_the_next_stream_is_found() {
+        assert_eq!(read(&part(1, u16::MAX, &[0x8000; 100])), []);
+        let second = [&10u32.to_be_bytes()[..], &part(5, 2, &[0x8000; 2])].concat();
+        let body = [part(1, u16::MAX, &vec![0x8000; 65_536]), second].concat();
+        assert_eq!(read(&body), [(9, 1, HEEDED_MAX), (10, 5, 2)]);
+    }
+
     #[test]
     fn reports_follow_on_one_another() {
         let mut arrivals = Arrivals::default();

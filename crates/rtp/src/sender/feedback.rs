@@ -18,6 +18,9 @@ const REPORTS_MAX: usize = 64;
 /// Packets of one stream that a report may be about at most: half a turn.
 const SPAN_MAX: u64 = 1 << 15;
 
+/// What the clocks may differ by in the time between two reports, with what rounding adds.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
 /// Explicit Congestion Notification: congestion experienced (RFC 3168 §5).
 const CONGESTION_EXPERIENCED: u8 = 3;
 
@@ -39,6 +42,9 @@ pub enum Disbelieved {
     /// It echoes a report that was never sent, or one from the future.
     #[error("an echo of a report that was not sent")]
     Echo,
+    /// Since the report before it, its clock went on for longer than ours.
+    #[error("a clock that is ahead of ours")]
+    Clock,
 }
 
 /// Follows the reports about one stream.
@@ -57,6 +63,8 @@ pub struct Reports {
     congestion: Option<u64>,
     /// When the latest such feedback left, on the receiver's clock.
     congestion_at: Option<Time>,
+    /// A time on our clock before which that feedback cannot have left: a packet that it is about had just arrived.
+    congestion_left: Time,
     clock: Unwrap<32>,
 }
 
@@ -82,6 +90,7 @@ impl Reports {
             start: now,
             congestion,
             congestion_at: None,
+            congestion_left: now,
             clock,
         }
     }
@@ -163,6 +172,11 @@ impl Reports {
         Ok(Some(rtt.max(Duration::from_nanos(1))))
     }
 
+    /// Whether the receiver sends congestion control feedback.
+    pub fn has_congestion(&self) -> bool {
+        self.congestion.is_some()
+    }
+
     /// Congestion control feedback has come.
     ///
     /// # Errors
@@ -189,10 +203,13 @@ impl Reports {
         if told.arrivals.is_empty() || end <= before && !is_later {
             return Err(Disbelieved::Old);
         }
+        if self.is_ahead(now, at) {
+            return Err(Disbelieved::Clock);
+        }
         // Of packets that a lost report was about nothing is known: they do not count as lost.
         let expected = end.saturating_sub(before.max(first));
         let mut feedback = Feedback { expected, ..Feedback::default() };
-        let mut bytes = 0;
+        let (mut bytes, mut left) = (0, self.congestion_left);
         for (sequence, arrival) in (first..end).zip(&told.arrivals) {
             let Some(past) = history.get(sequence) else { continue };
             if let Some(arrival) = arrival {
@@ -200,6 +217,7 @@ impl Reports {
                 if past.sent + ago > now + Duration::from_millis(1) {
                     return Err(Disbelieved::Echo); // it came before it was sent
                 }
+                left = left.max(past.sent + ago);
                 // The last one that came: what it took, without the time that it lay there.
                 feedback.rtt = arrival.ago.map(|ago| now.saturating_since(past.sent + ago));
                 if sequence >= before {
@@ -225,7 +243,17 @@ impl Reports {
         self.clock.take(told.at);
         self.congestion = Some(end.max(before));
         self.congestion_at = self.congestion_at.max(Some(at));
+        if is_later {
+            self.congestion_left = left;
+        }
         Ok(feedback)
+    }
+
+    /// Whether more time has passed at the receiver since the latest feedback than can have passed here. True reports would
+    /// be old to one that was believed from there, until their clock gets to it.
+    fn is_ahead(&self, now: Time, at: Time) -> bool {
+        let most = now.saturating_since(self.congestion_left) + CLOCK_SLACK;
+        self.congestion_at.is_some_and(|latest| at.saturating_since(latest) > most)
     }
 }
 
@@ -332,7 +360,10 @@ mod tests {
         let mut refuse = |change: fn(&mut Block)| {
             let mut block = block(50, 5);
             change(&mut block);
-            reports.on_block(ms(500), &block, &history).unwrap_err()
+            let before = format!("{reports:?}");
+            let why = reports.on_block(ms(500), &block, &history).unwrap_err();
+            assert_eq!(format!("{reports:?}"), before, "{why}");
+            why
         };
         assert_eq!(refuse(|b| b.media = 8), Disbelieved::Stream);
         assert_eq!(refuse(|b| b.highest += 51), Disbelieved::NotSent);
@@ -416,14 +447,57 @@ mod tests {
     #[test]
     fn congestion_feedback_that_cannot_be_changes_nothing() {
         let (mut reports, history) = (reports(), history());
-        let mut refuse = |told: &Congestion| reports.on_congestion(ms(400), told, &history);
+        let told = congestion(FIRST, &[Some(100), Some(100)]);
+        reports.on_congestion(ms(300), &told, &history).unwrap();
+        let mut refuse = |told: &Congestion| {
+            let before = format!("{reports:?}");
+            let why = reports.on_congestion(ms(400), told, &history).unwrap_err();
+            assert_eq!(format!("{reports:?}"), before, "{why}");
+            why
+        };
         let not_sent = congestion(FIRST + 99, &[Some(1), Some(1)]);
-        assert_eq!(refuse(&not_sent), Err(Disbelieved::NotSent));
+        assert_eq!(refuse(&not_sent), Disbelieved::NotSent);
         let early = congestion(FIRST + 30, &[Some(200)]);
-        assert_eq!(refuse(&early), Err(Disbelieved::Echo), "sent at 300, there at 200");
-        assert_eq!(refuse(&congestion(FIRST, &[])), Err(Disbelieved::Old));
+        assert_eq!(refuse(&early), Disbelieved::Echo, "sent at 300, there at 200");
+        assert_eq!(refuse(&congestion(FIRST, &[])), Disbelieved::Old);
         let other = Congestion { media: 8, ..congestion(FIRST, &[Some(1)]) };
-        assert_eq!(refuse(&other), Err(Disbelieved::Stream));
-        assert!(refuse(&congestion(FIRST, &[Some(1)])).is_ok());
+        assert_eq!(refuse(&other), Disbelieved::Stream);
+        let repeated = congestion(FIRST + 1, &[Some(1)]);
+        assert_eq!(refuse(&repeated), Disbelieved::Old);
+        // The packets of the first report were there at 110 ms, so that it left after that: 290 ms before now, or less.
+        let mut at = |ms: u32| refuse(&Congestion { at: (5 << 16) + ms * 65_536 / 1000, ..next() });
+        assert_eq!((at(1291), at(30_000)), (Disbelieved::Clock, Disbelieved::Clock));
+        assert!(reports.on_congestion(ms(400), &next(), &history).is_ok());
+    }
+
+    /// A report about the third packet and one that follows it.
+    fn next() -> Congestion {
+        congestion(FIRST + 2, &[Some(100), Some(100)])
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_leaves_the_rate_and_late_packets_known() {
+        let (mut reports, history) = (reports(), history());
+        let at = |seconds: u32, told| Congestion { at: seconds << 16, ..told };
+        let first = congestion(FIRST, &[Some(10), None, Some(10)]);
+        reports.on_congestion(ms(100), &at(5, first), &history).unwrap();
+        // By nine hours, which is almost half a turn of that clock.
+        let ahead = at(5 + 9 * 3600, congestion(FIRST + 3, &[Some(10)]));
+        assert_eq!(reports.on_congestion(ms(1100), &ahead, &history), Err(Disbelieved::Clock));
+        // The true one of that time.
+        let second = at(6, congestion(FIRST + 3, &[Some(10); 10]));
+        let feedback = reports.on_congestion(ms(1100), &second, &history).unwrap();
+        assert_eq!(feedback.receive_rate, Some(BitRate::from_kbps(80)));
+        let late = at(7, congestion(FIRST + 1, &[Some(10)]));
+        assert!(reports.on_congestion(ms(2100), &late, &history).is_ok());
+    }
+
+    #[test]
+    fn a_report_that_overtakes_a_queue_is_not_ahead() {
+        let (mut reports, history) = (reports(), history());
+        // The first waited for five seconds on its path; the second, made then, for none.
+        reports.on_congestion(ms(5100), &congestion(FIRST, &[Some(10); 3]), &history).unwrap();
+        let second = Congestion { at: 10 << 16, ..congestion(FIRST + 3, &[Some(10)]) };
+        assert!(reports.on_congestion(ms(5100), &second, &history).is_ok());
     }
 }

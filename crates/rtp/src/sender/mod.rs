@@ -330,11 +330,15 @@ impl Sender {
 
     /// An RTCP packet has arrived from the receiver, or from someone who claims to be it.
     pub fn on_rtcp(&mut self, now: Time, bytes: &[u8]) {
-        let Ok(messages) = rtcp::parse(bytes) else {
+        let Ok(mut messages) = rtcp::parse(bytes) else {
             self.counters.malformed += 1;
             return;
         };
         self.interval.on_packet(bytes.len() as u64 + IP_UDP_BYTES);
+        if !self.reports.has_congestion() {
+            // The report blocks before the first congestion feedback leave the losses to it, too.
+            messages.sort_by_key(|message| !matches!(message, Message::Congestion(_)));
+        }
         for message in messages {
             let feedback = match message {
                 Message::Received(block) => {

@@ -22,6 +22,8 @@ const QUEUE_MAX: Bytes = Bytes::new(32 << 20);
 /// A queue that is drained at a pace.
 #[derive(Debug)]
 pub struct Pacer<T> {
+    /// What goes before the others.
+    first: VecDeque<(Bytes, T)>,
     queue: VecDeque<(Bytes, T)>,
     queued: Bytes,
     rate: BitRate,
@@ -35,6 +37,7 @@ impl<T> Pacer<T> {
     /// An empty queue.
     pub fn new(rate: BitRate) -> Self {
         let mut pacer = Self {
+            first: VecDeque::new(),
             queue: VecDeque::new(),
             queued: Bytes::ZERO,
             rate: SLOWEST,
@@ -82,20 +85,24 @@ impl<T> Pacer<T> {
         self.queue.push_back((size, item));
     }
 
-    /// Adds one that goes before all others.
+    /// Adds one that goes before all others, but behind those that were added so before.
     pub fn push_first(&mut self, size: Bytes, item: T) {
         self.queued += size;
-        self.queue.push_front((size, item));
+        self.first.push_back((size, item));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_empty() && self.queue.is_empty()
     }
 
     /// When the next one leaves; `None` if there is none.
     pub fn next(&self) -> Option<Time> {
-        (!self.queue.is_empty()).then_some(self.next)
+        (!self.is_empty()).then_some(self.next)
     }
 
     /// When something that does not wait here may leave: if nothing does, now or when the pace allows it.
     pub fn idle_at(&self) -> Option<Time> {
-        self.queue.is_empty().then_some(self.next)
+        self.is_empty().then_some(self.next)
     }
 
     /// Something that did not wait here leaves.
@@ -109,7 +116,7 @@ impl<T> Pacer<T> {
             return None;
         }
         let pace = self.pace();
-        let (size, item) = self.queue.pop_front()?;
+        let (size, item) = self.first.pop_front().or_else(|| self.queue.pop_front())?;
         self.queued -= size;
         self.next = self.next.max(now.saturating_sub(BURST)) + size / pace;
         Some(item)
@@ -117,6 +124,7 @@ impl<T> Pacer<T> {
 
     /// Lets everything go that waits.
     pub fn clear(&mut self) {
+        self.first.clear();
         self.queue.clear();
         self.queued = Bytes::ZERO;
     }
@@ -189,6 +197,16 @@ mod tests {
         assert_eq!(departures(&mut pacer, ms(100)), [ms(100); 10]);
         (0..1000).for_each(|n| pacer.push(Bytes::new(1250), n));
         assert!(!pacer.is_full(), "nothing waits long");
+    }
+
+    #[test]
+    fn what_goes_first_keeps_its_order() {
+        let mut pacer = Pacer::new(BitRate::from_mbps(2)).within(Some(Duration::ZERO));
+        [1, 2].iter().for_each(|n| pacer.push(Bytes::new(1250), *n));
+        [8, 9].iter().for_each(|n| pacer.push_first(Bytes::new(1250), *n));
+        assert_eq!((pacer.queued(), pacer.idle_at()), (Bytes::new(5000), None));
+        let left: Vec<u32> = std::iter::from_fn(|| pacer.poll(ms(100))).collect();
+        assert_eq!((left, pacer.next()), (vec![8, 9, 1, 2], None));
     }
 
     #[test]

@@ -1,8 +1,11 @@
-use suiro_rate::RateSpec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use suiro_rate::{Estimate, RateSpec};
 use suiro_units::{Ratio, Seed};
 
 use super::*;
-use crate::rtcp::Block;
+use crate::rtcp::{Arrival, Block, Congestion};
 
 fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
@@ -205,6 +208,60 @@ fn reports_reach_the_rate_control_and_the_records() {
     assert_eq!(counters.disbelieved, [("about another stream".to_owned(), 1)].into());
 }
 
+/// A rate control that sums up how many packets it hears of.
+#[derive(Debug)]
+struct Summing(Arc<AtomicU64>);
+
+impl Controller for Summing {
+    fn on_sent(&mut self, _: Time, _: Bytes) {}
+
+    fn on_feedback(&mut self, _: Time, feedback: &Feedback) {
+        self.0.fetch_add(feedback.expected, Ordering::Relaxed);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    fn on_timer(&mut self, _: Time) {}
+
+    fn target(&self) -> BitRate {
+        BitRate::from_mbps(2)
+    }
+
+    fn estimate(&self) -> Estimate {
+        Estimate::default()
+    }
+}
+
+#[test]
+fn packets_that_a_first_report_names_twice_count_once() {
+    let sum = Arc::new(AtomicU64::new(0));
+    let controller = Box::new(Summing(Arc::clone(&sum)));
+    let mut sender = Sender::new(Time::ZERO, config(), controller, Seed(1).random());
+    sender.on_frame(ms(0), &frame(0, &picture(20_000))).unwrap();
+    let packets = rtp(&run(&mut sender, ms(100)));
+    let (first, last) = (&packets[0].1, &packets[9].1);
+    let block = Block {
+        from: 7,
+        media: first.ssrc,
+        fraction_lost: 0,
+        cumulative_lost: 2,
+        highest: last.sequence.into(),
+        jitter: 180,
+        last_report: 0,
+        since_report: 0,
+    };
+    let arrivals =
+        (0..10).map(|n| (n < 8).then_some(Arrival { ecn: 0, ago: Some(Duration::ZERO) }));
+    let (media, first) = (first.ssrc, first.sequence);
+    let congestion = Congestion { media, first, arrivals: arrivals.collect(), at: 5 << 16 };
+    let (received, congestion) = (Some(block), Some(congestion));
+    let told = Outgoing { ssrc: 7, media, received, congestion, ..Outgoing::default() };
+    sender.on_rtcp(ms(100), &told.write());
+    assert_eq!((sender.counters().reports, sum.load(Ordering::Relaxed)), (2, 10));
+}
+
 #[test]
 fn what_is_missing_is_sent_again_once_in_a_round_trip() {
     let mut sender = sender(BitRate::from_mbps(2));
@@ -222,6 +279,23 @@ fn what_is_missing_is_sent_again_once_in_a_round_trip() {
     assert_eq!(again.payload[..2], lost.sequence.to_be_bytes());
     assert_eq!(again.payload[2..], lost.payload);
     assert_eq!(sender.counters().not_sent_again, 1);
+}
+
+#[test]
+fn what_one_request_names_is_sent_again_in_its_order() {
+    let mut sender = sender(BitRate::from_mbps(2));
+    sender.on_frame(ms(0), &frame(0, &picture(20_000))).unwrap();
+    let packets = rtp(&run(&mut sender, ms(200)));
+    let missing: Vec<u16> = packets[3..6].iter().map(|(_, packet)| packet.sequence).collect();
+    let nack =
+        Outgoing { media: packets[0].1.ssrc, missing: missing.clone(), ..Outgoing::default() };
+    sender.on_rtcp(ms(200), &nack.write());
+    let again = rtp(&run(&mut sender, ms(300)));
+    let originals = again.iter().map(|(_, it)| u16::from_be_bytes([it.payload[0], it.payload[1]]));
+    assert_eq!(originals.collect::<Vec<_>>(), missing);
+    let first = again[0].1.sequence;
+    let numbers = again.iter().map(|(_, packet)| packet.sequence.wrapping_sub(first));
+    assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]

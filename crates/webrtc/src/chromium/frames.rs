@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use suiro_payload::Numbering;
 use suiro_payload::sequence::Timestamps;
-use suiro_payload::{FrameMark, Numbering};
 use suiro_realtime::Seen;
 use suiro_units::{Duration, Time};
 use suiro_viewer::{Fate, Outcome};
@@ -106,9 +106,10 @@ impl Frames {
     fn decide(&mut self, timestamp: u64, frame: Frame, was_decoded: bool) -> Seen {
         let Frame { coded, shown } = frame;
         let stamp = shown.as_ref().and_then(|shown| Some((shown.frame?, shown.captured_unix_ms?)));
-        let mark =
-            stamp.map(|(number, _)| FrameMark { number, references: 0, rate_bps: 0, waited: None });
-        let number = self.numbering.number(timestamp, mark);
+        let number = match stamp {
+            Some((number, _)) => self.numbering.stamped(timestamp, number.into()),
+            None => self.numbering.number(timestamp, None),
+        };
         if let Some((_, captured_ms)) = stamp {
             self.captured = Some((timestamp, captured_ms.saturating_mul(1_000_000)));
         }
@@ -192,6 +193,21 @@ mod tests {
             assert_eq!(seen.data, Some(vec![n as u8; 5]));
         }
         assert_eq!((frames.seen, frames.unread), (400 - 55, 69));
+    }
+
+    #[test]
+    fn a_browser_that_shows_few_stamps_is_numbered_at_its_own_rate() {
+        let mut frames = Frames::default();
+        // 15 frames a second, of which the first and the last show their numbers.
+        let half = |n: u32, report: ShownReport| ShownReport {
+            frame: report.frame.map(|_| 1000 + n),
+            ..report
+        };
+        (0..40).for_each(|n| frames.on_coded(coded(2 * n, n == 0)));
+        (0..40).for_each(|n| frames.on_shown(half(n, shown(2 * n, n == 0 || n == 39))));
+        let numbers: Vec<u64> =
+            frames.take().into_iter().chain(frames.finish()).map(|it| it.outcome.frame).collect();
+        assert_eq!(numbers, (1000..1040).collect::<Vec<u64>>());
     }
 
     #[test]

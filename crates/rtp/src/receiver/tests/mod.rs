@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
+use suiro_payload::FrameMark;
 use suiro_rate::RateSpec;
 use suiro_scenario::{OnBreak, RoundTrip};
 use suiro_units::{Bytes, Seed};
-use suiro_viewer::Fate;
+use suiro_viewer::{Buffer, Fate};
 
 mod tshark;
 
@@ -259,6 +260,42 @@ fn a_packet_that_was_overtaken_is_no_answer_to_the_request_for_it() {
     assert_eq!((receiver.counters().asked, receiver.counters().recovered), (2, 0));
     // As long as before any answer, not as if one had taken 2 ms.
     assert_eq!(receiver.nacks.next(), Some(ms(260)));
+}
+
+#[test]
+fn without_retransmission_a_packet_that_was_overtaken_is_of_use_until_its_frame_is_due() {
+    let hold = |config: &mut Config| {
+        config.policy.buffer = Buffer::Fixed(Duration::from_millis(200));
+        config.policy.wait = Duration::ZERO;
+    };
+    let mut receiver = World::new(hold, |_| false).receiver;
+    // Six frames of two packets each, 40 ms apart; the last packet of frame 3 comes 30 ms after those of frame 4.
+    let mut arrivals: Vec<(u64, u16)> = (0..12).map(|n| (20 + 40 * u64::from(n / 2), n)).collect();
+    arrivals[7].0 = 210;
+    arrivals.sort_unstable();
+    for (at, sequence) in arrivals {
+        receiver.poll(ms(at));
+        let number = u32::from(sequence / 2);
+        let mark = FrameMark { number, references: number.min(1) as u8, rate_bps: 9, waited: None };
+        let begins = sequence.is_multiple_of(2);
+        let packet = Packet {
+            ssrc: 7,
+            payload_type: 96,
+            sequence,
+            timestamp: 3600 * number,
+            marker: !begins,
+            mark: begins.then_some(mark),
+            payload: vec![if number == 0 { 0x65 } else { 0x41 }, if begins { 0x9a } else { 0x1a }],
+        };
+        receiver.on_rtp(ms(at), &packet.write(), 0);
+    }
+    receiver.finish(ms(1000));
+    let seen: Vec<Seen> = std::iter::from_fn(|| receiver.take_seen()).collect();
+    let is_shown = |it: &Seen| it.outcome.fate == Fate::Displayed && !it.outcome.damaged;
+    assert!(seen.len() == 6 && seen.iter().all(is_shown), "{seen:?}");
+    // 200 ms after it would have come.
+    assert_eq!(seen[3].outcome.displayed(), Some(ms(340)));
+    assert_eq!(receiver.counters().late, 0);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn count(file: &Path, filter: &str) -> usize {
 #[test]
 fn tshark_reads_everything_and_counts_the_same() {
     if Command::new("tshark").arg("--version").output().is_err() {
-        eprintln!("skipped: no tshark");
+        suiro_units::skipped("no tshark");
         return;
     }
     let all = |config: &mut Config| {
