@@ -42,7 +42,9 @@ use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
-pub use network::{caching, common_media, frame, range, sound, webrtc_peer, webtransport};
+pub use network::{
+    caching, common_media, frame, mp4_chunks, range, sound, webrtc_peer, webtransport,
+};
 pub use rates::{congestion, rtp_header};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
@@ -67,6 +69,7 @@ pub const TARGETS: &[Target] = &[
     ("layers_recording", layers_recording),
     ("moq", moq),
     ("mp4", mp4),
+    ("mp4_chunks", mp4_chunks),
     ("mpd", mpd),
     ("nmos_connection", nmos_connection),
     ("nmos_registry", nmos_registry),

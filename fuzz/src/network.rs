@@ -1,5 +1,5 @@
-//! What any machine may send: frames on a link, headers of requests, session descriptions and packets of WebRTC, streams
-//! of WebTransport, sound.
+//! What any machine may send: frames on a link, headers of requests, segments in chunks, session descriptions and packets of
+//! WebRTC, streams of WebTransport, sound.
 
 use std::pin::pin;
 use std::sync::LazyLock;
@@ -7,9 +7,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use suiro_http::forwarded::Asked;
+use suiro_http::player::check_chunks;
 use suiro_http::priority::Priority;
 use suiro_http::server::range::{Part, part};
 use suiro_http::{caching, cmcd, fields};
+use suiro_media::mp4;
 use suiro_media::sound::{Decoder, Ear, SAMPLES};
 use suiro_moq::container;
 use suiro_moq::webtransport::{belongs, kind_of_uni};
@@ -53,6 +55,24 @@ pub fn common_media(data: &[u8]) {
         }
         assert!(cmcd::without(&format!("/a?{query}")).len() <= query.len() + 3);
     }
+}
+
+/// A segment that an origin sends in chunks: the length of an initialisation segment in two bytes and that segment, the number
+/// of pieces in a byte and the size of each, and the body. However it is cut, the chunks are the same.
+pub fn mp4_chunks(data: &[u8]) {
+    let Some((size, rest)) = data.split_first_chunk() else { return };
+    let size = usize::from(u16::from_be_bytes(*size));
+    let Some((init, rest)) = rest.split_at_checked(size) else { return };
+    let Some((pieces, rest)) = rest.split_first() else { return };
+    let Some((pieces, body)) = rest.split_at_checked(usize::from(*pieces)) else { return };
+    let Ok(init) = mp4::init(init) else { return };
+    if let Ok(fragments) = mp4::fragments(body, &init) {
+        let data = fragments.iter().flat_map(|fragment| &fragment.samples).map(|it| &it.data);
+        data.for_each(|data| assert!(data.start <= data.end && data.end <= body.len()));
+    }
+    let whole = check_chunks(init.clone(), body, []);
+    let cut = check_chunks(init, body, pieces.iter().map(|size| usize::from(*size)));
+    assert_eq!(cut.ok(), whole.ok());
 }
 
 /// What a cache reads of an origin's response: `Cache-Control` and dates; and what an origin reads of a cache's request.

@@ -3,7 +3,7 @@
 use suiro_payload::Codec;
 use suiro_rate::{RateKind, RateSpec};
 use suiro_rtp::packet::Packet;
-use suiro_rtp::rtcp::{Arrival, Congestion, Outgoing};
+use suiro_rtp::rtcp::Outgoing;
 use suiro_rtp::sender::{Config, ReportTimes, Sender, SourceFrame, Transmit};
 use suiro_scenario::{OnBreak, RoundTrip};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
@@ -59,15 +59,54 @@ fn send(sender: &mut Sender, now: Time, number: u64, latest: &mut Option<(u32, u
     while sender.take_period().is_some() {}
 }
 
+/// What a report says, apart from what became of each packet.
+struct Report {
+    media: u32,
+    first: u16,
+    at: u32,
+    /// Other streams in it, and how many of them come first.
+    others: (u8, u8),
+    /// Words that are missing from the end of its streams, and bytes from its own.
+    cut: (usize, usize),
+}
+
+impl Report {
+    /// A packet of RFC 8888 §3.1, which says the same of each stream, behind the report that a compound packet begins with.
+    fn write(&self, blocks: &[u8]) -> Vec<u8> {
+        let (others, before) = self.others;
+        let mut streams = Vec::new();
+        for n in 0..=others {
+            let media = if n == before { self.media } else { (!self.media).wrapping_sub(n.into()) };
+            streams.extend(media.to_be_bytes());
+            streams.extend(self.first.to_be_bytes());
+            streams.extend(((blocks.len() / 2) as u16).to_be_bytes());
+            streams.extend(&blocks[..blocks.len() & !1]);
+            streams.resize(streams.len().next_multiple_of(4), 0);
+        }
+        streams.truncate(streams.len().saturating_sub(4 * self.cut.0).max(4));
+        let mut bytes = Outgoing { media: self.media, ..Outgoing::default() }.write();
+        bytes.extend([0x8b, 205]); // version 2, format 11 of transport layer feedback
+        bytes.extend((streams.len() as u16 / 4 + 2).to_be_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(streams);
+        bytes.extend(self.at.to_be_bytes());
+        bytes.truncate(bytes.len() - self.cut.1);
+        bytes
+    }
+}
+
 /// RFC 8888 reports about packets that were sent, or not. Each has a byte for the time since the one before, one for how far
-/// behind the latest packet it begins, and one for the number of its packets. Then it has two bytes for each of them, as on the
-/// wire. Targets stay within their bounds, and nothing is sent without end.
+/// behind the latest packet it begins, and one for the number of its packets. Two say how far the receiver's clock is off, in
+/// sixteenths of a second. One is for streams that are not ours, and one for where the packet is cut. Then it has two bytes for
+/// each of its packets, as on the wire. Targets stay within their bounds, and nothing is sent without end.
 pub fn congestion(data: &[u8]) {
     for kind in [RateKind::Nada, RateKind::Scream, RateKind::Gcc, RateKind::Tfrc] {
         let mut sender = sender(kind);
         let (mut now, mut latest, mut rest) = (Time::ZERO, None, data);
         for number in 0..REPORTS_MAX as u64 {
-            let Some((&[wait, behind, count], after)) = rest.split_first_chunk::<3>() else {
+            let Some((&[wait, behind, count, off_high, off_low, others, cut], after)) =
+                rest.split_first_chunk::<7>()
+            else {
                 break;
             };
             let (blocks, after) = after.split_at(after.len().min(usize::from(count) * 2));
@@ -75,20 +114,16 @@ pub fn congestion(data: &[u8]) {
             now += Duration::from_millis(u64::from(wait));
             send(&mut sender, now, number, &mut latest);
             let Some((media, highest)) = latest else { continue };
-            let arrivals = blocks.chunks_exact(2).map(|block| {
-                let block = u16::from_be_bytes([block[0], block[1]]);
-                let ago = Duration::from_micros(u64::from(block & 0x1fff) * 977);
-                let arrival = Arrival { ecn: (block >> 13) as u8 & 3, ago: Some(ago) };
-                (block >> 15 == 1).then_some(arrival)
-            });
-            let told = Congestion {
+            let at = (now.as_nanos() * 65_536 / 1_000_000_000) as u32;
+            let off = i32::from(i16::from_be_bytes([off_high, off_low])) * (65_536 / 16);
+            let report = Report {
                 media,
                 first: highest.wrapping_sub(behind.into()),
-                arrivals: arrivals.collect(),
-                at: (now.as_nanos() * 65_536 / 1_000_000_000) as u32,
+                at: at.wrapping_add_signed(off),
+                others: (others % 4, others / 4 % 4),
+                cut: (usize::from(cut / 4), usize::from(cut % 4)),
             };
-            let report = Outgoing { media, congestion: Some(told), ..Outgoing::default() };
-            sender.on_rtcp(now, &report.write());
+            sender.on_rtcp(now, &report.write(blocks));
             let target = sender.target();
             assert!(MIN <= target && target <= MAX, "{kind}: {target}");
         }

@@ -48,6 +48,12 @@ test("without retransmissions there is one payload type, and without video nothi
   assert.equal(agreed("v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"), null);
 });
 
+test("feedback for all payload types is that of the video, too", () => {
+  const line = "a=rtcp-fb:102 nack pli\r\n";
+  const more = `${line}a=rtcp-fb:* ack ccfb\r\na=rtcp-fb:103 nack\r\n`;
+  assert.equal(agreed(ANSWER.replace(line, more)).feedback, "transport-cc, nack pli, ack ccfb");
+});
+
 const CAPABILITIES = [
   { mimeType: "video/VP8" },
   { mimeType: "video/rtx" },

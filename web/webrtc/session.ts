@@ -189,11 +189,16 @@ export function agreed(answer: string): Agreed | null {
     of(attribute).flatMap((line) =>
       line.startsWith(`${type} `) ? [line.slice(type.length + 1)] : [],
     );
+  // A line may be for all payload types of the video: those of RFC 8888 always are (§6).
+  const feedback = of("rtcp-fb").flatMap((line) => {
+    const [whose, ...what] = line.split(" ");
+    return whose === type || whose === "*" ? [what.join(" ")] : [];
+  });
   const again = of("fmtp").find((line) => line.endsWith(` apt=${type}`));
   return {
     codec: [name[2], ...about("fmtp")].join(" "),
     payload_types: [type, ...(again === undefined ? [] : [again.split(" ")[0]])].join(" "),
-    feedback: about("rtcp-fb").join(", "),
+    feedback: feedback.join(", "),
     extensions: of("extmap")
       .map((line) => line.split(" ")[1])
       .join(" "),

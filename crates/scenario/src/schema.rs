@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     body.insert("duration".into(), duration(&mut generator));
     body.insert("topology".into(), topology(&mut generator));
     let segments = named(
-        "The hubs of an explicit topology, by name: a segment that several hosts share.",
+        "The shared media of an explicit topology, by name: hubs, Wi-Fi cells and cellular cells.",
         sub::<SegmentSpec>(&mut generator),
     );
     body.insert("segments".into(), segments);

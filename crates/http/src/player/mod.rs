@@ -36,6 +36,7 @@ use crate::Clock;
 use crate::flows::Flows;
 use crate::url::Url;
 use chunked::Chunk;
+pub use chunked::check_chunks;
 pub(crate) use failure::{FetchError, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use fetch::Client;
 #[cfg(test)]

@@ -73,6 +73,8 @@ pub struct Presentation {
 pub struct LiveStream {
     /// When media time zero was captured, in nanoseconds since 1970 by the wall clock.
     pub zero_unix_ns: Option<u64>,
+    /// True if it cannot have been captured then: its times only place segments next to one another.
+    pub is_mistimed: bool,
     /// Latency at which its author wants it played.
     pub suggested_delay: Option<Duration>,
     /// How its author wants it played near the live edge.

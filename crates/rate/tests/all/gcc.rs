@@ -66,3 +66,10 @@ fn a_path_that_loses_two_percent_is_used() {
     eprintln!("{rate:.0} bit/s of 1 Mbit/s at 2 % loss");
     assert!(rate > 0.75e6, "{rate}");
 }
+
+/// Its filter looks at how the delay changes: 0.2 ms in a second are far below its threshold.
+#[test]
+fn clocks_that_drift_by_200_ppm_take_no_more_than_they_seem_to_delay() {
+    let [slow, even, fast] = cases::clocks_that_drift(&gcc);
+    assert!((slow - even).abs() < 0.05 && (fast - even).abs() < 0.05, "{slow} {even} {fast}");
+}

@@ -92,3 +92,12 @@ fn clocks_that_drift_take_little() {
         assert!(rate > 0.9e6, "{ppm} ppm: {rate}");
     }
 }
+
+/// More than crystals differ by. A clock that runs fast looks like a queue of 12 to 24 ms in the second minute. That takes rate,
+/// because the equilibrium is 15 ms at 1 Mbit/s. One that runs slow lowers the base with every packet.
+#[test]
+fn clocks_that_drift_by_200_ppm_take_no_more_than_they_seem_to_delay() {
+    let [slow, even, fast] = cases::clocks_that_drift(&nada);
+    assert!((slow - even).abs() < 0.1, "{slow} {even}");
+    assert!(fast > 0.4, "{fast} {even}");
+}

@@ -99,3 +99,12 @@ fn over_dualpi2_it_fills_the_link_alone_and_is_not_starved_by_prague() {
         }
     }
 }
+
+/// The drift looks like a queue of 24 ms at most, and the target of the delay is 60 ms. A clock that runs slow lowers the base
+/// with every packet.
+#[test]
+fn clocks_that_drift_by_200_ppm_take_no_more_than_they_seem_to_delay() {
+    let [slow, even, fast] = cases::clocks_that_drift(&scream);
+    assert!((slow - even).abs() < 0.05, "{slow} {even}");
+    assert!(fast > even - 0.2, "{fast} {even}");
+}

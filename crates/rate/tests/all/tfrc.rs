@@ -1,5 +1,6 @@
 //! TFRC over the link core in virtual time, against the numbers of RFC 5348.
 
+use crate::common::cases;
 use crate::common::flow::{Controlled, Reports};
 use crate::common::reno::Reno;
 use crate::common::{Flow, Outcome, SIZE, jain, link, over_starts, run, spec};
@@ -261,4 +262,16 @@ fn lost_reports_neither_freeze_nor_inflate() {
     assert!(within(61, 70).is_sorted_by(|a, b| a >= b), "it rises unheard");
     assert!(within(61, 70).next_back().is_some_and(|last| last < 200e3), "ten seconds of silence");
     assert!(within(80, 120).all(|target| target > 5e6), "it recovers");
+}
+
+/// Losses alone count for it; when packets came, by the receiver's clock, does not.
+#[test]
+fn clocks_that_drift_change_nothing() {
+    let reports = Reports::Packets(Duration::from_millis(40));
+    let tfrc = |start: Duration| {
+        Controlled::new(&spec("kind = 'tfrc'"), reports, cases::ONE_WAY, Time::ZERO + start)
+    };
+    let [slow, even, fast] = cases::clocks_that_drift(&tfrc);
+    assert!(slow > even - 0.05 && slow < even + 0.05, "{slow} {even}");
+    assert!(fast > even - 0.05 && fast < even + 0.05, "{fast} {even}");
 }

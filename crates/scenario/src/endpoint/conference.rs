@@ -61,7 +61,7 @@ pub struct Conference {
     /// Receive buffer of the socket as SO_RCVBUF takes it; Linux doubles it. Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// The CPU that its thread stays on, counted from 0 over those that there are and round again. Default: any.
+    /// The CPU that its thread stays on, counted from 0, modulo the number of CPUs. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u8>,
 }

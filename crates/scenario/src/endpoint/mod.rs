@@ -205,8 +205,8 @@ pub(crate) struct Common {
     /// the same count. Each copy has its own random seed.
     #[serde(default = "one")]
     pub count: u16,
-    /// Whether it takes part at all; if not, it is left out, as with a `count` of 0. For an axis that chooses among endpoints whose
-    /// number another one says.
+    /// Whether it takes part at all; if not, it is left out, as with a `count` of 0. Use it where an axis chooses among endpoints
+    /// and `count` is already taken, for example by another axis.
     #[serde(default = "yes")]
     pub when: bool,
     /// When it is started, counted from the trial's start. Endpoints that start at the same time

@@ -252,8 +252,8 @@ pub struct MoqViewer {
     /// The draft of moq-transport that it offers. Default: 18.
     #[serde(default = "draft")]
     pub draft: u8,
-    /// Whether it changes to another quality when its link demands it: with `qualities` and `both`; otherwise it plays the
-    /// highest. Default: `none`.
+    /// `none`, `encoder`: it plays the highest quality. `qualities`, `both`: it changes between the publisher's qualities.
+    /// Default: `none`.
     #[serde(default)]
     pub adaptation: MoqAdaptation,
     /// How suiro's viewer plays; Chromium shows each frame as soon as it is decoded.

@@ -42,7 +42,7 @@ pub struct Spray {
     pub flood: Duration,
     /// How long its turns at ordinary priority last on average.
     pub ease: Duration,
-    /// The CPU that its thread stays on, counted from 0 over those that there are and round again. Default: any.
+    /// The CPU that its thread stays on, counted from 0, modulo the number of CPUs. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u8>,
 }

@@ -146,7 +146,8 @@ pub struct WebrtcPublisher {
     pub codec: WebrtcCodec,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
-    /// `endpoint = "chromium"`. Default: none, as an empty text.
+    /// `endpoint = "chromium"`. Chromium ignores those that it does not know; the endpoint fails if the one in this example had
+    /// no effect. Default: none, as an empty text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_trials: Option<String>,
 }
@@ -156,7 +157,7 @@ pub struct WebrtcPublisher {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<WebrtcViewer>)]
 pub struct WebrtcViewer {
-    /// The program that views: `suiro` or `chromium`. Default: `suiro`.
+    /// The program that views: `suiro` or `chromium`; `pion` only publishes. Default: `suiro`.
     #[serde(default, rename = "endpoint")]
     pub program: WebrtcProgram,
     /// The `webrtc-publisher` to which it makes an offer over WHEP. Default: none, it serves WHIP at
@@ -189,7 +190,8 @@ pub struct WebrtcViewer {
     pub codec: WebrtcCodec,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
-    /// `endpoint = "chromium"`. Default: none, as an empty text.
+    /// `endpoint = "chromium"`. Chromium ignores those that it does not know; the endpoint fails if the one in this example had
+    /// no effect. Default: none, as an empty text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_trials: Option<String>,
 }

@@ -9,6 +9,7 @@ mod frames;
 mod message;
 mod record;
 mod report;
+mod trials;
 
 use std::path::PathBuf;
 
@@ -193,6 +194,9 @@ pub enum WebrtcError {
     /// The page could not do what it should.
     #[error("the page in Chromium: {0}")]
     Page(String),
+    /// A field trial had no effect.
+    #[error("{0}")]
+    Trials(String),
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] suiro_realtime::LogError),
@@ -244,7 +248,7 @@ fn run_job(work: &WebrtcJob, context: Context) -> Result<suiro_endpoint::Summary
 /// that it needs and offers are taken.
 ///
 /// # Errors
-/// [`WebrtcError`]: Chromium is missing, its page fails, or a file cannot be written.
+/// [`WebrtcError`]: Chromium is missing, its page fails, a field trial had no effect, or a file cannot be written.
 pub async fn run(
     job: &WebrtcJob,
     (clock, log): (Clock, fn(&str)),
@@ -355,9 +359,11 @@ impl End {
             // The other end may be gone already, or be asked to stop too.
             let _ = server.delete(&session).await;
         }
+        let heeded = trials::check(job.field_trials.as_deref(), self.records.feedback());
         let summary = self.records.close()?;
         suiro_browser::judge(failure, summary.connections > 0, self.log)
             .map_err(WebrtcError::Page)?;
+        heeded.map_err(WebrtcError::Trials)?;
         Ok(summary)
     }
 }

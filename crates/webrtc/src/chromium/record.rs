@@ -299,6 +299,14 @@ impl Log {
         self.known.values().find_map(|known| known.report.as_ref()?.location.as_deref())
     }
 
+    /// The feedback that each session agreed on, as far as it was answered.
+    pub fn feedback(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.known.iter().filter_map(|(number, known)| {
+            let agreed = known.report.as_ref()?.agreed.as_ref()?;
+            Some((*number, agreed.feedback.as_str()))
+        })
+    }
+
     /// Completes the records.
     pub fn close(mut self) -> Result<Summary, LogError> {
         if let Some((mut frames, mut log)) = self.viewed.take() {

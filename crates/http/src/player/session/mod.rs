@@ -23,7 +23,7 @@ pub use config::Config;
 use clock::AuthorsClock;
 
 use super::frames::{Frame, Frames};
-use super::live::{captured, zero_ns};
+use super::live::{captured, of_playlist, zero_ns};
 use super::request::RELOADS;
 pub use super::request::{Fetch, LANES, Progress, View, What};
 pub(crate) use super::request::{Fetched, Head, Piece, Underway};
@@ -511,9 +511,8 @@ impl Session {
                     playlist.complete(stream.tracks[index].init_of(rung).as_ref());
                 }
                 if stream.playout.is_none() && !playlist.ended {
-                    let zero_unix_ns = playlist.date_unix_ns;
-                    let live = LiveStream { zero_unix_ns, ..LiveStream::default() };
-                    stream.live.get_or_insert(live);
+                    let unix_ns = self.config.epoch_unix_ns.saturating_add(self.now.as_nanos());
+                    stream.live.get_or_insert_with(|| of_playlist(&playlist, unix_ns));
                 }
                 let zero = stream.live.as_ref().and_then(|live| live.zero_unix_ns);
                 stream.tracks[index].on_playlist(rung, &playlist, zero, fetched.requested);

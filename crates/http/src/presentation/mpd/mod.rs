@@ -156,6 +156,7 @@ fn live(mpd: Node, period_start: Duration, url: &Url) -> Result<LiveStream> {
     })?;
     Ok(LiveStream {
         zero_unix_ns: Some(start.saturating_add(period_start.as_nanos())),
+        is_mistimed: false,
         suggested_delay: duration(mpd, "suggestedPresentationDelay")?,
         service: service(mpd)?,
         clock: children(mpd, "UTCTiming").find_map(|timing| clock(timing, url)).map(Box::new),

@@ -79,6 +79,20 @@ pub fn next_to_a_tcp(begin: Start) -> Spread {
     shares
 }
 
+/// How much slower or faster than the sender's the clock of [`clocks_that_drift`] runs, in millionths: more than crystals do.
+pub const DRIFT_PPM: [i64; 3] = [-200, 0, 200];
+
+/// Shares of 1 Mbit/s in the last half of two minutes, in which the receiver's clock drifts so: by 24 ms at most.
+pub fn clocks_that_drift(begin: Start) -> [f64; 3] {
+    let shares = DRIFT_PPM.map(|ppm| {
+        let mut flow = begin(Duration::ZERO);
+        flow.drift_ppm = ppm;
+        run(&mut path("'1 Mbit/s'"), &mut [&mut flow], 120).rate(0, 60) / 1e6
+    });
+    eprintln!("shares {shares:.3?} of the link at {DRIFT_PPM:?} ppm");
+    shares
+}
+
 /// A flow that has no reports from 30 to 40 s: its rate in bit/s in the seconds 29, 38 and 60.
 pub fn without_reports(begin: Start) -> [f64; 3] {
     let mut flow = begin(Duration::ZERO);

@@ -57,3 +57,25 @@ fn a_clock_that_lies_about_segments_by_rule_ends_playback_with_a_reason() {
     assert!(failure.contains("404"), "{failure}");
     assert!(run.fetches.len() < 60, "{} requests", run.fetches.len());
 }
+
+/// Where the dates of an HLS stream are those of another day, it is played as if it had none: at its target from the end of the
+/// playlist, and with a latency that is not known.
+#[test]
+fn dates_of_another_day_are_not_believed() {
+    for lie in [
+        (|text: &str| text.replace("TIME:2026-11-21T", "TIME:2026-11-20T")) as fn(&str) -> String,
+        |text: &str| text.replace("TIME:2026-11-21T", "TIME:2026-11-22T"),
+    ] {
+        let mut world = world(live(), &[(0, 8000)]);
+        world.lie = Some(lie);
+        let config = config(Protocol::Hls, Algorithm::Throughput);
+        let run = run(&mut world, config, Time::from_secs(60));
+        assert_eq!(run.session.failure(), None);
+        let totals = run.session.totals().expect("it plays");
+        assert!(totals.playing > Duration::from_secs(50) && totals.stalls == 0, "{totals:?}");
+        assert_eq!(run.last().latency_ns, None);
+        // Segments 12 to 14 are the last three of a window of 30 s.
+        assert_eq!(run.video()[0].1, 12);
+        assert!(run.fetches.len() < 250, "{} requests", run.fetches.len());
+    }
+}

@@ -1,8 +1,12 @@
 //! Segments and parts that come chunk by chunk, which the tests hand over one by one.
 
 use super::super::super::chunked::Chunk;
+use suiro_units::Bytes;
+
 use super::*;
 use crate::origin::chunks::{self, Chunks};
+
+mod faults;
 
 /// Two frames of 24 a second.
 const TICKS: u64 = 2;
@@ -10,7 +14,7 @@ const TICKS: u64 = 2;
 /// Chunk `number` of the segment or part that begins at that tick.
 fn chunk(now: Time, start: u64, number: u64) -> Chunk {
     let decode_time = start + number * TICKS;
-    Chunk { at: now, decode_time, duration: TICKS, timescale: 24, burst: None }
+    Chunk { at: now, decode_time, duration: TICKS, timescale: 24, bytes: Bytes::ZERO, burst: None }
 }
 
 /// What has come of a request, all of it at once.

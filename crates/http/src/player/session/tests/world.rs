@@ -71,6 +71,8 @@ pub(super) struct World {
     pub dead: std::ops::Range<Time>,
     /// What it answers instead, to which target and when.
     pub instead: Option<fn(&str, Time) -> Option<&'static str>>,
+    /// What it makes of its own manifests.
+    pub lie: Option<fn(&str) -> String>,
     /// Whether and how the clock answers that the MPD names.
     pub clock: AuthorsTime,
     /// Requests whose target contains this get no answer; empty: all get one.
@@ -180,6 +182,7 @@ impl World {
             }),
         };
         if let Some(text) = text {
+            let text = self.lie.map_or_else(|| text.clone(), |lie| lie(&text));
             let text = self.damage(text);
             let length = text.len() as u64;
             return Ok((text.into(), length));
@@ -325,6 +328,7 @@ pub(super) fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
         lost: 0..0,
         dead: Time::ZERO..Time::ZERO,
         instead: None,
+        lie: None,
         clock: AuthorsTime::Unnamed,
         silent: "",
         damage: Vec::new(),

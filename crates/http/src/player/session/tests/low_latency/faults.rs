@@ -1,0 +1,80 @@
+//! Origins whose chunks and parts are not what they should be.
+
+use super::*;
+
+/// A body that is whole by its length, and ends within a chunk.
+fn torn(fetch: &Fetch, now: Time) -> Fetched {
+    let reason = "the body ends within a chunk, of which 7 bytes came";
+    Fetched { body: Err(reason.to_owned()), ..whole(fetch, now, "") }
+}
+
+/// It is asked for again after one second and after two, of the lowest rung, and then the live edge is too far away.
+#[test]
+fn a_segment_that_ends_within_a_chunk_is_asked_for_again_within_bounds() {
+    let mut world = world(live(), &[(0, 8000)]);
+    world.catalogue = in_chunks();
+    let target_latency = Some(Duration::from_millis(1500));
+    let config = config(Protocol::Dash, Algorithm::Throughput);
+    let mut session = Session::new(Config { target_latency, ..config });
+    let mut now = Time::from_millis(1500);
+    let manifest = session.poll(now).expect("the manifest is asked for");
+    let fetched = Fetched { finished: now, ..world.fetch(&manifest, now) };
+    session.on_fetched(now, &manifest, fetched);
+    video(&mut session).choice = Some(1);
+    let mut asked = Vec::new();
+    while now < Time::from_secs(60) && session.failure().is_none() {
+        while let Some(fetch) = session.poll(now) {
+            let What::Segment { segment, .. } = &fetch.what else {
+                let fetched = Fetched { finished: now, ..world.fetch(&fetch, now) };
+                session.on_fetched(now, &fetch, fetched);
+                continue;
+            };
+            asked.push((now, fetch.resource.url.target().to_owned()));
+            for number in 0..12 {
+                session.on_chunk(now, fetch.number, &chunk(now, segment.number * 48, number));
+            }
+            session.on_fetched(now, &fetch, torn(&fetch, now));
+        }
+        now += Duration::from_millis(100);
+        session.advance(now);
+    }
+    let targets: Vec<&str> = asked.iter().take(3).map(|(_, target)| target.as_str()).collect();
+    assert_eq!(targets, ["/v1/15.m4s", "/v0/15.m4s", "/v0/15.m4s"]);
+    for (pair, least) in asked.windows(2).zip([1.0, 2.0]) {
+        let wait = (pair[1].0 - pair[0].0).as_secs_f64();
+        assert!((least..least + 0.2).contains(&wait), "{asked:?}");
+    }
+    // Each try but that which skips a segment waits for a second at least.
+    assert!(asked.len() < 80, "{} requests in a minute", asked.len());
+    let reason = session.failure().unwrap_or("it ends within a chunk");
+    assert!(reason.contains("ends within a chunk"), "{reason}");
+}
+
+#[test]
+fn a_hold_back_of_less_than_two_parts_is_two_parts() {
+    for (told, taken_ms) in [("0", 834), ("0.1", 834), ("1.251", 1251)] {
+        let playlist = PLAYLIST.replace("BACK=1.251", &format!("BACK={told}"));
+        let mut session = Session::new(config(Protocol::Hls, Algorithm::Throughput));
+        let now = Time::from_millis(900);
+        for body in [MASTER, playlist.as_str()] {
+            let fetch = session.poll(now).expect("a playlist is asked for");
+            let fetched = Fetched { body: Ok(body.to_owned().into()), ..whole(&fetch, now, "") };
+            session.on_fetched(now, &fetch, fetched);
+        }
+        let (hold_back, _) = video(&mut session).hold_back_and_edge().expect("it has parts");
+        assert_eq!(hold_back, Some(Duration::from_millis(taken_ms)), "{told}");
+        let next = next_of(&mut session, now);
+        assert!(next.starts_with("/v0/"), "{next}");
+    }
+}
+
+/// The first request that is for media.
+fn next_of(session: &mut Session, now: Time) -> String {
+    for _ in 0..10 {
+        let Some(fetch) = session.poll(now) else { break };
+        if let What::Segment { .. } = fetch.what {
+            return fetch.resource.url.target().to_owned();
+        }
+    }
+    panic!("no media is asked for")
+}

@@ -1,0 +1,86 @@
+//! Live streams in chunks on a link that carries them: how far behind the live edge they are played.
+
+use std::path::Path;
+
+use suiro_media::Ffmpeg;
+
+use crate::common::{Done, Room, Trials};
+
+const TARGET_MS: f64 = 800.0;
+
+fn scenario() -> String {
+    format!(
+        r#"
+name = "low-latency"
+title = "a live stream in chunks"
+duration = "20 s"
+[matrix]
+stream = [
+  {{ label = "dash", value = {{ protocol = "dash", http = "1.1" }} }},
+  {{ label = "hls", value = {{ protocol = "hls", http = "3" }} }},
+]
+[topology]
+shape = "dumbbell"
+link = "access"
+[links.access]
+rate = "10 Mbit/s"
+delay = "25 ms"
+queue.limit = "100 ms"
+[media.main]
+source = "synthetic"
+length = "4 s"
+segment = "1 s"
+fps = 24
+ladder = [{{ bitrate = "600 kbit/s", height = 180 }}, {{ bitrate = "200 kbit/s", height = 120 }}]
+[endpoints.origin]
+kind = "origin"
+host = "server"
+media = "main"
+mode = "live"
+chunk = "100 ms"
+part = "250 ms"
+http = "$stream.http"
+[endpoints.player]
+kind = "player"
+host = "client"
+origin = "origin"
+protocol = "$stream.protocol"
+abr = "throughput"
+target_latency = "{TARGET_MS} ms"
+"#
+    )
+}
+
+#[test]
+fn a_stream_in_chunks_is_played_at_its_target_latency() {
+    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
+        return;
+    };
+    let Some(trials) = Trials::find() else { return };
+    let room = Room::new();
+    room.write("low-latency.toml", &scenario());
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let mut command = trials.run(&room, "low-latency.toml");
+    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
+    let done = Done::of(&mut command);
+    let summary = room.results("out").summary();
+    assert_eq!(summary.trials.len(), 2, "{}", done.stderr);
+    for trial in &summary.trials {
+        let stream = trial.cell["stream"].to_string();
+        if !trials.are_virtual() && !trial.valid {
+            suiro_units::skipped(&format!("{stream}: {:?}", trial.invalid_because));
+            continue;
+        }
+        assert!(trial.valid, "{stream}: {:?}\n{}", trial.invalid_because, done.stderr);
+        let metric =
+            |name: &str| trial.metrics[name].unwrap_or_else(|| panic!("{stream}: {name} is null"));
+        let (stalls, latency) = (metric("player.stalls"), metric("media.latency_p50_ms"));
+        if !trials.are_virtual() && stalls > 0.0 {
+            suiro_units::skipped(&format!("{stream}: it stalled, which a busy machine may cost"));
+            continue;
+        }
+        assert_eq!(stalls, 0.0, "{stream}");
+        assert!((latency - TARGET_MS).abs() <= 100.0, "{stream}: {latency} ms");
+        assert!(metric("player.played_s") > 15.0, "{stream}");
+    }
+}
