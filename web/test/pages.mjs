@@ -4,7 +4,7 @@ import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { after, before } from "node:test";
+import { after, afterEach, before } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
@@ -15,6 +15,8 @@ const run = promisify(execFile);
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
 let browser;
+/** The pages that the test has opened. */
+const pages = [];
 /** Where reports are written. */
 export let folder;
 /** The report of each kind of synthetic folder: a promise of its file. */
@@ -49,6 +51,8 @@ export function useFolders(...kinds) {
       reports.set(kind, report);
     }
   });
+  // An open page goes on drawing.
+  afterEach(() => Promise.all(pages.splice(0).map((page) => page.close())));
   after(async () => {
     await browser?.close();
     if (folder) rmSync(folder, { recursive: true, force: true });
@@ -70,6 +74,7 @@ export async function altered(kind, name, change) {
 /** Opens a report; fails the test on any console error or any request but the page itself. */
 export async function open(file, options = {}, drawn = "path.trace") {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  pages.push(page);
   // Far longer than any page takes, also next to the other tests on a busy machine.
   page.setDefaultTimeout(300_000);
   const faults = [];

@@ -37,11 +37,11 @@ fn outside() -> ExitCode {
     let (began, mut passed) = (std::time::Instant::now(), 0);
     for privilege in [Privilege::Root, Privilege::User] {
         if privilege == Privilege::Root && Privilege::of_this_process() != privilege {
-            println!("as {privilege}: skipped: needs root");
+            println!("skipped: as {privilege}: needs root");
             continue;
         }
         if let Err(error) = probe(privilege) {
-            println!("as {privilege}: skipped: {error}");
+            println!("skipped: as {privilege}: {error}");
             continue;
         }
         report(privilege, "exit codes come back", exit_codes_come_back);

@@ -183,7 +183,7 @@ fn io_uring_sends_later(pair: &Pair) {
         status.is_ok_and(|status| status.success())
     };
     if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 50000")) {
-        return println!("  skipped: tc or tbf is missing");
+        return suiro_units::skipped("tc or tbf is missing");
     }
     let payloads: Vec<Vec<u8>> = (0..20).map(|number| vec![number; 1000]).collect();
     let mut ring = IoUring::new(32).unwrap();
@@ -257,7 +257,7 @@ fn held_back(pair: &Pair, work: impl FnOnce(&UdpSocket, SocketAddr)) -> Option<[
     };
     let interface = pair.a.enter(interface).unwrap();
     if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 3kb limit 1000000")) {
-        println!("  skipped: tc or tbf is missing");
+        suiro_units::skipped("tc or tbf is missing");
         return None;
     }
     // It is bound to no address, so that its calls do not show from where they send.

@@ -159,12 +159,11 @@ fn is_within(status: &ClockStatus, source: &str, truth_ns: i64) {
     assert!(status.error_ns < 1_000_000, "{status:?}");
 }
 
-#[expect(clippy::print_stdout, reason = "a test program prints its results")]
 fn installed(program: &str) -> bool {
     let found =
         Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_err() {
-        println!("  skipped: {program} is not installed");
+        suiro_units::skipped(&format!("{program} is not installed"));
     }
     found.is_ok()
 }

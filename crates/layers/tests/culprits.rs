@@ -250,7 +250,7 @@ impl Fixture {
     /// brings more: most of it is other traffic, which the last rule drops.
     fn softirq_overload(&self) {
         if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
-            return println!("  skipped: one CPU cannot overload another");
+            return suiro_units::skipped("one CPU cannot overload another");
         }
         let interface = Self::interface_towards(&self.b, ipv4(0));
         let steered = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");

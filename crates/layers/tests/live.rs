@@ -1,6 +1,5 @@
 //! The probes on a real kernel, compared with sockets of this program in two hosts: every packet at every point, exact
 //! to the packet and to the byte. Needs root and BPF; where they are refused it prints that and passes.
-#![expect(clippy::print_stdout, reason = "a test program prints its results")]
 #![expect(clippy::disallowed_methods, reason = "the test is the watched application")]
 
 mod common;
@@ -264,7 +263,7 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     };
     let interface = pair.a.enter(interface).unwrap();
     if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 5000")) {
-        return println!("  skipped: tc or tbf is missing");
+        return suiro_units::skipped("tc or tbf is missing");
     }
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();

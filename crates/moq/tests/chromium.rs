@@ -21,7 +21,7 @@ const TOKEN: &str = "s3cret";
 
 /// What is missing here is reported.
 fn can_run() -> bool {
-    let chromium = suiro_browser::chromium().inspect_err(|error| eprintln!("skipped: {error}"));
+    let chromium = suiro_browser::chromium().inspect_err(suiro_units::skipped);
     common::has_ffmpeg() && chromium.is_ok()
 }
 
@@ -119,19 +119,22 @@ async fn a_browser_views_what_ours_publishes() {
             let ready = |_: &_| started.send(()).unwrap();
             chromium::run(&screen, (clock, log), ready, stop).await
         };
-        let (sending, watched) =
-            tokio::join!(publish::run(&camera, clock, || (), until(clock, 20)), async {
-                let seen = watching.await;
-                drop(done);
-                seen
-            });
+        let (seen, has_seen) = tokio::sync::oneshot::channel::<()>();
+        let stop = async { drop(has_seen.await) };
+        let (sending, watched) = tokio::join!(publish::run(&camera, clock, || (), stop), async {
+            let watched = watching.await;
+            drop(seen);
+            watched
+        });
+        drop(done);
         sending.unwrap();
         watched
     };
     let (served, seen) = tokio::join!(serves, others);
     let seen = match seen {
         Err(busy @ MoqError::Behind { .. }) => {
-            eprintln!("skipped: this machine is too busy for a browser that decodes: {busy}");
+            let machine = "this machine is too busy for a browser that decodes";
+            suiro_units::skipped(&format!("{machine}: {busy}"));
             return;
         }
         seen => seen.unwrap(),
@@ -183,7 +186,7 @@ async fn publishes(streams: MoqStreams) {
     let (served, (sent, watched)) = tokio::join!(serves, others);
     let sent = match sent {
         Err(MoqError::Page(reason)) if reason.contains("no encoder") => {
-            eprintln!("skipped: {reason}");
+            suiro_units::skipped(&reason);
             return;
         }
         sent => sent.unwrap(),

@@ -29,7 +29,7 @@ const SAVED_LEAST: u64 = 200_000;
 
 /// A program of another that `make peers` has installed, and the ffmpeg that makes its video.
 fn peer(name: &str) -> Option<(PathBuf, Ffmpeg)> {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     installed(name).zip(Some(ffmpeg))
 }
 

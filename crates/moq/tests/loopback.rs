@@ -116,9 +116,12 @@ async fn a_stream_for_every_group_of_pictures_and_an_older_draft() {
     if !has_ffmpeg() {
         return;
     }
-    for draft in [14, 16] {
-        let dir = tempfile::tempdir().unwrap();
-        watch(dir.path(), MoqStreams::Gop, draft).await;
+    let [older, old] = [14, 16].map(|draft| (tempfile::tempdir().unwrap(), draft));
+    tokio::join!(
+        watch(older.0.path(), MoqStreams::Gop, older.1),
+        watch(old.0.path(), MoqStreams::Gop, old.1),
+    );
+    for (dir, draft) in [older, old] {
         check(dir.path(), &format!("moq-transport-{draft}"), MoqStreams::Gop);
     }
 }

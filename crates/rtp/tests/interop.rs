@@ -30,7 +30,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 fn gstreamer() -> bool {
     let there = Command::new("gst-launch-1.0").arg("--version").output().is_ok();
     if !there {
-        eprintln!("skipped: no gst-launch-1.0");
+        suiro_units::skipped("no gst-launch-1.0");
     }
     there
 }
@@ -52,7 +52,7 @@ struct Film {
 impl Film {
     /// Makes it, if there is ffmpeg.
     fn make(codec: Codec) -> Option<Self> {
-        let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
+        let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
         let dir = tempfile::tempdir().unwrap();
         let (encoder, name) = match codec {
             Codec::H264 => {
@@ -134,13 +134,13 @@ fn checksums(text: &str) -> Vec<String> {
     lines.filter_map(|line| line.rsplit(", ").next()).map(str::to_owned).collect()
 }
 
-/// An even port that is free, and the next one too; another one each time.
+/// An even port that is free, and the next one too; another one each time. They are below those that the kernel chooses itself.
 async fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     for _ in 0..5000 {
         // Each test process begins elsewhere, so that they seldom meet.
         let step = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() as u16 % 500 * 10;
-        let port = 40_000 + step % 5000 * 2;
+        let port = 20_000 + step % 5000 * 2;
         if Pair::bind(port).is_ok() {
             return port;
         }

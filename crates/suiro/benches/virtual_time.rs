@@ -38,14 +38,13 @@ fn main() {
 }
 
 /// Runs a scenario: CPU time and real time in seconds; `None`, with the reason, if it cannot run here.
-#[expect(clippy::print_stderr, reason = "why a benchmark is missing")]
 fn run(arguments: &[&str], out: &Path) -> Option<(f64, f64)> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_suiro"));
     command.arg("run").args(arguments).arg("--virtual").arg("--out").arg(out);
     let (cpu, real) = (cpu_of_children_s(), monotonic_ns());
     let done = command.stdin(Stdio::null()).stdout(Stdio::null()).output().expect("it starts");
     if !done.status.success() {
-        eprintln!("skipped: {}", String::from_utf8_lossy(&done.stderr));
+        suiro_units::skipped(&String::from_utf8_lossy(&done.stderr));
         return None;
     }
     Some((cpu_of_children_s() - cpu, (monotonic_ns() - real) as f64 / 1e9))

@@ -15,6 +15,7 @@ mod hash;
 mod parse;
 mod quantity;
 mod seed;
+mod skipped;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -25,6 +26,7 @@ pub use hash::fnv1a;
 pub use parse::UnitError;
 pub use quantity::{BitRate, Bytes, Ratio};
 pub use seed::{Random, Seed};
+pub use skipped::skipped;
 pub use time::{Duration, Time};
 pub use whole::to_i64;
 pub use word::{Direction, UnknownWord, Word, for_words};

@@ -2,11 +2,14 @@
 //! publisher over WHIP, MediaMTX as a server between the two. `make players` installs them; what is missing is printed, and
 //! its test passes. GStreamer's whepsrc and whipsink are part of gst-plugins-rs, which Debian 12 has no package of.
 
+mod ports;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use ports::free_port;
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
 use suiro_media::Ffmpeg;
@@ -31,17 +34,12 @@ fn peer(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("skipped: {name} is not installed\nhint: make players");
+    suiro_units::skipped(&format!("{name} is not installed\nhint: make players"));
     None
 }
 
 fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
-}
-
-async fn free_port() -> u16 {
-    let listener = suiro_webrtc::net::listen(LOCALHOST, 0).await.unwrap();
-    listener.local_addr().unwrap().port()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()
 }
 
 fn waits(port: u16) -> Meeting {
@@ -240,7 +238,7 @@ async fn we_view_what_ffmpeg_publishes() {
     let Some(ffmpeg) = ffmpeg() else { return };
     let muxers = Command::new(ffmpeg.path()).args(["-hide_banner", "-muxers"]).output().unwrap();
     if !String::from_utf8_lossy(&muxers.stdout).contains(" whip ") {
-        eprintln!("skipped: this ffmpeg has no muxer `whip`\nhint: make players");
+        suiro_units::skipped("this ffmpeg has no muxer `whip`\nhint: make players");
         return;
     }
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port().await);

@@ -1,9 +1,12 @@
 //! Ours against ours over loopback, IPv4 and IPv6: offers over HTTP, media over ICE, DTLS and SRTP. Where there is no
 //! ffmpeg for the camera, these report that and pass.
 
+mod ports;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+use ports::free_port;
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
 use suiro_media::Ffmpeg;
@@ -25,7 +28,7 @@ const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const FPS: u32 = 12;
 
 fn has_ffmpeg() -> bool {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).is_ok()
 }
 
 fn common(name: &str, dir: &Path, meeting: Meeting) -> Common {
@@ -56,12 +59,6 @@ fn waits(port: u16, token: Option<&str>) -> Meeting {
 fn offers(port: u16, signalling: Signalling, token: Option<&str>) -> Meeting {
     let token = token.map(str::to_owned);
     Meeting::Offers(Server { host: "127.0.0.1".to_owned(), port, signalling, path: None, token })
-}
-
-/// A port that was free a moment ago.
-async fn free_port() -> u16 {
-    let listener = suiro_webrtc::net::listen(LOCALHOST, 0).await.unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// A publisher and a viewer meet, and nothing else happens.
@@ -167,7 +164,7 @@ fn check_plain(path: &Path) {
         Some(String::from_utf8(output.stdout).unwrap().lines().count())
     };
     let Some(shown) = tshark("rtp && rtp.version == 2 && rtp.p_type == 102") else {
-        eprintln!("skipped: tshark is not installed");
+        suiro_units::skipped("tshark is not installed");
         return;
     };
     assert!(shown > 20, "{shown} packets of video");

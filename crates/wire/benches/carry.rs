@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !asks("--bench") {
-        println!("skipped: this takes a minute; run `cargo bench -p suiro-wire`");
+        suiro_units::skipped("this takes a minute; run `cargo bench -p suiro-wire`");
         return ExitCode::SUCCESS;
     }
     let privilege = if asks("user") { Privilege::User } else { Privilege::of_this_process() };
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             _ => ExitCode::FAILURE,
         },
         Err(error) => {
-            println!("skipped: {error}");
+            suiro_units::skipped(&error);
             ExitCode::SUCCESS
         }
     }

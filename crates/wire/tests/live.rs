@@ -55,7 +55,7 @@ fn with(program: &str, test: impl FnOnce()) {
     let mut command = Command::new(program);
     match command.arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(_) => test(),
-        Err(_) => println!("  skipped: {program} is not installed"),
+        Err(_) => suiro_units::skipped(&format!("{program} is not installed")),
     }
 }
 
@@ -369,7 +369,7 @@ fn a_throttled_host_fails_it() {
     ];
     let tc = bench.server().command(Command::new("tc").args(throttle)).output().unwrap();
     if !tc.status.success() {
-        println!("(skipped: no tbf: {})", String::from_utf8_lossy(&tc.stderr).trim());
+        suiro_units::skipped(&format!("no tbf: {}", String::from_utf8_lossy(&tc.stderr).trim()));
         return;
     }
     let checks: [SelfCheck; 2] = bench.check().try_into().unwrap();

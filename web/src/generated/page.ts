@@ -472,7 +472,7 @@ export interface ScreenOutcome {
 export interface P1203 {
   /** The overall opinion, `O.46`. */
   o46: number;
-  /** That of frame and sound without stalls, `O.35`; null if the program does not report it. */
+  /** That of video and sound without stalls, `O.35`; null if the program does not report it. */
   o35: number | null;
   /** That of start-up and stalls alone, `O.23`; null if the program does not report it. */
   o23: number | null;

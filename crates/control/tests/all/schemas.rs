@@ -72,7 +72,8 @@ fn resources_match_amwas_schemas() {
     let schemas = match is04() {
         Ok(schemas) => schemas,
         Err(reason) => {
-            eprintln!("skipped: the package registryaggregator of PyPI is not there: {reason}");
+            let missing = "the package registryaggregator of PyPI is not there";
+            suiro_units::skipped(&format!("{missing}: {reason}"));
             return;
         }
     };

@@ -155,7 +155,7 @@ fn main() {
     let mut servers = vec![Server::origin(folder.path())];
     match program() {
         Some(program) => servers.push(Server::caddy(&program, folder.path())),
-        None => eprintln!("skipped: caddy is not installed\nhint: scripts/setup bench"),
+        None => suiro_units::skipped("caddy is not installed\nhint: scripts/setup bench"),
     }
     let clock = Clock::from_now();
     let mut turns: Vec<Vec<[f64; 3]>> = vec![Vec::new(); servers.len()];

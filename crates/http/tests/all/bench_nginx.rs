@@ -105,7 +105,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 
 fn main() {
     let Some(program) = program() else {
-        eprintln!("skipped: nginx is not installed\nhint: scripts/setup bench");
+        suiro_units::skipped("nginx is not installed\nhint: scripts/setup bench");
         return;
     };
     let nginx = start_nginx(&program);

@@ -18,7 +18,7 @@ use suiro_scenario::{Cmcd, EdgeFault, HttpVersion, Mode, Protocol, QuicCongestio
 use suiro_units::{Bytes, Duration, Ratio, Seed};
 use tokio::sync::oneshot;
 
-use crate::common::{job, keeps_its_latency, play, states};
+use crate::common::{job, play, plays_near_its_latency_or_stalls, states};
 use crate::real::{Served, ffmpeg, origin_job, package};
 
 /// How long each plays.
@@ -132,7 +132,7 @@ async fn two_players_are_like_one(protocol: Protocol, versions: (HttpVersion, Ht
     let Played { players, off_ms, cache, access, asked_of_origin } = played;
     for (summary, off_ms) in players.iter().zip(off_ms) {
         assert_eq!(summary.failure, None);
-        keeps_its_latency(summary, off_ms);
+        plays_near_its_latency_or_stalls(summary, off_ms);
     }
     assert_eq!((cache.failed, cache.full), (0, 0), "{cache:?}");
     assert!(cache.joined > 5, "{cache:?}");
@@ -198,10 +198,12 @@ async fn players_survive_a_cache_that_is_unavailable() {
 
 #[tokio::test]
 async fn players_survive_a_cache_that_resets() {
-    is_survived(Protocol::Dash, HttpVersion::Http1, CacheFault::Reset).await;
-    is_survived(Protocol::Dash, HttpVersion::Http2, CacheFault::Reset).await;
-    is_survived(Protocol::Dash, HttpVersion::Http3, CacheFault::Reset).await;
-    is_survived(Protocol::Hls, HttpVersion::Http1, CacheFault::Reset).await;
+    tokio::join!(
+        is_survived(Protocol::Dash, HttpVersion::Http1, CacheFault::Reset),
+        is_survived(Protocol::Dash, HttpVersion::Http2, CacheFault::Reset),
+        is_survived(Protocol::Dash, HttpVersion::Http3, CacheFault::Reset),
+        is_survived(Protocol::Hls, HttpVersion::Http1, CacheFault::Reset),
+    );
 }
 
 #[tokio::test]

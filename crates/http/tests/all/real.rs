@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
 
-use crate::common::{job, keeps_its_latency, play, requests, states};
+use crate::common::{job, play, plays_near_its_latency_or_stalls, requests, states};
 use suiro_http::flows::Records;
 use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
 use suiro_http::{Clock, Url};
@@ -30,7 +30,7 @@ const FPS: u64 = 30;
 const HALF: Duration = Duration::from_millis(500);
 
 pub fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()
 }
 
 /// Two seconds of synthetic video in two rungs, with sound; made once and kept.
@@ -352,7 +352,7 @@ async fn is_played_near_the_edge(protocol: Protocol, http: HttpVersion, target_m
     let rows = requests(dir.path());
     assert!(rows.iter().all(|r| r.status.is_none_or(|status| status == 200)), "{rows:?}");
     let last = states(dir.path()).pop().unwrap();
-    keeps_its_latency(&summary, last.latency_ms.unwrap() - target_ms as f64);
+    plays_near_its_latency_or_stalls(&summary, last.latency_ms.unwrap() - target_ms as f64);
     let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
     // Frames are received within a chunk or a part of their capture, and shown in order.
     let ages = frames

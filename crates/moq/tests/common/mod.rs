@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use moq_noq::{ClientConfig, Endpoint};
 use suiro_clock::Clock;
@@ -23,12 +24,18 @@ pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub const FPS: u32 = 12;
 
 pub fn has_ffmpeg() -> bool {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).is_ok()
 }
 
-/// A port that was free a moment ago.
+/// A free port, another one each time. It is below those that the kernel chooses itself (from 32768 on): nothing else gets it
+/// before the test uses it.
 pub fn free_port() -> u16 {
-    udp((LOCALHOST, 0).into()).unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test programs that run at the same time begin elsewhere.
+    let first = (std::process::id() % 400) as u16 * 50;
+    let ports = || 10_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
+    let mut free = std::iter::repeat_with(ports).take(1000);
+    free.find(|&port| udp((LOCALHOST, port).into()).is_ok()).expect("a free port")
 }
 
 pub fn behaviour(congestion: QuicCongestion) -> Behaviour {

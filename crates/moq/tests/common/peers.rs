@@ -14,7 +14,7 @@ pub fn installed(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("skipped: {name} is not installed\nhint: make peers");
+    suiro_units::skipped(&format!("{name} is not installed\nhint: make peers"));
     None
 }
 

@@ -76,7 +76,7 @@ fn longest_picture(rows: &[FrameRow]) -> f64 {
 
 #[test]
 fn a_stopped_endpoint_makes_the_trial_invalid_and_a_stopped_player_shows_a_freeze() {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}"));
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped);
     let Some(ffmpeg) = ffmpeg.ok().filter(|_| common::can_run()) else { return };
     let room = Room::new();
     room.write("x.toml", SCENARIO);

@@ -40,8 +40,8 @@ host = "client"
 
 /// Whether this machine has what the tests need; what it does not have is printed.
 fn needs() -> Option<(Ffmpeg, Trials)> {
-    suiro_browser::chromium().inspect_err(|missing| eprintln!("skipped: {missing}")).ok()?;
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    suiro_browser::chromium().inspect_err(suiro_units::skipped).ok()?;
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     Some((ffmpeg, Trials::find()?))
 }
 

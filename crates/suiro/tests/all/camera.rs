@@ -36,7 +36,7 @@ const CAMERA: &[&str] = &[
 ];
 
 fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a port for the server of this test")]

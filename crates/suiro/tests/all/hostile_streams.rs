@@ -97,7 +97,7 @@ fn answer(from: Ipv4Addr, to: SocketAddr) -> String {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a port for the server of this test")]
 fn silent_connections_keep_nobody_out_and_serve_listens_where_it_is_told() {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}"));
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped);
     let Ok(ffmpeg) = ffmpeg else { return };
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();

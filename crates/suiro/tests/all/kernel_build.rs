@@ -64,7 +64,7 @@ fn kept(kernels: &Path) -> Vec<PathBuf> {
 #[test]
 fn builds_of_other_compilers_stay_until_there_are_many() {
     if !cfg!(target_arch = "x86_64") {
-        return eprintln!("skipped: virtual time needs an x86-64 CPU");
+        return suiro_units::skipped("virtual time needs an x86-64 CPU");
     }
     let room = room();
     let cache = room.path("home");
@@ -94,7 +94,7 @@ fn builds_of_other_compilers_stay_until_there_are_many() {
 #[test]
 fn a_path_that_linux_cannot_be_built_in_is_refused_at_once() {
     if !cfg!(target_arch = "x86_64") {
-        return eprintln!("skipped: virtual time needs an x86-64 CPU");
+        return suiro_units::skipped("virtual time needs an x86-64 CPU");
     }
     let room = room();
     common::script(&room.path("tools"), "make", "touch \"$TMPDIR/called\"; exit 1");

@@ -183,7 +183,7 @@ fn the_example_workflow_fails_a_build_when_a_player_gets_worse() {
     let Some(trials) = Trials::find().filter(Trials::are_virtual) else { return };
     let ffmpeg = Ffmpeg::locate().ok().filter(|it| it.has(Feature::Libx264));
     let Some(ffmpeg) = ffmpeg else {
-        eprintln!("skipped: it needs an ffmpeg with libx264");
+        suiro_units::skipped("it needs an ffmpeg with libx264");
         return;
     };
     let room = Room::new();

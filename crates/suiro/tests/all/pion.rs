@@ -35,9 +35,9 @@ from = "camera"
 
 /// Runs it; `None`, with the reason printed, where that cannot be.
 fn run(room: &Room) -> Option<bool> {
-    let missing = |missing: &suiro_browser::Missing| eprintln!("skipped: {missing}");
-    suiro_browser::installed::peer(suiro_scenario::PION).inspect_err(missing).ok()?;
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    let pion = suiro_browser::installed::peer(suiro_scenario::PION);
+    pion.inspect_err(suiro_units::skipped).ok()?;
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     let trials = Trials::find()?;
     room.write("pion.toml", SCENARIO);
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");

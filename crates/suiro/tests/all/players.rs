@@ -56,7 +56,7 @@ fn scenario(players: &[(Program, &str)], (origin, more): Keys<'_>) -> (Vec<Strin
     let (mut names, mut text) = (Vec::new(), format!("{STREAM}{origin}"));
     for (program, protocol) in players {
         if let Err(missing) = suiro_players::locate(*program).expect("a player that is not ours") {
-            eprintln!("skipped: {missing}");
+            suiro_units::skipped(&missing);
             continue;
         }
         let player = program.name();
@@ -112,7 +112,7 @@ fn play(
     keys: Keys<'_>,
     place: impl FnOnce() -> Option<Trials>,
 ) -> Option<(Vec<AccessRow>, Vec<FlowRow>)> {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     let (names, text) = scenario(players, keys);
     if names.is_empty() {
         return None;

@@ -40,7 +40,7 @@ codec = "h264"
 /// kernel for guests or ffmpeg.
 fn room() -> Option<(Room, [(&'static str, PathBuf); 2])> {
     let kernel = common::kernel()?;
-    let ffmpeg = Ffmpeg::locate().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     let needs = [("SUIRO_KERNEL", kernel), ("SUIRO_FFMPEG", ffmpeg.path().to_owned())];
     let room = Room::new();
     let (before, after) = OUTAGE.split_once("down.changes").unwrap();

@@ -38,7 +38,7 @@ command = ["iperf3", "--client", "server", "--udp", "--bitrate", "6M", "--time",
 fn can_probe() -> bool {
     let root = Privilege::of_this_process() == Privilege::Root;
     if !root {
-        eprintln!("skipped: only root may probe the kernel");
+        suiro_units::skipped("only root may probe the kernel");
     }
     root
 }
@@ -63,7 +63,7 @@ fn a_trial_records_the_layers_of_every_host() {
         // A busy machine may be late with packets; they are to be seen all the same, unless it loses some.
         assert!(!because.contains("endpoint"), "{because}\n{}", done.stderr);
         if because.contains("itself lost") {
-            return eprintln!("skipped: {because}");
+            return suiro_units::skipped(because);
         }
     }
     let dir = room.path("work").join("out/trials/all/1");

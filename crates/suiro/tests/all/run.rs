@@ -367,7 +367,7 @@ fn an_emulated_link_is_checked_and_accounted_for() {
 
 #[test]
 fn a_cell_that_this_machine_lacks_something_for_is_skipped() {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}"));
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped);
     let Some(ffmpeg) = ffmpeg.ok().filter(|_| common::can_run()) else { return };
     let room = Room::new();
     let run = |out, more: &[&str]| {

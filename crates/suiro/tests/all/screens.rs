@@ -58,10 +58,10 @@ quality = true
 "#;
 
 fn ffmpeg() -> Option<Ffmpeg> {
-    let found = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    let found = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     let able = found.has(Feature::Libvmaf) && found.has(Feature::Libx264);
     if !able {
-        eprintln!("skipped: this ffmpeg has no libvmaf or no libx264");
+        suiro_units::skipped("this ffmpeg has no libvmaf or no libx264");
     }
     able.then_some(found)
 }
@@ -169,7 +169,7 @@ fn what_was_seen_is_made_again_measured_and_compared() {
         let dir = out.root().join(&planned.folder);
         check_stamps(&dir);
         if let Some(because) = &trial.invalid_because {
-            eprintln!("skipped the figures: {because}");
+            suiro_units::skipped(&format!("the figures: {because}"));
         } else if planned.folder.contains("quiet") {
             check_quiet(trial);
         } else if planned.folder.contains("cut") {

@@ -87,7 +87,7 @@ fn rate_kbps(dir: &Path, viewer: &str) -> u64 {
 
 #[test]
 fn one_slow_viewer_does_not_degrade_the_other() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(|e| eprintln!("skipped: {e}")).ok() else {
+    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
         return;
     };
     let Some(trials) = Trials::find() else { return };
@@ -102,7 +102,7 @@ fn one_slow_viewer_does_not_degrade_the_other() {
     assert_eq!(summary.trials.len(), 2, "{}", done.stderr);
     if let Some(trial) = summary.trials.iter().find(|trial| !trial.valid) {
         assert!(!trials.are_virtual(), "{:?}\n{}", trial.invalid_because, done.stderr);
-        eprintln!("skipped: {:?}", trial.invalid_because);
+        suiro_units::skipped(&format!("{:?}", trial.invalid_because));
         return;
     }
     let [one, two] =

@@ -78,7 +78,7 @@ fn records(trial: &Path) -> (Vec<AudioRow>, BTreeSet<i64>) {
 
 #[test]
 fn sound_is_played_with_its_video_and_what_is_lost_is_concealed() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(|e| eprintln!("skipped: {e}")).ok() else {
+    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
         return;
     };
     let Some(trials) = Trials::find() else { return };
@@ -96,7 +96,7 @@ fn sound_is_played_with_its_video_and_what_is_lost_is_concealed() {
         let has_loss = trial.cell["loss"].to_string().contains('4');
         let cell = format!("{protocol}, loss {has_loss}");
         if !trials.are_virtual() && !trial.valid {
-            eprintln!("skipped {cell}: {:?}", trial.invalid_because);
+            suiro_units::skipped(&format!("{cell}: {:?}", trial.invalid_because));
             continue;
         }
         assert!(trial.valid, "{cell}: {:?}\n{}", trial.invalid_because, done.stderr);

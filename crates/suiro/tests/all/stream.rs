@@ -53,7 +53,7 @@ save = true
 }
 
 fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()
 }
 
 /// Streams one way; the room and how the run ended.
@@ -79,7 +79,7 @@ fn check_metrics(trials: &Trials, out: &Results, done: &Done) {
         let late = because.contains("did not run") || because.contains("waited for a CPU");
         let excused = !trials.are_virtual() && (late || !because.contains("endpoint"));
         assert!(excused, "{because}");
-        eprintln!("skipped the figures: {because}");
+        suiro_units::skipped(&format!("the figures: {because}"));
         return;
     }
     let metric = |name: &str| trial.metrics[name].unwrap_or_else(|| panic!("{name} is null"));

@@ -58,6 +58,17 @@ fn files_are_small_and_modules_are_where_their_names_say() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// What follows three backquotes in documentation.
+fn fence(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("/// ```").or_else(|| line.strip_prefix("//! ```"))
+}
+
+/// Whether documentation has a block that rustdoc compiles. Every other fence ends one.
+fn has_example(text: &str) -> bool {
+    text.lines().filter_map(fence).step_by(2).any(|language| language != "text")
+}
+
 /// Rustdoc takes a second or two for each crate, and a library without examples has nothing for it. One that has gets its turn.
 #[test]
 fn examples_in_documentation_are_tested_where_there_are_some() {
@@ -65,16 +76,43 @@ fn examples_in_documentation_are_tested_where_there_are_some() {
     let libraries = crates().into_iter().filter(|(folder, _)| folder.join("src/lib.rs").exists());
     for (folder, files) in libraries {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-        let fence =
-            |line: &str| ["/// ```", "//! ```"].iter().any(|it| line.trim().starts_with(it));
-        let has =
-            files.iter().any(|file| std::fs::read_to_string(file).unwrap().lines().any(fence));
+        let has = files.iter().any(|file| has_example(&std::fs::read_to_string(file).unwrap()));
         let tested = !manifest.contains("\ndoctest = false\n");
         if has != tested {
             faults.push(format!("{}: has examples: {has}, tests them: {tested}", folder.display()));
         }
     }
     assert!(faults.is_empty(), "`doctest = false` of [lib] is wrong:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn blocks_of_text_are_no_examples() {
+    let text = "//! ```text\n//! a -> b\n//! ```\n";
+    assert!(!has_example(text));
+    assert!(has_example(&format!(
+        "{text}fn f() {{}}\n    /// ```no_run\n    /// f();\n    /// ```\n"
+    )));
+    assert!(has_example("/// ```\n/// f();\n/// ```\n"));
+}
+
+/// A library without tests of its own needs no program for them. One that gets some needs it.
+#[test]
+fn no_test_of_a_library_is_left_out() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let mut of_fuzz = Vec::new();
+    sources(&fuzz.join("src"), &mut of_fuzz);
+    let mut left_out = 0;
+    for (folder, files) in crates().into_iter().chain([(fuzz, of_fuzz)]) {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let library = manifest.split("\n[").find(|section| section.starts_with("lib]\n"));
+        if library.is_some_and(|section| section.lines().any(|line| line == "test = false")) {
+            left_out += 1;
+            let has =
+                |file: &&PathBuf| std::fs::read_to_string(file).unwrap().contains("cfg(test)");
+            assert_eq!(files.iter().find(has), None, "`test = false` of [lib] is wrong");
+        }
+    }
+    assert!(left_out > 0, "no library is without tests: does this test still read them?");
 }
 
 #[test]
@@ -92,7 +130,7 @@ fn the_subject_of_the_commit_fits_a_line() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let log = Command::new("git").args(["-C", folder, "log", "-1", "--format=%s"]).output();
     let Some(log) = log.ok().filter(|log| log.status.success()) else {
-        eprintln!("skipped: there is no git, or no history");
+        suiro_units::skipped("there is no git, or no history");
         return;
     };
     let subjects = String::from_utf8(log.stdout).unwrap();

@@ -137,7 +137,7 @@ fn what_cannot_be_split_or_drawn_is_a_usage_error() {
 #[test]
 fn any_file_that_ffmpeg_reads_is_split() {
     let Ok(ffmpeg) = suiro_media::Ffmpeg::locate() else {
-        eprintln!("skipped: no ffmpeg");
+        suiro_units::skipped("no ffmpeg");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

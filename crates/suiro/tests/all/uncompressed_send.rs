@@ -10,7 +10,7 @@ use crate::common::{Done, Room};
 fn alone(room: &Room, prepare: &str, line: &str) -> Option<Done> {
     let mut probe = Command::new("unshare");
     if !probe.args(["-rn", "ip", "link"]).output().is_ok_and(|probe| probe.status.success()) {
-        eprintln!("skipped: no network namespaces, or no ip (Debian: iproute2)");
+        suiro_units::skipped("no network namespaces, or no ip (Debian: iproute2)");
         return None;
     }
     let mut command = Command::new("unshare");

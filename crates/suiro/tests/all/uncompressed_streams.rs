@@ -143,11 +143,7 @@ const GEOMETRY: &str = "640x16_4:2:2_10_4";
 const FRAMES: usize = 6;
 
 fn ffmpeg() -> Option<Ffmpeg> {
-    let found = Ffmpeg::locate();
-    if let Err(error) = &found {
-        eprintln!("skipped: {error}");
-    }
-    found.ok()
+    Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()
 }
 
 /// Planes Y, Cb, Cr of 16-bit words as ST 2110-20 has them: Cb Y Cr Y of 10 bits in 5 octets.

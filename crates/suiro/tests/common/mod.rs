@@ -24,9 +24,7 @@ pub const WITHIN: Duration = Duration::from_secs(600);
 
 /// Whether hosts can be made here; prints the reason if not.
 pub fn can_run() -> bool {
-    sandbox::probe(Privilege::of_this_process())
-        .inspect_err(|reason| eprintln!("skipped: {reason}"))
-        .is_ok()
+    sandbox::probe(Privilege::of_this_process()).inspect_err(suiro_units::skipped).is_ok()
 }
 
 /// Whether there is such a program; prints it if not.
@@ -34,7 +32,7 @@ pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !found {
-        eprintln!("skipped: there is no {program} here");
+        suiro_units::skipped(&format!("there is no {program} here"));
     }
     found
 }

@@ -95,7 +95,7 @@ fn judge_all(
     noisy: bool,
     place: fn() -> Option<Trials>,
 ) -> Vec<(&'static str, Verdict)> {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok();
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok();
     abreast(ABREAST, chosen, |culprit| {
         let verdict = match culprit.needs_media && ffmpeg.is_none() {
             true => Verdict::Skipped("ffmpeg is missing".into()),
@@ -104,7 +104,9 @@ fn judge_all(
         match &verdict {
             Verdict::Named(shares) => println!("test {} ... ok: {shares}", culprit.name),
             Verdict::Failed(reason) => println!("test {} ... FAILED: {reason}", culprit.name),
-            Verdict::Skipped(reason) => println!("test {} ... skipped: {reason}", culprit.name),
+            Verdict::Skipped(reason) => {
+                suiro_units::skipped(&format!("{}: {reason}", culprit.name));
+            }
         }
         (culprit.name, verdict)
     })

@@ -196,7 +196,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
     fn it_is_registered_as_long_as_it_is_held() {
         let name = "suiro_test";
         match Loaded::new(name) {
@@ -209,7 +208,7 @@ mod tests {
             }
             Err(error) if !rustix::process::geteuid().is_root() => {
                 assert!(matches!(error, VegasError::Permission { .. }), "{error}");
-                eprintln!("skipped: {error}");
+                suiro_units::skipped(&error);
             }
             Err(error) => panic!("{error}"),
         }

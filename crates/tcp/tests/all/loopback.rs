@@ -103,13 +103,12 @@ fn a_missing_folder_is_reported() {
 
 /// Only root may trace; for others, that must be the error.
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 fn each_ack_is_seen_by_the_probe() {
     let probe = match Probe::start() {
         Ok(probe) => probe,
         Err(error) if !rustix::process::geteuid().is_root() => {
             assert!(error.to_string().contains("needs root"), "{error}");
-            eprintln!("skipped: {error}");
+            suiro_units::skipped(&error);
             return;
         }
         Err(error) => panic!("{error}"),

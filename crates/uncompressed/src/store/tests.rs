@@ -197,7 +197,7 @@ fn a_recording_ends_where_its_stream_jumps() {
 #[test]
 fn a_full_disk_ends_the_store_and_keeps_complete_frames() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: a small disk needs root");
+        suiro_units::skipped("a small disk needs root");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -27,13 +27,14 @@ fn alone<T: Send>(limit: u32, done: impl FnOnce() -> T + Send) -> Option<T> {
         let alone = scope.spawn(|| {
             // SAFETY: this thread alone leaves its network; memory and files stay shared.
             if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-                eprintln!("skipped: cannot make a network: {}", std::io::Error::last_os_error());
+                let error = std::io::Error::last_os_error();
+                suiro_units::skipped(&format!("cannot make a network: {error}"));
                 return None;
             }
             // Programs that it starts are in its network.
             let made = Command::new("sh").args(["-c", &network]).output().unwrap();
             if !made.status.success() {
-                eprintln!("skipped: {}", String::from_utf8_lossy(&made.stderr));
+                suiro_units::skipped(&String::from_utf8_lossy(&made.stderr));
                 return None;
             }
             Some(done())

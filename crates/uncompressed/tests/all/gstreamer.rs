@@ -38,8 +38,8 @@ fn geometry() -> Geometry {
 fn gstreamer(pipeline: &str) -> Option<Command> {
     let inspect = Command::new("gst-inspect-1.0").arg("rtpvrawpay").output();
     if !inspect.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "skipped: GStreamer with rtpvrawpay is not installed (Debian: gstreamer1.0-plugins-good)"
+        suiro_units::skipped(
+            "GStreamer with rtpvrawpay is not installed (Debian: gstreamer1.0-plugins-good)",
         );
         return None;
     }

@@ -188,9 +188,9 @@ pub fn states(dir: &Path) -> Vec<PlayerRow> {
     Reader::read_all(dir).expect("a table of the player")
 }
 
-/// Some seconds of live play, in the end this far from the target. What a busy machine costs: the scenario in virtual time
-/// has no stall.
-pub fn keeps_its_latency(summary: &Summary, off_ms: f64) {
+/// Some seconds of live play, in the end this far from the target: far from it only after a stall, which a busy machine may
+/// cost. On a machine in virtual time, the test `low_latency` of the program measures the latency and allows no stall.
+pub fn plays_near_its_latency_or_stalls(summary: &Summary, off_ms: f64) {
     let totals = summary.totals.unwrap();
     assert!(totals.playing > Duration::from_secs(2), "{totals:?}");
     // It may still be catching up, at a speed that differs by a twentieth.

@@ -40,7 +40,7 @@ fn look(browser: &mut Browser, name: &str) {
 fn an_operator_moves_a_stream_by_clicking() {
     let program = match suiro_browser::chromium() {
         Ok(found) => found,
-        Err(missing) => return eprintln!("skipped: {missing}"),
+        Err(missing) => return suiro_units::skipped(&missing),
     };
     let mut server = Server::start();
     server.until("all on air", |status| server::on_air(status, 0) == ["n1"]);
