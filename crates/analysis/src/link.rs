@@ -21,8 +21,10 @@ pub(crate) struct Direction<'a> {
     pub at_hub: bool,
     /// The segment whose medium it shares; `None` for other links.
     pub segment: Option<&'a str>,
-    /// Packets that arrived within the trial, in order of arrival.
+    /// Packets that arrived within the trial, in order of arrival, and the copies that the link made of them.
     pub rows: Vec<&'a LinkRow>,
+    /// The same without the copies.
+    pub originals: Vec<&'a LinkRow>,
     /// What the emulator counted.
     pub totals: Option<&'a LinkTotals>,
     /// Sizes in service and how long, sorted; only stretches in which the link was never idle.
@@ -58,10 +60,11 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
         }
     }
     let directions = found.into_iter().map(|((link, direction), mut rows)| {
-        rows.sort_by_key(|row| row.t_ns);
+        rows.sort_by_key(|row| (row.t_ns, row.packet));
+        let originals = originals(&rows);
         let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
         let asked = trial.link_rates.iter().find(|r| r.link == link && r.direction == direction);
-        let (service, busy_ns) = service(&rows, duration_ns);
+        let (service, busy_ns) = service(&originals, duration_ns);
         let has =
             |direction| trial.links.iter().any(|t| t.link == link && t.direction == direction);
         Direction {
@@ -70,6 +73,7 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
             at_hub: is_at_hub(has),
             segment: totals.and_then(|totals| totals.segment.as_deref()),
             rows,
+            originals,
             totals,
             service,
             busy_ns,
@@ -92,8 +96,36 @@ fn served<'a>(rows: &[&'a LinkRow], duration_ns: i64) -> impl Iterator<Item = (i
     served.filter(move |(t_ns, _)| (0..duration_ns).contains(t_ns))
 }
 
-fn is_duplicate(row: &LinkRow) -> bool {
-    row.cause == Some(LinkCause::Duplicate)
+/// The rows except those of copies that the link made. A copy has the number of its original and arrived with it. One with a
+/// flipped bit, and one that is still in the link, are not marked as copies: of two such rows, the first is the original.
+fn originals<'a>(rows: &[&'a LinkRow]) -> Vec<&'a LinkRow> {
+    let is_certain = |row: &&LinkRow| match row.verdict {
+        Verdict::Delivered => row.cause.is_none(),
+        Verdict::Dropped => true,
+        Verdict::Queued => false,
+    };
+    let mut originals = Vec::with_capacity(rows.len());
+    for alike in rows.chunk_by(|a, b| (a.t_ns, a.packet) == (b.t_ns, b.packet)) {
+        let mut is_found = alike.iter().any(is_certain);
+        for row in alike {
+            let is_marked = row.cause == Some(LinkCause::Duplicate);
+            if is_marked || (is_found && !is_certain(row)) {
+                continue;
+            }
+            is_found = true;
+            originals.push(*row);
+        }
+    }
+    originals
+}
+
+/// Rows of packets that reached the receiving host within the trial, and when.
+fn delivered<'a>(
+    rows: &[&'a LinkRow],
+    duration_ns: i64,
+) -> impl Iterator<Item = (i64, &'a LinkRow)> {
+    let arrived = rows.iter().filter_map(|row| Some((arrived_ns(row)?, *row)));
+    arrived.filter(move |(t_ns, _)| (0..duration_ns).contains(t_ns))
 }
 
 impl<'a> Direction<'a> {
@@ -104,15 +136,12 @@ impl<'a> Direction<'a> {
 
     /// Rows of packets that reached the receiving host within the trial, and when.
     pub fn delivered(&self) -> impl Iterator<Item = (i64, &'a LinkRow)> {
-        let end = self.duration_ns;
-        let arrived = self.rows.iter().filter_map(|row| Some((arrived_ns(row)?, *row)));
-        arrived.filter(move |(t_ns, _)| (0..end).contains(t_ns))
+        delivered(&self.rows, self.duration_ns)
     }
 
     /// Payload delivered, when and of which flow, copies that the link itself made left out.
     fn payload_of_flows(&self) -> impl Iterator<Item = (i64, &'a str, f64)> {
-        self.delivered()
-            .filter(|(_, row)| !is_duplicate(row))
+        delivered(&self.originals, self.duration_ns)
             .map(|(t_ns, row)| (t_ns, &*row.flow, row.payload_bytes.unwrap_or(0) as f64))
     }
 
@@ -139,19 +168,17 @@ impl<'a> Direction<'a> {
                 let counted = totals.dropped.iter();
                 let all: u64 = counted.clone().map(|(_, n)| n).sum();
                 let dropped: u64 = counted.filter(|(c, _)| of_interest(c)).map(|(_, n)| n).sum();
-                (
-                    dropped as f64,
-                    all as f64 - dropped as f64 + totals.delivered as f64
-                        - totals.duplicated as f64,
-                )
+                // Of an older record, as if no copy had been in the link at the end.
+                let copies = totals.duplicates_delivered.unwrap_or(totals.duplicated);
+                let delivered = totals.delivered as f64 - copies as f64;
+                (dropped as f64, all as f64 - dropped as f64 + delivered)
             }
             None => {
                 let all = causes.is_empty();
                 let cause = |row: &&LinkRow| all || row.cause.as_ref().is_some_and(of_interest);
                 let dropped = self.dropped().filter(cause).count() as f64;
-                let originals =
-                    |row: &&&LinkRow| row.verdict == Verdict::Delivered && !is_duplicate(row);
-                let delivered = self.rows.iter().filter(originals).count() as f64;
+                let is_delivered = |row: &&&LinkRow| row.verdict == Verdict::Delivered;
+                let delivered = self.originals.iter().filter(is_delivered).count() as f64;
                 (dropped, self.dropped().count() as f64 - dropped + delivered)
             }
         };
@@ -162,7 +189,7 @@ impl<'a> Direction<'a> {
     /// How often each packet was sent on the medium that stations share; copies that the link made and packets still in it
     /// left out. Nothing on other links.
     pub fn attempts(&self) -> impl Iterator<Item = (&'a LinkRow, Attempts)> {
-        self.rows.iter().filter(|row| !is_duplicate(row)).filter_map(|row| {
+        self.originals.iter().filter_map(|row| {
             let received = match row.verdict {
                 Verdict::Delivered => 1,
                 Verdict::Dropped => 0,
@@ -204,7 +231,7 @@ impl<'a> Direction<'a> {
     pub fn utilisation(&self) -> Option<f64> {
         let share = match self.capacity_bits() {
             Some(capacity) => {
-                let originals = self.served().filter(|(_, row)| !is_duplicate(row));
+                let originals = served(&self.originals, self.duration_ns);
                 let bits: f64 = originals.map(|(_, row)| row.size_bytes as f64 * 8.0).sum();
                 bits / capacity
             }
@@ -291,26 +318,34 @@ fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f6
 }
 
 /// What was served, by the time at which service began.
+///
+/// Packets that began together did so because the medium sends several at once, or because an opportunity had room for them:
+/// then they waited for it. On other links, those that did not wait found tokens in the bucket and left at once; only the last
+/// of them, for which tokens may have been missing, was in service after that.
 fn together(rows: &[&LinkRow], duration_ns: i64) -> Vec<Served> {
-    let served = served(rows, duration_ns).filter(|(_, row)| !is_duplicate(row));
-    let mut served: Vec<Served> = served
-        .map(|(at_ns, row)| Served {
-            at_ns,
-            arrived_ns: row.t_ns,
-            due_ns: row.scheduled_ns.unwrap_or(i64::MAX),
-            bytes: row.size_bytes as f64,
+    let mut served: Vec<(Served, bool)> = served(rows, duration_ns)
+        .map(|(at_ns, row)| {
+            let served = Served {
+                at_ns,
+                arrived_ns: row.t_ns,
+                due_ns: row.scheduled_ns.unwrap_or(i64::MAX),
+                bytes: row.size_bytes as f64,
+            };
+            (served, row.attempts.is_some() || at_ns > row.t_ns)
         })
         .collect();
-    served.sort_by_key(|it| (it.at_ns, it.arrived_ns));
-    served.dedup_by(|later, first| {
+    served.sort_by_key(|(it, _)| (it.at_ns, it.arrived_ns));
+    served.dedup_by(|(later, is_joint), (first, _)| {
         let same = later.at_ns == first.at_ns;
-        if same {
+        if same && *is_joint {
             first.bytes += later.bytes;
             first.due_ns = first.due_ns.max(later.due_ns);
+        } else if same {
+            (first.bytes, first.due_ns) = (later.bytes, later.due_ns);
         }
         same
     });
-    served
+    served.into_iter().map(|(served, _)| served).collect()
 }
 
 /// Share of the packets delivered that the queue discipline marked.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::flows;
 use suiro_record::tables::FlowRow;
-use suiro_record::words::{Carries, LinkCause};
+use suiro_record::words::Carries;
 
 use crate::link::Direction;
 
@@ -38,7 +38,7 @@ fn sent<'a>(links: &[Direction<'a>]) -> BTreeMap<&'a str, f64> {
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
     for link in links {
         let mut here: BTreeMap<&str, f64> = BTreeMap::new();
-        for row in link.rows.iter().filter(|row| row.cause != Some(LinkCause::Duplicate)) {
+        for row in &link.originals {
             *here.entry(&row.flow).or_default() += row.size_bytes as f64;
         }
         for (flow, bytes) in here {

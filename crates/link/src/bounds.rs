@@ -13,6 +13,9 @@ pub const MAX_QUEUED: u32 = 1 << 20;
 pub(crate) const DELAY: Bounds<Duration> = Bounds::new(Duration::ZERO, Duration::from_secs(3600));
 /// Of jitter, of holding back, and of the times that a discipline reckons with.
 pub(crate) const SPAN: Bounds<Duration> = Bounds::above(Duration::ZERO, Duration::from_secs(60));
+/// Of DualPI2's target and interval: its update period and its gains follow from them.
+pub(crate) const DUAL_SPAN: Bounds<Duration> =
+    Bounds::new(Duration::from_micros(100), *SPAN.most());
 pub(crate) const PIE_UPDATE: Bounds<Duration> =
     Bounds::new(Duration::from_millis(1), Duration::from_millis(100));
 pub(crate) const PIE_BURST: Bounds<Duration> = Bounds::new(Duration::ZERO, Duration::from_secs(60));

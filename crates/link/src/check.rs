@@ -9,8 +9,8 @@ use suiro_strict::{Bounds, Keys, Refusal};
 use suiro_units::{Duration, Ratio};
 
 use crate::bounds::{
-    BURST, DELAY, FLOWS, LIST, PIE_BURST, PIE_UPDATE, Packets, QUANTUM, QUEUE_PACKETS, RATE, SPAN,
-    STATIONS,
+    BURST, DELAY, DUAL_SPAN, FLOWS, LIST, PIE_BURST, PIE_UPDATE, Packets, QUANTUM, QUEUE_PACKETS,
+    RATE, SPAN, STATIONS,
 };
 use crate::config::{
     CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, LimitConfig, LinkConfig,
@@ -206,9 +206,9 @@ fn discipline(key: &str, discipline: &DisciplineConfig) -> Checked {
             range(key, quantum, &QUANTUM)
         }
         DisciplineConfig::Dualpi2(Dualpi2Config { target, interval, ce_threshold }) => {
-            [target, interval, ce_threshold]
-                .into_iter()
-                .try_for_each(|time| range(key, time, &SPAN))
+            range(key, target, &DUAL_SPAN)?;
+            range(key, interval, &DUAL_SPAN)?;
+            range(key, ce_threshold, &SPAN)
         }
     }
 }

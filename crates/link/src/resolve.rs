@@ -4,6 +4,7 @@ use std::path::Path;
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
+use crate::bounds::DUAL_SPAN;
 use crate::config::{
     CodelConfig, DEFAULT_AQM_PACKETS, DisciplineConfig, Dualpi2Config, FqCodelConfig,
     GilbertElliott, JitterConfig, LimitConfig, LinkConfig, LossConfig, PathConfig, PieConfig,
@@ -554,9 +555,12 @@ fn discipline(at: &At<QueueSpec>) -> Result<DisciplineConfig, Refusal> {
         }
         Discipline::Dualpi2 => {
             let default = Dualpi2Config::default();
+            let within = |name: &str, time| -> Result<Duration, Refusal> {
+                DUAL_SPAN.check(Keys::of(&at.below(name)), time)
+            };
             DisciplineConfig::Dualpi2(Dualpi2Config {
-                target: spec.target.unwrap_or(default.target),
-                interval: spec.interval.unwrap_or(default.interval),
+                target: within("target", spec.target.unwrap_or(default.target))?,
+                interval: within("interval", spec.interval.unwrap_or(default.interval))?,
                 ce_threshold: spec.ce_threshold.unwrap_or(default.ce_threshold),
             })
         }

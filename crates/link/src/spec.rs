@@ -246,11 +246,11 @@ pub struct QueueSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discipline: Option<Discipline>,
     /// The delay that is tolerated. Default: 5 ms (codel, fq-codel), 15 ms (pie, dualpi2: of packets that are
-    /// not of L4S).
+    /// not of L4S; at least 100 us).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
     /// `codel`, `fq-codel`: how long the delay must be exceeded before packets are dropped. `dualpi2`: the longest round-trip
-    /// time of most flows. Default: 100 ms.
+    /// time of most flows, at least 100 us. Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
     /// `pie`: how often the drop probability is computed. Default: 15 ms.

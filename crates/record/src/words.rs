@@ -49,7 +49,7 @@ words! {
         Limit = "limit",
         /// Delivered; it is a copy that the link made.
         Duplicate = "duplicate",
-        /// Delivered with a bit flipped; a corrupted copy is `corrupt` too.
+        /// Delivered with a bit flipped; a corrupted copy is `corrupt` too, and has the number of another row.
         Corrupt = "corrupt",
     }
 }

@@ -13,7 +13,7 @@ use suiro_record::tables::{CauseRow, HopRow, RateRow};
 use suiro_record::words::Proof;
 use suiro_record::{
     Attempt, Capture, Folder, FolderError, Machine, Metrics, PlannedTrial, Reader, RecordError,
-    ScreenOutcome, Source, Trial, Writer,
+    ScreenOutcome, SelfCheck, Source, Trial, Writer,
 };
 
 use crate::Run;
@@ -156,6 +156,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
     Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
         analyse(outcome, &records, bins);
     read.warnings = attempts(outcome);
+    read.warnings.extend(unchecked(outcome));
     read.warnings.extend(warnings(&records.rate));
     let written = write_causes_again(&folder.trial(planned), &read.why, |_| None);
     read.warnings.extend(written.err().map(|error| format!("writing the causes: {error}")));
@@ -312,6 +313,20 @@ fn attempts(trial: &Trial) -> Vec<String> {
         format!("attempt {n} was not valid, so the trial ran again: {}", attempt.invalid_because)
     };
     (1..).zip(&trial.attempts).map(told).take(WARNINGS_MAX).collect()
+}
+
+/// Links that no attempt compared with the scenario.
+fn unchecked(trial: &Trial) -> Vec<String> {
+    let told = |check: &SelfCheck| {
+        let SelfCheck { link, direction, attempt, .. } = check;
+        let why = check.checks.iter().find_map(|part| part.note.as_deref());
+        let why = why.unwrap_or("it is not known why");
+        format!(
+            "link {link} {direction}: the self-check measured nothing in {attempt} attempts: {why}"
+        )
+    };
+    let blind = trial.self_checks.iter().filter(|check| check.measured_nothing());
+    blind.map(told).take(WARNINGS_MAX).collect()
 }
 
 /// Circuit breakers that were triggered: each sender's first.

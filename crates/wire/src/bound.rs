@@ -2,10 +2,10 @@
 //! how many there are. The argument is in `docs/method.md`.
 
 use suiro_link::{
-    DisciplineConfig, Distribution, LimitConfig, PathConfig, PropagationConfig, RateCurve,
-    ServerConfig,
+    DisciplineConfig, Distribution, LimitConfig, OPPORTUNITY, PathConfig, PropagationConfig,
+    RateCurve, ServerConfig,
 };
-use suiro_units::{BitRate, Bytes, Duration, Time};
+use suiro_units::{BitRate, Bytes, Duration};
 
 /// Never less: the resolution of emulators that count in milliseconds.
 const LEAST: Duration = Duration::from_millis(1);
@@ -13,6 +13,8 @@ const LEAST: Duration = Duration::from_millis(1);
 const MOST: Duration = Duration::from_millis(5);
 /// The share of a packet's stay in the link that lateness may add.
 const SHARE: u64 = 10;
+/// The time over which the peak of delivery opportunities is taken.
+const PEAK_GRAIN_MS: u32 = 100;
 /// A full-sized packet.
 const PACKET: Bytes = Bytes::new(1500);
 
@@ -39,7 +41,15 @@ pub(crate) fn least_delay(propagation: &PropagationConfig) -> Duration {
     delay.saturating_sub(shorter)
 }
 
-/// The highest rate that a direction ever has; `None` if nothing limits it, or a medium that it shares does.
+/// The highest rate of delivery opportunities over [`PEAK_GRAIN_MS`]; their times do not decrease.
+pub(crate) fn peak(times_ms: &[u32]) -> BitRate {
+    let grains = times_ms.chunk_by(|a, b| a / PEAK_GRAIN_MS == b / PEAK_GRAIN_MS);
+    let most = grains.map(<[u32]>::len).max().unwrap_or(0) as u64;
+    Bytes::new(OPPORTUNITY.get() * most) / Duration::from_millis(PEAK_GRAIN_MS.into())
+}
+
+/// The highest rate that a direction ever has, of delivery opportunities over 100 ms; `None` if nothing limits it, or a medium
+/// that it shares does.
 pub fn highest_rate(path: &PathConfig) -> Option<BitRate> {
     let highest = |curve: &RateCurve| curve.steps.iter().map(|step| step.rate).max();
     match &path.server {
@@ -49,7 +59,10 @@ pub fn highest_rate(path: &PathConfig) -> Option<BitRate> {
         | ServerConfig::Cellular => None,
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => highest(rate),
         ServerConfig::Bucket { rate, .. } => highest(rate),
-        ServerConfig::Trace(_) => path.server.rate_at(Time::ZERO),
+        ServerConfig::Trace(trace) => {
+            let mean = trace.mean();
+            Some(peak(&trace.times_ms).max(mean))
+        }
     }
 }
 
@@ -79,7 +92,12 @@ mod tests {
 
     fn bound_us(link: &str) -> u64 {
         let spec: LinkSpec = toml::from_str(link).unwrap();
-        let trace = |_: &std::path::Path| Ok("4\n8\n12\n".to_owned());
+        let trace = |file: &std::path::Path| match file.to_str() {
+            // Both have 3 Mbit/s in the mean over a second, the second one all of it within 100 ms.
+            Some("even") => Ok((1..=250).map(|i| format!("{}\n", 4 * i)).collect()),
+            Some("bursts") => Ok(format!("{}1000\n", "50\n".repeat(249))),
+            _ => Ok("4\n8\n12\n".to_owned()),
+        };
         let config = spec.resolve(&mut { trace }).unwrap();
         lateness_bound(&config.down).as_nanos() / 1000
     }
@@ -99,6 +117,9 @@ mod tests {
             ("rate = '4 Mbit/s'\nqueue = { limit = '1p' }", 3000),
             ("trace = 'steady'\ndelay = '5 ms'\nqueue = { limit = '1p' }", 4000),
             ("rate = '1 Gbit/s'\nqueue = { limit = '1p' }", 1000),
+            // 25 packets drain in 100 ms at 3 Mbit/s, but in 10 ms at 30.
+            ("trace = 'even'\ndelay = '5 ms'\nqueue = { limit = '25p' }", 5000),
+            ("trace = 'bursts'\ndelay = '5 ms'\nqueue = { limit = '25p' }", 1500),
         ] {
             let found = bound_us(link);
             assert!(found.abs_diff(us) <= us / 12, "{link}: {found} µs, expected {us} µs");

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use suiro_clock::Axis;
-use suiro_link::{Ecn, Event, Packet, Verdict};
+use suiro_link::{Cause, Ecn, Event, Packet, Verdict};
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::flows::{FlowId, Flows, Known};
@@ -182,10 +182,13 @@ impl Engine {
                     recorder.flow(flow);
                 }
             });
-            // Without a slot, or truncated, it is missing at the end: offered and nothing else.
+            if !frame.whole {
+                // It is missing at the end: offered and nothing else.
+                return None;
+            }
             let payload = headers.payload;
             let meta = Meta { from: from as u16, to: to as u16, flow: flow.id, payload };
-            let slot = frame.whole.then(|| pool.put(frame.bytes, meta)).flatten()?;
+            let slot = admit(pool, counts, frame.bytes, meta)?;
             Some((packet(slot, flow, &headers), frame.realtime_ns))
         });
         if let Some(Some((packet, realtime_ns))) = taken {
@@ -285,6 +288,16 @@ fn packet(slot: Slot, flow: Known, headers: &Headers) -> Packet {
     }
 }
 
+/// Copies a frame into the pool. If that is full, a bound of the emulator is reached: the packet is counted as dropped for it,
+/// but has no row and no number, because the core does not hear of it.
+fn admit(pool: &mut Pool<Meta>, counts: &mut Counts, frame: &[u8], meta: Meta) -> Option<Slot> {
+    let slot = pool.put(frame, meta);
+    if slot.is_none() {
+        counts.count_end(Verdict::Dropped(Cause::Limit));
+    }
+    slot
+}
+
 fn slot(event: &Event) -> Slot {
     Slot::try_from(event.packet.id).expect("the core hands back the slot it was given")
 }
@@ -331,7 +344,7 @@ fn end(
     counts.count_end(event.verdict);
     let delivered = matches!(event.verdict, Verdict::Delivered { .. });
     if let Some(departed) = departed {
-        counts.delivered += 1;
+        counts.count_delivered(event.verdict);
         counts.lateness.add(departed.saturating_since(event.at));
     }
     if event.last {
@@ -356,4 +369,27 @@ fn end(
         departed,
         attempts: shared.then_some(event.attempts),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_link::Direction;
+    use suiro_record::words::LinkCause;
+
+    use super::*;
+    use crate::pool::POOL_BYTES_MAX;
+    use crate::totals::{KernelLosses, fault};
+
+    #[test]
+    fn a_full_pool_is_a_bound_of_the_emulator_and_no_loss() {
+        // Of frames as large as this, not even one chunk fits.
+        let mut pool = Pool::new(POOL_BYTES_MAX);
+        let mut counts = Counts::new();
+        counts.offered = 1;
+        let meta = Meta { from: 0, to: 1, flow: 0, payload: None };
+        assert_eq!(admit(&mut pool, &mut counts, &[0; 60], meta), None);
+        let totals = counts.totals("access", Direction::Down, KernelLosses::default());
+        assert!(fault(&totals).unwrap().because.contains("own bounds"));
+        assert_eq!((totals.unaccounted, totals.dropped), (0, [(LinkCause::Limit, 1)].into()));
+    }
 }

@@ -3,7 +3,8 @@
 /// Slots allocated at once.
 const CHUNK_SLOTS: usize = 256;
 const CACHE_LINE_BYTES: usize = 64;
-/// Most memory for one link's frames. 10 Gbit/s × 200 ms fills it.
+/// Most memory for one link's frames. 10 Gbit/s × 200 ms fills it; a packet that finds it full is dropped and counted with
+/// [`Cause::Limit`](suiro_link::Cause::Limit).
 pub(crate) const POOL_BYTES_MAX: usize = 256 << 20;
 
 /// A frame's place in the pool.

@@ -15,6 +15,8 @@ pub(crate) struct Counts {
     pub offered: u64,
     pub delivered: u64,
     pub duplicated: u64,
+    /// Copies among the delivered.
+    pub duplicates_delivered: u64,
     pub queued: u64,
     pub foreign: u64,
     pub dropped: [u64; Cause::ALL.len()],
@@ -40,6 +42,7 @@ impl Counts {
             offered: 0,
             delivered: 0,
             duplicated: 0,
+            duplicates_delivered: 0,
             queued: 0,
             foreign: 0,
             dropped: [0; Cause::ALL.len()],
@@ -58,6 +61,13 @@ impl Counts {
             }
             Verdict::Delivered { .. } => {}
         }
+    }
+
+    /// Counts a delivery that has happened.
+    pub(crate) fn count_delivered(&mut self, verdict: Verdict) {
+        self.delivered += 1;
+        let is_copy = matches!(verdict, Verdict::Delivered { duplicate: true, .. });
+        self.duplicates_delivered += u64::from(is_copy);
     }
 
     /// Packets that came in and are unaccounted for, or that went out without having come in.
@@ -85,6 +95,7 @@ impl Counts {
             dropped,
             queued: self.queued,
             duplicated: self.duplicated,
+            duplicates_delivered: Some(self.duplicates_delivered),
             unaccounted: self.missing() + losses.ring + losses.before + losses.after,
             foreign: self.foreign,
             lateness: self.lateness.lateness(),
@@ -135,6 +146,7 @@ pub fn fault(totals: &LinkTotals) -> Option<Fault> {
 
 #[cfg(test)]
 mod tests {
+    use suiro_link::Corruption;
     use suiro_units::Duration;
 
     use super::*;
@@ -163,6 +175,17 @@ mod tests {
             (0, 8, 5)
         );
         assert_eq!(fault(&totals), None);
+    }
+
+    #[test]
+    fn copies_that_went_out_are_counted_whether_or_not_a_bit_of_them_is_flipped() {
+        let mut counts = Counts::new();
+        let flipped = Some(Corruption { byte: 0, bit: 0 });
+        for (duplicate, corruption) in [(false, None), (true, None), (true, flipped)] {
+            counts.count_delivered(Verdict::Delivered { duplicate, corruption });
+        }
+        let totals = totals(&counts, KernelLosses::default());
+        assert_eq!((totals.delivered, totals.duplicates_delivered), (3, Some(2)));
     }
 
     #[test]

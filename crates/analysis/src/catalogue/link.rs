@@ -90,7 +90,7 @@ static METRICS: &[Measure<Directions>] = metrics! {
         "IP packets delivered, headers included, over the trial's duration.",
         |d| d.per_second(d.delivered().map(|(_, r)| r.size_bytes as f64 * 8.0).sum());
     link.payload_mean_bps ["bit/s", Higher, 3] "Payload",
-        "TCP and UDP payload delivered, over the trial's duration.",
+        "TCP and UDP payload delivered, over the trial's duration. Copies that the link made do not count.",
         |d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum());
     link.served_bps ["bit/s", Neither, 3] "Rate when busy",
         "The rate at which the link served packets while one was always waiting: the link's rate \

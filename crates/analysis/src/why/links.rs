@@ -61,7 +61,8 @@ impl<'v> Links<'v> {
     pub fn new(view: &'v View<'_>, slices: Slices) -> Self {
         let ways = view.links().iter().map(|link| {
             let mut flows: BTreeMap<&str, Vec<&LinkRow>> = BTreeMap::new();
-            for row in &link.rows {
+            // Without the copies that the link made: whatever became of one, its receiver may have the original.
+            for row in &link.originals {
                 match flows.get_mut(&*row.flow) {
                     Some(rows) => rows.push(row),
                     None => drop(flows.insert(&row.flow, vec![row])),
@@ -72,7 +73,7 @@ impl<'v> Links<'v> {
             let (segment, rules) = (link.segment, view.rules);
             let (all, medium) = (Vec::new(), Vec::new());
             let mut way = Way { flows, segment, all, medium, falls, rates, rules };
-            way.all = way.load(&link.rows, slices);
+            way.all = way.load(&link.originals, slices);
             way.medium = way.all.iter().map(|load| load.bytes).collect();
             way
         });

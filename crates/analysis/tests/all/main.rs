@@ -6,6 +6,7 @@ mod captures;
 mod common;
 mod control;
 mod layers;
+mod link;
 mod moq;
 mod presence;
 mod rivals;

@@ -228,7 +228,8 @@ fn a_radio_that_serves_in_turns_has_the_rate_of_its_turns() {
         [all["link.down.served_bps"], all["link.down.utilisation"]]
     };
     // Three packets of 1000 B in each of ten milliseconds, all there from the beginning.
-    let turn = |ms: i64| (0..3).map(move |_| packet(0, ms, ms + 1));
+    let turn =
+        |ms: i64| (0..3).map(move |_| LinkRow { attempts: Some(1), ..packet(0, ms, ms + 1) });
     assert_eq!(values((0..10).flat_map(turn).collect()), [Some(24e6), Some(0.0025)]);
     // One in a second, each 11 ms after it came.
     let seldom = |s: i64| packet(1000 * s, 1000 * s + 11, 1000 * s + 12);
@@ -245,7 +246,7 @@ fn what_lies_outside_the_trial_does_not_count() {
     }
     assert_eq!(summarise(&trial, &records), within);
     // Arrived in time, served too late: no wait and no work of this trial.
-    records.link.push(packet(999, 1400, 1500));
+    records.link.push(LinkRow { packet: 1, ..packet(999, 1400, 1500) });
     let all = summarise(&trial, &records);
     for name in ["link.down.queue_delay_p95_ms", "link.down.served_bps", "link.down.utilisation"] {
         assert_eq!(all[name], within[name], "{name}");

@@ -60,7 +60,7 @@ pub struct Wires {
 
 impl Wires {
     /// Checks every emulated medium, one after the other, before anything else uses it. One that
-    /// fails is checked again, at most [`ATTEMPTS`] times in all: its settings do not change, but
+    /// fails or measures nothing is checked again, at most [`ATTEMPTS`] times in all: its settings do not change, but
     /// the load on the machine does.
     pub fn check(network: &Network, topology: &Topology, seed: Seed) -> Result<Vec<SelfCheck>> {
         let mut found = Vec::new();
@@ -111,10 +111,11 @@ impl Wires {
     }
 }
 
-/// Checks a medium, and again, until it passes or [`ATTEMPTS`] are over.
+/// Checks a medium, and again, until it passes or [`ATTEMPTS`] are over. A check that measured nothing has not passed.
 fn until_passed(check: impl Fn(u32) -> Result<Vec<SelfCheck>>) -> Result<Vec<SelfCheck>> {
     let (mut attempt, mut checks) = (1, check(1)?);
-    while attempt < ATTEMPTS && checks.iter().any(|check| !check.ok) {
+    let is_wanting = |check: &SelfCheck| !check.ok || check.measured_nothing();
+    while attempt < ATTEMPTS && checks.iter().any(is_wanting) {
         attempt += 1;
         checks = check(attempt)?;
     }
@@ -169,4 +170,50 @@ fn cell<'a>(
 /// The seed of a link's randomness: it depends only on the trial's seed and the link's name.
 fn link_seed(trial: Seed, link: &str) -> Seed {
     trial.derive("link").derive(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_link::Direction;
+    use suiro_record::Check;
+    use suiro_record::words::{CheckedQuantity, CheckedUnit};
+
+    use super::*;
+
+    /// A check of a delay that passed or failed; or that measured nothing.
+    fn found(ok: Option<bool>) -> SelfCheck {
+        let check = Check {
+            what: CheckedQuantity::Delay,
+            unit: CheckedUnit::Milliseconds,
+            asked: None,
+            measured: None,
+            at_least: None,
+            at_most: None,
+            ok,
+            note: None,
+        };
+        SelfCheck {
+            link: "access".into(),
+            direction: Direction::Down,
+            attempt: 1,
+            checks: vec![check],
+            ok: ok != Some(false),
+        }
+    }
+
+    #[test]
+    fn a_check_that_measured_nothing_is_repeated() {
+        let (passed, failed, blind) = (Some(true), Some(false), None);
+        for (results, attempts) in [
+            ([passed, failed, failed], 1),
+            ([blind, passed, failed], 2),
+            ([failed, blind, passed], 3),
+            ([blind, blind, blind], 3),
+        ] {
+            let checks = until_passed(|attempt| Ok(vec![found(results[attempt as usize - 1])]));
+            let last = &checks.unwrap()[0];
+            assert_eq!((last.attempt, last.ok), (attempts, true), "{results:?}");
+            assert_eq!(last.measured_nothing(), results == [blind; 3], "{results:?}");
+        }
+    }
 }

@@ -60,6 +60,8 @@ fn what_would_break_a_link_is_refused() {
         (trace, "queue/discipline/pie/update", json!("0 ns"), "out of range"),
         (codel, "queue/discipline/codel/interval", json!("9 h"), "out of range"),
         (dual, "queue/discipline/dualpi2/ce_threshold", json!("0 ns"), "out of range"),
+        (dual, "queue/discipline/dualpi2/interval", json!("2 ns"), "out of range"),
+        (dual, "queue/discipline/dualpi2/target", json!("1 ns"), "out of range"),
         (fq, "queue/discipline/fq-codel/flows", json!(0), "out of range"),
         (fq, "queue/discipline/fq-codel/quantum", json!("0 B"), "out of range"),
         (fq, "queue/limit/packets", json!(0), "out of range"),

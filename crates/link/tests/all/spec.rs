@@ -88,6 +88,22 @@ fn refusals() {
     insta::assert_snapshot!(text.join("\n\n"));
 }
 
+/// Its update period follows from both, and must not be zero.
+#[test]
+fn times_of_dualpi2_have_a_least_value() {
+    for (key, time) in [("interval", "2 ns"), ("target", "1 ns"), ("target", "99 us")] {
+        let text = format!("queue = {{ discipline = 'dualpi2', {key} = '{time}' }}");
+        let refusal = refusal(&format!("rate = '1 Mbit/s'\n{text}"));
+        assert!(refusal.contains(key) && refusal.contains("out of range"), "{refusal}");
+    }
+    for queue in [
+        "{ discipline = 'dualpi2', interval = '100 us', target = '100 us' }",
+        "{ discipline = 'codel', interval = '2 ns', target = '1 ns' }",
+    ] {
+        config(&format!("rate = '1 Mbit/s'\nqueue = {queue}"));
+    }
+}
+
 #[test]
 fn every_refusal_of_a_reading_has_its_place() {
     for toml in [

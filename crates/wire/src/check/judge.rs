@@ -5,7 +5,7 @@
 //! accounting exact. They are wider by four standard deviations where the link itself is random
 //! (jitter, delivery opportunities).
 
-use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, ServerConfig};
+use suiro_link::{Distribution, OPPORTUNITY, ServerConfig};
 use suiro_record::words::{CheckedQuantity, CheckedUnit};
 use suiro_record::{Check, LinkTotals, SelfCheck};
 use suiro_units::{Duration, Time};
@@ -28,6 +28,8 @@ const QUEUE_PACKETS: f64 = 2.0;
 const SIGMAS: f64 = 4.0;
 /// Fewest packets from which a rate can be measured.
 const RATE_PACKETS_MIN: usize = 10;
+/// The note where twice as many do not cross the link during the check.
+const TOO_SLOW: &str = "too few packets cross the link during the check";
 /// Parts of the flood, each of which gives a rate.
 const RATE_PARTS: usize = 5;
 
@@ -38,7 +40,7 @@ pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals)
     let sent = heard.sent.get(probe.len()..).unwrap_or(&[]);
     let mut checks = vec![
         delay(plan, &heard.sent, probe),
-        loss(plan, probe),
+        loss(plan, &heard.sent, probe),
         rate(plan, sent, flood),
         queue(plan, sent, flood),
     ];
@@ -115,9 +117,17 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     if rate == Some(0.0) {
         return unmeasured(check, "the link's rate is 0");
     }
+    if !has_room(plan, sent) {
+        return unmeasured(check, TOO_SLOW);
+    }
     let bits = f64::from(plan.probe.packet_bytes) * 8.0;
-    let steady = matches!(path.server, ServerConfig::Steady(_));
-    let serialise_ms = rate.filter(|_| steady).map_or(0.0, |rate| bits / rate * 1e3);
+    let waits_for_bits = match &path.server {
+        ServerConfig::Steady(_) => bits,
+        // A full bucket holds tokens for the rest.
+        ServerConfig::Bucket { burst, .. } => (bits - burst.bits() as f64).max(0.0),
+        _ => 0.0,
+    };
+    let serialise_ms = rate.map_or(0.0, |rate| waits_for_bits / rate * 1e3);
     let base_ms = propagation.delay.first.as_millis_f64() + serialise_ms;
     let mut delays = delays_ms(sent, probe);
     delays.sort_by(f64::total_cmp);
@@ -188,10 +198,21 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
     (mean, below, above)
 }
 
-fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
+/// Whether a trace had an opportunity for each packet of the probe while packets were sent; true without a trace.
+fn has_room(plan: &Plan, sent: &[Time]) -> bool {
+    let (ServerConfig::Trace(trace), [first, .., last]) = (&plan.path.server, sent) else {
+        return true;
+    };
+    plan::opportunities(trace, *first, *last) >= u64::from(plan.probe.count)
+}
+
+fn loss(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let mut check = blank(CheckedQuantity::Loss, CheckedUnit::Ratio);
     if plan::rate_bps(&plan.path) == Some(0.0) {
         return unmeasured(check, "the link's rate is 0");
+    }
+    if !has_room(plan, sent) {
+        return unmeasured(check, TOO_SLOW);
     }
     let n = probe.len() as f64;
     if n == 0.0 {
@@ -241,7 +262,6 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     } else {
         &median_per_second
     };
-    let measured = (arrived.len() >= RATE_PACKETS_MIN).then(|| per_second(&arrived) * bits);
     match &path.server {
         ServerConfig::Poisson(_) => {
             let opportunities = check.asked.unwrap_or(0.0) * window_s / OPPORTUNITY.bits() as f64;
@@ -249,7 +269,7 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
         }
         ServerConfig::Trace(trace) => {
             let delay = path.propagation.delay.first;
-            let count = opportunities(trace, begin - delay, end - delay) as f64;
+            let count = plan::opportunities(trace, begin - delay, end - delay) as f64;
             check.asked = Some(count * OPPORTUNITY.bits() as f64 / window_s);
             check.note = Some("the mean of the trace during the check".into());
             slack += 3.0 / count.max(1.0);
@@ -263,11 +283,20 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     }
     check.at_least = check.asked.map(|asked| asked * (1.0 - slack));
     check.at_most = check.asked.map(|asked| asked * (1.0 + slack));
-    if measured.is_none() {
+    if !suffices(check.asked.unwrap_or(0.0), window_s, planned) {
+        return unmeasured(check, TOO_SLOW);
+    }
+    if arrived.len() < RATE_PACKETS_MIN {
         check.ok = Some(false);
         return unmeasured(check, "too few packets arrived to measure it");
     }
-    judged(check, measured)
+    judged(check, Some(per_second(&arrived) * bits))
+}
+
+/// Whether a link of this rate lets enough of the flood's packets pass in so many seconds for a measurement.
+fn suffices(rate_bps: f64, seconds: f64, flood: &Flood) -> bool {
+    let packets = rate_bps * seconds / (f64::from(flood.burst.packet_bytes) * 8.0);
+    packets >= 2.0 * RATE_PACKETS_MIN as f64
 }
 
 fn packets_per_second(arrived: &[Time]) -> f64 {
@@ -295,19 +324,6 @@ fn window(plan: &Plan, flood: &Flood, sent: &[Time]) -> Option<(Time, Time)> {
     (begin < end).then_some((begin, end))
 }
 
-/// Delivery opportunities of a trace from one time to another.
-fn opportunities(trace: &OpportunityTrace, from: Time, to: Time) -> u64 {
-    let period_ms = trace.period().as_nanos() / 1_000_000;
-    let before = |time: Time| {
-        let ms = time.as_nanos().div_ceil(1_000_000);
-        let (rounds, rest) =
-            if trace.repeat { (ms / period_ms.max(1), ms % period_ms.max(1)) } else { (0, ms) };
-        let within = trace.times_ms.partition_point(|&at| u64::from(at) < rest);
-        rounds * trace.times_ms.len() as u64 + within as u64
-    };
-    before(to) - before(from)
-}
-
 fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     let path = &plan.path;
     let planned = match &plan.flood {
@@ -332,6 +348,11 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
         }
     };
     let rate = plan::rate_bps(path).unwrap_or(0.0);
+    let window_s =
+        window(plan, planned, sent).map_or(0.0, |(begin, end)| (end - begin).as_secs_f64());
+    if !suffices(rate, window_s, planned) {
+        return unmeasured(check, TOO_SLOW);
+    }
     let late = DELAY_LATE_MS / 1e3 * rate / 8.0 * per_byte;
     let grain = QUEUE_PACKETS * packet * per_byte;
     check.asked = Some(asked);

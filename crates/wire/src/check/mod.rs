@@ -6,10 +6,11 @@
 //! kernels of the two hosts, so the check does not rely on the carrier's own figures; the carrier's
 //! counts are then compared with what was sent and received.
 //!
-//! A medium is checked in its initial state: later steps of a schedule are not reached, and a trace
-//! is compared only over the part that the check covers. A cellular one is checked without shadowing, fading and errors of
-//! blocks: where a user's signal is too weak for a while, packets would only wait. It takes about a second per direction,
-//! three at most.
+//! A medium is checked in its initial state: later steps of a schedule are not reached, and a trace is compared only over the
+//! part that the check covers. That begins where the trace first has opportunities at about its mean rate. If too few packets
+//! can cross a link during the check, rate and queue are not compared. A cellular medium is checked without shadowing, fading
+//! and errors of blocks: where a user's signal is too weak for a while, packets would only wait. It takes about a second per
+//! direction, three at most.
 
 use suiro_clock::Axis;
 use suiro_hosts::{EmulatedLink, Host, LinkEnd};

@@ -1,12 +1,13 @@
 //! What a self-check sends, derived from the link's configuration.
 
 use suiro_link::{
-    DisciplineConfig, LimitConfig, LossConfig, OPPORTUNITY, PathConfig, RateCurve, Schedule,
-    ServerConfig,
+    DisciplineConfig, LimitConfig, LossConfig, OPPORTUNITY, OpportunityTrace, PathConfig,
+    RateCurve, Schedule, ServerConfig,
 };
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::load::{Burst, PACKET_BYTES_MIN};
+use crate::bound::peak;
 
 /// Size of a probe's IP packet.
 const PROBE_BYTES: u32 = 100;
@@ -41,6 +42,8 @@ const FLOOD_S: f64 = 0.5;
 const FLOOD_S_MAX: f64 = 1.2;
 /// How long the flood takes to fill the queue.
 const FILL_S: f64 = 0.25;
+/// The share of the flood in which the queue must be full and a bucket empty.
+const FILLED_BY: f64 = 0.7;
 /// Highest rate of the flood: what a sender, the carrier and the check can handle on two cores.
 const FLOOD_RATE_MAX: f64 = 600e6;
 /// Highest rate used to fill a queue that the usual rate would not fill.
@@ -49,9 +52,13 @@ const FILL_RATE_MAX: f64 = 100e6;
 const DRAIN_S_MAX: f64 = 0.8;
 /// How long to wait for packets that the machine delays.
 const SLACK: Duration = Duration::from_millis(100);
-/// Part of a trace in which its peak is looked up, and the resolution.
-const PEAK_WITHIN_MS: u32 = 8_000;
-const PEAK_GRAIN_MS: u32 = 100;
+/// Part of a trace that the check meets.
+const TRACE_MS: u32 = 8_000;
+/// The longest pause of a trace that the check waits for.
+const TRACE_PAUSE_MS: u32 = 1_000;
+/// The check begins where a trace has, in so many parts of this length, half the opportunities of its mean.
+const STEADY_PARTS: u32 = 4;
+const STEADY_PART_MS: u32 = 500;
 
 /// The load for one direction.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,8 +101,9 @@ impl Plan {
         let spread = path.propagation.jitter.map_or(Duration::ZERO, |jitter| jitter.sd * 5);
         let held = path.propagation.reorder.map_or(Duration::ZERO, |reorder| reorder.by);
         let delay = path.propagation.delay.first;
-        let patience =
-            delay + spread + held + Duration::from_secs_f64(longest.min(DRAIN_S_MAX)) + SLACK;
+        let pause = Duration::from_millis(longest_pause_ms(&path).into());
+        let drain = Duration::from_secs_f64(longest.min(DRAIN_S_MAX));
+        let patience = delay + spread + held + pause + drain + SLACK;
         Self { probe: probe(&path), path, flood, patience }
     }
 
@@ -112,8 +120,8 @@ impl Plan {
     }
 }
 
-/// The link's initial state. An outage at the start is skipped: nothing could be measured during
-/// it.
+/// The link's initial state. An outage at the start is skipped, of a trace also a part that is much slower than its mean:
+/// nothing could be measured during it.
 fn frozen(config: &PathConfig) -> PathConfig {
     let mut path = config.clone();
     path.loss.changes.clear();
@@ -124,8 +132,8 @@ fn frozen(config: &PathConfig) -> PathConfig {
     match &mut path.server {
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => freeze(rate),
         ServerConfig::Bucket { rate, .. } => freeze(rate),
+        ServerConfig::Trace(trace) => skip_pause(trace),
         ServerConfig::Unlimited
-        | ServerConfig::Trace(_)
         | ServerConfig::Wifi
         | ServerConfig::Ethernet
         | ServerConfig::Cellular => {}
@@ -136,6 +144,60 @@ fn frozen(config: &PathConfig) -> PathConfig {
 fn freeze(curve: &mut RateCurve) {
     let first = curve.steps.iter().map(|step| step.rate).find(|rate| !rate.is_zero());
     *curve = RateCurve::constant(first.unwrap_or_default());
+}
+
+/// Lets a trace begin where it first has opportunities at about its mean rate; if it never does for long enough, at its first
+/// one.
+fn skip_pause(trace: &mut OpportunityTrace) {
+    let (Some(&first), Some(&last)) = (trace.times_ms.first(), trace.times_ms.last()) else {
+        return;
+    };
+    let is_steady = |from_ms: u32| {
+        let of_mean = trace.times_ms.len() as f64 / f64::from(last) * f64::from(STEADY_PART_MS);
+        let at = |part: u32| {
+            Time::ZERO
+                + Duration::from_millis(u64::from(from_ms) + u64::from(part * STEADY_PART_MS))
+        };
+        (0..STEADY_PARTS)
+            .all(|part| opportunities(trace, at(part), at(part + 1)) as f64 >= of_mean / 2.0)
+    };
+    let mut starts = std::iter::once(0).chain(trace.times_ms.iter().copied());
+    let start = starts.find(|start| is_steady(*start)).unwrap_or(first);
+    if start >= last {
+        return;
+    }
+    let before = trace.times_ms.partition_point(|ms| *ms < start);
+    let rest = trace.times_ms.len() - before;
+    trace.times_ms.rotate_left(before);
+    trace.times_ms[..rest].iter_mut().for_each(|ms| *ms -= start);
+    if trace.repeat {
+        // The part before comes when the trace begins again.
+        trace.times_ms[rest..].iter_mut().for_each(|ms| *ms += last - start);
+    } else {
+        trace.times_ms.truncate(rest);
+    }
+}
+
+/// The longest time without an opportunity that the check may meet, within [`TRACE_PAUSE_MS`]; 0 without a trace.
+fn longest_pause_ms(path: &PathConfig) -> u32 {
+    let ServerConfig::Trace(trace) = &path.server else { return 0 };
+    let met = trace.times_ms.iter().take_while(|&&ms| ms < TRACE_MS).copied();
+    let times: Vec<u32> = std::iter::once(0).chain(met).collect();
+    let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(TRACE_PAUSE_MS);
+    longest.min(TRACE_PAUSE_MS)
+}
+
+/// Delivery opportunities of a trace from one time to another.
+pub(crate) fn opportunities(trace: &OpportunityTrace, from: Time, to: Time) -> u64 {
+    let period_ms = trace.period().as_nanos() / 1_000_000;
+    let before = |time: Time| {
+        let ms = time.as_nanos().div_ceil(1_000_000);
+        let (rounds, rest) =
+            if trace.repeat { (ms / period_ms.max(1), ms % period_ms.max(1)) } else { (0, ms) };
+        let within = trace.times_ms.partition_point(|&at| u64::from(at) < rest);
+        rounds * trace.times_ms.len() as u64 + within as u64
+    };
+    before(to) - before(from)
 }
 
 /// The rate at which bits leave the link, per second; `None` if it is unlimited.
@@ -186,7 +248,10 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     let queue = depth(path, rate);
     let keep = 1.0 - path.loss.first.mean().map_or(0.0, |mean| mean.get());
     let peak = match &path.server {
-        ServerConfig::Trace(trace) => peak_bps(&trace.times_ms).max(rate),
+        ServerConfig::Trace(trace) => {
+            let met = trace.times_ms.partition_point(|&ms| ms < TRACE_MS);
+            (peak(&trace.times_ms[..met]).as_bps() as f64).max(rate)
+        }
         _ => rate,
     };
     let packet_bytes = packet_bytes(path, rate);
@@ -200,12 +265,16 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
             FLOOD_RATE_MAX / 1e6
         ));
     }
-    let fill_s = held * 8.0 / (sent * keep - peak).max(1.0);
+    let excess = (sent * keep - peak).max(1.0);
+    let (fill_s, empty_s) = (held * 8.0 / excess, bucket_bytes(path) * 8.0 / excess);
     let bits = f64::from(packet_bytes) * 8.0;
     let packets = if by_opportunity(path) { 2.0 * FLOOD_PACKETS } else { FLOOD_PACKETS };
     let seconds = FLOOD_S.max(packets * bits / rate).min(FLOOD_S_MAX);
+    if empty_s > seconds * FILLED_BY {
+        return Err("a short load cannot empty this bucket".into());
+    }
     let queue = queue.and_then(|depth| {
-        if fill_s > seconds * 0.7 {
+        if fill_s > seconds * FILLED_BY {
             Err("a short load cannot fill this queue".into())
         } else {
             Ok(depth)
@@ -240,15 +309,6 @@ fn bucket_bytes(path: &PathConfig) -> f64 {
         ServerConfig::Bucket { burst, .. } => burst.get() as f64,
         _ => 0.0,
     }
-}
-
-/// The highest rate of a trace over [`PEAK_GRAIN_MS`], within the part that the check covers.
-fn peak_bps(times_ms: &[u32]) -> f64 {
-    let met = times_ms.iter().take_while(|&&ms| ms < PEAK_WITHIN_MS);
-    let mut counts = vec![0u32; (PEAK_WITHIN_MS / PEAK_GRAIN_MS) as usize];
-    met.for_each(|ms| counts[(ms / PEAK_GRAIN_MS) as usize] += 1);
-    let most = counts.into_iter().max().unwrap_or(0);
-    f64::from(most) * OPPORTUNITY.bits() as f64 * 1e3 / f64::from(PEAK_GRAIN_MS)
 }
 
 /// How much the queue holds; or why the check cannot measure it.

@@ -14,8 +14,8 @@ fn config(text: &str) -> LinkConfig {
     spec.resolve(&mut |file| trace(&file.to_string_lossy())).unwrap()
 }
 
-/// `steady`: an opportunity every 4 ms, 3 Mbit/s; `waves`: 1 to 10 in each 20 ms, 0.6 to 6 Mbit/s,
-/// repeating every 2 s; `steps.csv`: 2 Mbit/s, then 5.
+/// `steady`: an opportunity every 4 ms, 3 Mbit/s. `waves`: 1 to 10 in each 20 ms, 0.6 to 6 Mbit/s, repeating every 2 s.
+/// `late` and `slow-first`: as `steady`, but from 3 s on. `rare`: an opportunity every 3 s. `steps.csv`: 2 Mbit/s, then 5.
 fn trace(name: &str) -> Result<String, String> {
     let lines = |times: Vec<u32>| times.iter().map(|ms| format!("{ms}\n")).collect();
     match name {
@@ -24,6 +24,12 @@ fn trace(name: &str) -> Result<String, String> {
             let wave = |i: u32| (0..=(i % 50).min(50 - i % 50) * 9 / 25).map(move |_| i * 20 + 20);
             Ok(lines((0..100).flat_map(wave).collect()))
         }
+        "late" => Ok(lines((0..250).map(|i| 3000 + i * 4).collect())),
+        "slow-first" => {
+            let slow = (1..30).map(|i| i * 100);
+            Ok(lines(slow.chain((0..1000).map(|i| 3000 + i * 4)).collect()))
+        }
+        "rare" => Ok(lines(vec![3000])),
         "steps.csv" => Ok("time_s,rate_mbps\n0,2\n30,5\n".into()),
         other => Err(format!("no trace {other}")),
     }
@@ -83,9 +89,13 @@ fn part<'a>(check: &'a SelfCheck, what: &str) -> &'a Check {
 const LINKS: &[(&str, &[&str])] = &[
     ("rate = '2 Mbit/s'\ndelay = '20 ms'", &["delay", "loss", "rate", "queue"]),
     ("rate = '100 kbit/s'\ndelay = '100 ms'", &["delay", "loss", "rate"]),
+    ("rate = '10 kbit/s'", &["delay", "loss"]),
+    ("rate = '1 kbit/s'", &["delay", "loss"]),
     ("rate = '80 Mbit/s'\ndelay = '5 ms'\nqueue = { limit = '100p' }", &["rate", "queue"]),
     ("rate = '1 Mbit/s'\nqueue = { limit = '1p' }", &["rate", "queue"]),
     ("rate = '5 Mbit/s'\nburst = '30 kB'\nqueue = { limit = '50 kB' }", &["rate", "queue"]),
+    ("rate = '10 Mbit/s'\nburst = '10 MB'", &["delay", "loss"]),
+    ("rate = '100 kbit/s'\nburst = '50 B'", &["delay", "loss", "rate", "queue"]),
     ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'codel' }", &["rate"]),
     ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'pie' }", &["rate"]),
     ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'fq-codel' }", &["rate"]),
@@ -107,6 +117,9 @@ const LINKS: &[(&str, &[&str])] = &[
     ("delay = '5 ms'\nduplicate = '2 %'\ncorrupt = '1 %'", &["delay", "loss"]),
     ("trace = 'steady'\ndelay = '30 ms'", &["delay", "rate"]),
     ("trace = 'waves'\ndelay = '30 ms'", &["delay", "rate"]),
+    ("trace = 'late'\ndelay = '30 ms'", &["delay", "loss", "rate"]),
+    ("trace = 'slow-first'\ndelay = '30 ms'", &["delay", "loss", "rate"]),
+    ("trace = 'rare'\ndelay = '30 ms'", &[]),
     ("trace = 'steps.csv'\ndelay = '30 ms'", &["delay", "rate", "queue"]),
     ("delay = '5 ms'\nreorder = { chance = '5 %', by = '10 ms' }", &["delay", "loss"]),
 ];
@@ -179,6 +192,9 @@ fn what_the_check_missed_itself_is_not_the_links_fault() {
     heard.arrivals.truncate(heard.arrivals.len() / 2);
     let check = judge("access", &plan, &heard, &totals);
     assert!(check.ok && part(&check, "rate").ok.is_none(), "{check:#?}");
+    assert!(check.measured_nothing(), "so that it is repeated");
+    heard.missed = 0;
+    assert!(!judge("access", &plan, &heard, &totals).measured_nothing());
 }
 
 /// A check must be short: three seconds, longer only where a single packet takes that long or the

@@ -82,8 +82,8 @@ pub struct WifiSpec {
     /// Maximum number of frames in an A-MPDU; 1 is no aggregation. Default: 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<u32>,
-    /// How often a frame is retransmitted before it is dropped. Default: 7
-    /// (dot11ShortRetryLimit).
+    /// How often a frame is sent again after the first time before it is dropped. Default: 7, which is eight times in all; the
+    /// standard's limit of 7 (dot11ShortRetryLimit) counts the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
     /// Share of the air time that other stations use. Default: 0.
