@@ -64,7 +64,7 @@ impl<'a> Router<'a> {
         self.forwarding().map(|row| row.packets_in as f64).sum()
     }
 
-    /// Packets in register messages, to it or from it.
+    /// Packets that it put into register messages, or took from them.
     pub fn registered(&self) -> f64 {
         let of = |row: &&&MulticastLinkRow| &*row.link == REGISTER;
         let rows = self.last.iter().filter(of);

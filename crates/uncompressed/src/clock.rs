@@ -10,7 +10,7 @@ use suiro_units::{Duration, Time};
 use crate::epoch::Epoch;
 
 /// Waits shorter than this spin, because a sleep would take longer.
-const SPIN: Duration = Duration::from_micros(5);
+pub(crate) const SPIN: Duration = Duration::from_micros(5);
 
 /// How often a long wait checks whether it should stop.
 pub const STOP_EVERY: Duration = Duration::from_millis(50);

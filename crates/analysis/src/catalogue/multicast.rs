@@ -49,8 +49,8 @@ static OF_ROUTERS: &[Measure<Routers>] = metrics! {
         "Packets of groups that arrived at the router.",
         |r| Some(r.packets_in());
     multicast.registered_packets ["packets", Neither, 6] "Packets in register messages",
-        "Packets of groups that arrived at the router, as the rendezvous point, in PIM's register messages, with which a \
-        source's own router announces it.",
+        "Packets of groups that the router put into PIM's register messages, as the source's own router, or took from them, as \
+        the rendezvous point.",
         |r| Some(r.registered());
     multicast.wrong_packets ["packets", Lower, 6] "Packets from the wrong side",
         "Packets of groups that arrived on another link than that towards their source, and were dropped.",

@@ -74,17 +74,20 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
         "Streams of uncompressed video with at least one packet received.",
         |s| Some(s.count() as f64);
     #[main] stream.lost_packets ["packets", Lower, 6] "Packets lost",
-        "Packets of uncompressed video that never arrived.",
+        "Packets of uncompressed video that never arrived, up to the last packet of each stream. If a stream ends early, \
+        `control.gap_max_frames` and `control.others_lost_frames` have the frames that would have followed.",
         |s| Some(s.sum(|row| row.lost_packets));
     stream.lost_frames ["frames", Lower, 6] "Incomplete frames",
-        "Frames of uncompressed video that are missing at least one packet.",
+        "Frames of uncompressed video that are missing at least one packet, up to the last packet of each stream, as in \
+        `stream.lost_packets`.",
         |s| Some(s.sum(|row| i64::from(row.lost_packets > 0)));
     stream.damaged_frames ["frames", Lower, 6] "Frames damaged",
         "Complete frames of uncompressed video with a wrong checksum; null if none was verified.",
         |s| s.damaged();
     #[main] stream.late_frames ["frames", Lower, 6] "Frames late",
         "Frames of uncompressed video that started more than a frame time after they were due by \
-        the epoch, or never arrived; null without a common clock.",
+        the epoch, or never arrived, up to the last packet of each stream, as in `stream.lost_packets`; null without a common \
+        clock.",
         |s| s.late();
     stream.lateness_p99_ms ["ms", Lower, 3] "Frame start, 99 %",
         "From the time a frame was due to its first packet, 99th percentile.",

@@ -116,6 +116,9 @@ fn a_stream_that_ends_loses_all_that_would_have_followed() {
     let other = cut(1, 60);
     assert_eq!(metric(&other, "control.others_lost_frames"), Some(40.0));
     assert_eq!(metric(&other, "control.gap_max_frames"), Some(6.0));
+    for up_to_its_end in ["stream.lost_frames", "stream.late_frames"] {
+        assert_eq!(metric(&other, up_to_its_end), Some(6.0), "{up_to_its_end}");
+    }
     // The standby never sends: nothing came in frames 50 to 99, and the trial ends 148 frame times after the fault was noticed.
     let replaced = cut(0, 50);
     assert_eq!(metric(&replaced, "control.gap_max_frames"), Some(50.0));

@@ -18,6 +18,12 @@ pub const HEADER_BYTES_MAX: usize = 36;
 pub const PIECES_MAX: usize = 3;
 /// Bytes of the IPv4 and UDP headers of every packet.
 pub const IP_UDP_BYTES: u32 = 28;
+/// Bytes of the UDP header, which ST 2110-10 counts in the size of a datagram (§6.3).
+pub const UDP_BYTES: u32 = 8;
+/// Largest UDP datagram of ST 2110-10's standard limit, header included; a larger one must be announced.
+pub const STANDARD_UDP_BYTES: u32 = 1460;
+/// Largest UDP datagram of ST 2110-10's extended limit, the only other value that may be announced.
+pub const EXTENDED_UDP_BYTES: u32 = 8960;
 /// The size of the study's packets, as IP packets, in bytes.
 pub const STUDY_PACKET_BYTES: u32 = 8800;
 /// Largest IP packet that fits a standard Ethernet frame.

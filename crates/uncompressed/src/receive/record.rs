@@ -24,7 +24,7 @@ pub struct Recording {
 /// Frames that should be in a recording and are not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// They did not arrive completely.
+    /// They did not arrive completely, or had begun to arrive before images were wanted.
     pub incomplete: u64,
     /// Too many waited for the disk.
     pub slow: u64,
@@ -71,9 +71,10 @@ impl Recording {
         Ok(Self { frames, spare, writer, left_out: LeftOut::default() })
     }
 
-    /// Takes a frame without waiting. An incomplete frame is not written: the store marks it as missing.
+    /// Takes a frame without waiting. An incomplete frame, or one without its image, is not written: the store marks it as
+    /// missing.
     pub fn frame(&mut self, frame: &Frame, picture: &[u8]) {
-        if !frame.whole {
+        if !frame.whole || picture.is_empty() {
             self.left_out.incomplete += 1;
             return;
         }
@@ -107,6 +108,23 @@ mod tests {
 
     fn frame(number: u64, whole: bool) -> Frame {
         Frame { whole, ..blank(number, Time::ZERO, None) }
+    }
+
+    #[test]
+    fn a_frame_without_its_image_is_a_gap() {
+        let geometry = Geometry::new((64, 4), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94);
+        let header = Header::new(geometry.unwrap(), Content::Picture);
+        let picture = vec![7; header.geometry.frame_bytes()];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stream-0.frames");
+        let mut recording = Recording::create(&path, header, false, |_| {}).unwrap();
+        recording.frame(&frame(1000, true), &picture);
+        recording.frame(&frame(1001, true), &[]);
+        recording.frame(&frame(1002, true), &picture);
+        let RecordingEnd { written, left_out } = recording.end();
+        let written = written.unwrap();
+        assert_eq!((written.frames, written.missing), (3, 1));
+        assert_eq!(left_out, LeftOut { incomplete: 1, ..LeftOut::default() });
     }
 
     #[test]

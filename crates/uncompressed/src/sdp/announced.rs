@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use super::{BYTES_MAX, Error, Lines, Parameters, error_at};
 use crate::geometry::FrameRate;
-use crate::packet::IP_UDP_BYTES;
+use crate::packet::{IP_UDP_BYTES, UDP_BYTES};
 use crate::timing::Given;
 use crate::timing::model::{Scan, Schedule};
 
@@ -35,7 +35,7 @@ pub struct Announced {
     pub sender: Option<SenderType>,
     /// TROFF, in microseconds.
     pub troff_us: Option<u32>,
-    /// MAXUDP, as the size of an IP packet.
+    /// MAXUDP, which counts the UDP header, as the size of an IP packet.
     pub ip_bytes: Option<u32>,
 }
 
@@ -82,7 +82,7 @@ impl Announced {
             scan: if is_interlaced { Scan::Interlaced } else { Scan::Progressive },
             sender,
             troff_us: parameters.troff_us()?,
-            ip_bytes: number("MAXUDP")?.map(|bytes| bytes.saturating_add(IP_UDP_BYTES)),
+            ip_bytes: number("MAXUDP")?.map(|bytes| bytes.saturating_add(IP_UDP_BYTES - UDP_BYTES)),
         })
     }
 
@@ -130,7 +130,20 @@ mod tests {
         assert_eq!(first.rate, FrameRate::new(25, 1).ok());
         assert_eq!((second.scan, second.troff_us), (Scan::Progressive, None));
         assert_eq!(second.given().schedule, Some(Schedule::Linear));
-        assert_eq!(second.ip_bytes, Some(8988));
+        assert_eq!(second.ip_bytes, Some(8980));
+    }
+
+    #[test]
+    fn ancillary_data_is_no_video() {
+        let audio = "m=audio 5010 RTP/AVP 97\r\nc=IN IP4 239.0.0.3/64\r\n";
+        let data =
+            "m=video 5010 RTP/AVP 100\r\nc=IN IP4 239.0.0.3/64\r\na=rtpmap:100 smpte291/90000\r\n";
+        assert!(INTERLACED.contains(audio));
+        let text = INTERLACED.replace(audio, data);
+        assert_eq!(Announced::read(&text), Announced::read(INTERLACED));
+        assert_eq!(Announced::read(&text).unwrap().len(), 2);
+        let compressed = text.replace("raw/90000", "jxsv/90000");
+        assert_eq!(Announced::read(&compressed), Announced::read(INTERLACED));
     }
 
     #[test]

@@ -12,13 +12,12 @@ pub use announced::{Announced, SenderType};
 use suiro_units::Duration;
 
 use crate::geometry::{self, Depth, FrameRate, Geometry, RTP_CLOCK_HZ};
+use crate::packet::{EXTENDED_UDP_BYTES, STANDARD_UDP_BYTES, UDP_BYTES};
 
 /// Longest description that is read, in bytes.
 pub const BYTES_MAX: usize = 64 * 1024;
-/// Largest UDP datagram of ST 2110-10's standard limit; a larger one must be announced.
-const STANDARD_UDP_BYTES: u32 = 1460;
-/// Largest UDP datagram of ST 2110-10's extended limit, the only other value that may be announced.
-const EXTENDED_UDP_BYTES: u32 = 8960;
+/// Largest UDP datagram of IPv4, header included.
+const UDP_BYTES_MAX: u32 = 65_515;
 /// Longest TROFF that is read, in microseconds: a second.
 const TROFF_MAX_US: u32 = 1_000_000;
 /// Videos of a description that are read; the others are skipped.
@@ -107,9 +106,10 @@ impl Description {
         if let Some(us) = self.troff_us {
             write!(f, "TROFF={us}; ")?;
         }
-        if self.datagram_bytes > STANDARD_UDP_BYTES {
+        let udp_bytes = self.datagram_bytes.saturating_add(UDP_BYTES);
+        if udp_bytes > STANDARD_UDP_BYTES {
             // ST 2110-10 §6.4: one of the two limits, not the size of the packets.
-            write!(f, "MAXUDP={}; ", self.datagram_bytes.max(EXTENDED_UDP_BYTES))?;
+            write!(f, "MAXUDP={}; ", udp_bytes.max(EXTENDED_UDP_BYTES))?;
         }
         // ST 2110-10 §8.2: a sender that does not claim a PTP domain identifies itself by its hardware address. That of a
         // loopback interface has zeros only, and stands for one that is not known.
@@ -214,7 +214,7 @@ struct Medium {
 struct Lines<'a>(Vec<(usize, char, &'a str)>);
 
 impl<'a> Lines<'a> {
-    /// The first videos.
+    /// The first videos. Media that only have the name, such as ancillary data (RFC 8331), are left out if there are others.
     fn of(text: &'a str) -> Result<Vec<Self>, Error> {
         let (mut session, mut videos) = (Vec::new(), Vec::<Vec<_>>::new());
         // Where lines go: `None` to the session, or to a video, or nowhere.
@@ -230,7 +230,7 @@ impl<'a> Lines<'a> {
             };
             let value = characters.as_str();
             if kind == 'm' {
-                let is_read = value.starts_with("video ") && videos.len() < VIDEOS_MAX;
+                let is_read = value.starts_with("video ");
                 of = Some(is_read.then_some(videos.len()));
                 if is_read {
                     videos.push(Vec::new());
@@ -242,11 +242,24 @@ impl<'a> Lines<'a> {
                 Some(None) => {}
             }
         }
-        let whole = |mut own: Vec<_>| {
-            own.extend_from_slice(&session);
-            Self(own)
-        };
-        Ok(videos.into_iter().map(whole).collect())
+        let (pictures, others): (Vec<_>, Vec<_>) =
+            videos.into_iter().map(Self).partition(Self::has_pictures);
+        let mut videos = if pictures.is_empty() { others } else { pictures };
+        videos.truncate(VIDEOS_MAX);
+        for video in &mut videos {
+            video.0.extend_from_slice(&session);
+        }
+        Ok(videos)
+    }
+
+    /// Whether a video is one of ST 2110-20 or ST 2110-22; true if its first line is wrong, which is reported.
+    fn has_pictures(&self) -> bool {
+        self.medium().map_or(true, |medium| {
+            let map = self.attribute("rtpmap:", medium.payload_type);
+            let encoding = map.and_then(|(_, map)| map.split('/').next());
+            let is = |name: &str| encoding.is_some_and(|own| own.eq_ignore_ascii_case(name));
+            is("raw") || is("jxsv")
+        })
     }
 
     /// Port, payload type, images, the largest datagram, and TROFF.
@@ -416,14 +429,15 @@ impl Parameters<'_> {
         }
     }
 
+    /// MAXUDP, which counts the UDP header, or the standard limit: without the header.
     fn datagram_bytes(&self) -> Result<u32, Error> {
         if self.find("MAXUDP").is_none() {
-            return Ok(STANDARD_UDP_BYTES);
+            return Ok(STANDARD_UDP_BYTES - UDP_BYTES);
         }
         let bytes = self.number("MAXUDP")?;
-        let because = "expected at most 65507 bytes, the largest UDP datagram";
-        if bytes <= 65_507 {
-            Ok(bytes)
+        let because = "expected 8 to 65515 bytes, the largest UDP datagram with its header";
+        if (UDP_BYTES..=UDP_BYTES_MAX).contains(&bytes) {
+            Ok(bytes - UDP_BYTES)
         } else {
             Err(refused("MAXUDP", &bytes.to_string(), because))
         }

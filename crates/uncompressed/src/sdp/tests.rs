@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::geometry::Sampling;
+use crate::packet::{Format, Layout};
 
 fn description() -> Description {
     Description {
@@ -19,7 +20,7 @@ fn description() -> Description {
         twin: None,
         payload_type: 96,
         geometry: Geometry::HD,
-        datagram_bytes: 8960,
+        datagram_bytes: 8952,
         troff_us: None,
     }
 }
@@ -103,7 +104,8 @@ fn an_unsupported_description_is_refused_with_the_line() {
         "line 6: expected c=IN IP4 ADDRESS (for a group: ADDRESS/TTL), found \"IN IP4 239.1.2.3/0\""
     );
     assert!(refused("4:2:2", "4:1:1").contains("sampling that suiro supports"));
-    assert!(refused("MAXUDP=8960", "MAXUDP=99999").contains("65507"));
+    assert!(refused("MAXUDP=8960", "MAXUDP=99999").contains("65515"));
+    assert!(refused("MAXUDP=8960", "MAXUDP=7").contains("expected 8 to"));
     assert_eq!(refused("t=0 0", "t"), "line 4: expected TYPE=VALUE, found \"t\"");
 }
 
@@ -134,7 +136,12 @@ fn duplicates_are_two_paths_of_one_stream() {
     let text = both.to_string();
     assert!(text.contains("t=0 0\r\na=group:DUP first second\r\nm=video 5004"), "{text}");
     assert_eq!(text.matches("a=mid:").count(), 2, "{text}");
-    assert_eq!(text.parse(), Ok(both));
+    assert_eq!(text.parse(), Ok(both.clone()));
+    // Ancillary data between them are neither.
+    let data =
+        "m=video 5010 RTP/AVP 100\r\nc=IN IP4 239.1.2.5/32\r\na=rtpmap:100 smpte291/90000\r\n";
+    let with_data = text.replace("m=video 5006", &format!("{data}m=video 5006"));
+    assert_eq!(with_data.parse(), Ok(both));
     // Two videos that no group joins are two streams: the first one is read.
     let apart = text.replace("a=group:DUP first second\r\n", "");
     assert_eq!(apart.parse::<Description>().unwrap().twin, None);
@@ -144,6 +151,36 @@ fn duplicates_are_two_paths_of_one_stream() {
     let other = format!("{}width=1280{}", &text[..at], &text[at + 10..]);
     let refused = other.parse::<Description>().unwrap_err().to_string();
     assert!(refused.contains("a duplicate of the first video"), "{refused}");
+}
+
+/// ST 2110-10 §6.3: the limit is that of the UDP datagram, with its header of 8 bytes.
+#[test]
+fn datagrams_keep_the_limit_that_is_announced() {
+    let (mut standard, mut extended) = (0, 0);
+    for sampling in Sampling::ALL {
+        for depth in Depth::ALL {
+            for width in (400..2400).step_by(4) {
+                let geometry =
+                    Geometry::new((width, 4), sampling, depth, FrameRate::P59_94).unwrap();
+                for packet_bytes in [1500, 1600, 9000] {
+                    let layout = Layout::new(Format::St2110, &geometry, packet_bytes).unwrap();
+                    let datagram_bytes = layout.datagram_bytes() as u32;
+                    let text =
+                        Description { geometry, datagram_bytes, ..description() }.to_string();
+                    let is_standard = !text.contains("MAXUDP");
+                    assert!(is_standard || text.contains("MAXUDP=8960; "), "{text}");
+                    let most = if is_standard { 1460 } else { 8960 };
+                    assert!(datagram_bytes + 8 <= most, "{geometry}: {datagram_bytes}");
+                    assert!(is_standard || packet_bytes > 1500, "{geometry}");
+                    let read: Description = text.parse().unwrap();
+                    assert_eq!(read.datagram_bytes, most - 8);
+                    standard += u32::from(is_standard);
+                    extended += u32::from(!is_standard);
+                }
+            }
+        }
+    }
+    assert!(standard > 0 && extended > 0);
 }
 
 proptest! {
@@ -174,7 +211,7 @@ proptest! {
             twin: twin.map(|(to, port)| path(Ipv4Addr::from(to), port.max(1))),
             payload_type,
             geometry,
-            datagram_bytes: if is_jumbo { 8960 } else { 1460 },
+            datagram_bytes: if is_jumbo { 8952 } else { 1452 },
             troff_us,
             ..description()
         };

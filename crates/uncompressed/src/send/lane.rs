@@ -3,6 +3,7 @@
 use suiro_units::{Duration, Time};
 
 use super::blame::{Cause, Spent, cause};
+use super::patience::Patience;
 use super::{Counts, Error, NO_ROOM, Second};
 use crate::clock;
 use crate::epoch::Epoch;
@@ -23,6 +24,8 @@ pub struct Lane {
     stream: packet::Stream,
     /// One for each path (ST 2022-7): all carry the same packets.
     outlets: Vec<Outlet>,
+    /// Of each path.
+    patience: Vec<Patience>,
     /// The path that is next to have the current burst, and how many of its packets that path has.
     path: (usize, u32),
     ring: Ring,
@@ -82,6 +85,7 @@ impl Lane {
             number,
             layout,
             stream,
+            patience: vec![Patience::default(); outlets.len()],
             outlets,
             path: (0, 0),
             ring,
@@ -132,6 +136,7 @@ impl Lane {
 
     /// Sends by other paths from here on: between two frames.
     pub fn reroute(&mut self, outlets: Vec<Outlet>) {
+        self.patience = vec![Patience::default(); outlets.len()];
         (self.outlets, self.path) = (outlets, (0, 0));
     }
 
@@ -182,7 +187,7 @@ impl Lane {
     }
 
     /// Sends `burst` at `now`. If there was no room for all of it, the rest is not tried again until some time has
-    /// passed.
+    /// passed, or not at all if other paths have waited for too long.
     pub fn send(&mut self, now: Time, burst: &Burst) -> std::io::Result<Sent> {
         let Self { ring, layout, stream, outlets, path: (path, done), .. } = self;
         let (Some(frame), Some(outlet)) = (self.frame, outlets.get_mut(*path)) else {
@@ -200,30 +205,31 @@ impl Lane {
         *done += sent.done();
         self.counts.unreachable += u64::from(sent.unreachable + sent.refused);
         self.count(first, sent.packets);
-        if self.path.1 >= burst.packets || (sent.no_room && self.gives_up_path(now)) {
-            self.path = (self.path.0 + 1, 0);
+        self.counts.no_room += u64::from(sent.no_room);
+        if sent.no_room && !self.goes_on_without(now) {
+            self.blocked_since.get_or_insert(now);
+            self.not_before = now + NO_ROOM;
+            return Ok(sent);
         }
+        self.unblock(now);
+        self.path = (self.path.0 + 1, 0);
         if self.path.0 >= self.outlets.len() {
             self.path = (0, 0);
             // Not `now`: the thread may have been interrupted since, and the next burst would follow too soon.
             self.pace.sent(clock::monotonic(), burst);
         }
-        if sent.no_room {
-            self.counts.no_room += 1;
-            self.blocked_since.get_or_insert(now);
-            self.not_before = now + NO_ROOM;
-        } else {
-            self.unblock(now);
-        }
         Ok(sent)
     }
 
-    /// True if a path that has no room has held up the others for half a frame time: it goes without this burst.
-    fn gives_up_path(&self, now: Time) -> bool {
+    /// True if the current path, which has no room, has held up the others for half of a frame time, or did so in the frame
+    /// before: it goes without the rest of this burst.
+    fn goes_on_without(&mut self, now: Time) -> bool {
         let most = self.layout.geometry().rate().period() / 2;
-        let blocked =
+        let waiting =
             self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        self.outlets.len() > 1 && blocked > most
+        let several = self.outlets.len() > 1;
+        let own = self.patience.get_mut(self.path.0).filter(|_| several);
+        own.is_some_and(|own| own.is_over(waiting, most))
     }
 
     /// The earliest time to send: the beginning of time, unless there was no room.
@@ -233,7 +239,11 @@ impl Lane {
 
     fn unblock(&mut self, now: Time) {
         if let Some(since) = self.blocked_since.take() {
-            self.blocked += now.saturating_since(since);
+            let waited = now.saturating_since(since);
+            self.blocked += waited;
+            if let Some(own) = self.patience.get_mut(self.path.0) {
+                own.waited(waited);
+            }
             self.not_before = Time::ZERO;
         }
     }
@@ -318,6 +328,7 @@ impl Lane {
 
     /// Sends frame `frame` next, at its time; nothing if the ring has ended.
     pub fn begin(&mut self, frame: u64) {
+        self.patience.iter_mut().for_each(Patience::begin);
         let next = match self.base {
             Some(base) => self.ring.show(frame.saturating_sub(base)),
             None => self.ring.advance(),

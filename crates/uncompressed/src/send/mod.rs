@@ -2,6 +2,7 @@
 
 mod blame;
 mod lane;
+mod patience;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -286,6 +287,10 @@ impl Thread {
         let asked = until.saturating_since(self.now);
         let is_short = catches_up && asked < CATCH_UP_SPIN;
         self.now = if is_short { clock::spin_until(until) } else { clock::wait_until(until) };
+        if is_short || asked <= clock::SPIN {
+            // It did not sleep: it used the CPU, or another thread had it.
+            return;
+        }
         let late = self.now.saturating_since(until);
         self.asleep += asked;
         self.waking += late;
@@ -346,6 +351,25 @@ impl Steal {
         Self {
             all: blame::parse_steal(&stat, "cpu"),
             own: blame::parse_steal(&stat, &format!("cpu{cpu}")).map(|steal| (cpu, steal)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_spent_awake_does_not_count_as_sleep() {
+        let mut thread = Thread::new(clock::monotonic());
+        for (wait, catches_up) in
+            [(CATCH_UP_SPIN / 2, true), (clock::SPIN, false), (Duration::ZERO, false)]
+        {
+            let until = thread.now + wait;
+            thread.wait(until, catches_up);
+            assert!(thread.now >= until);
+            let spent = thread.spent(false);
+            assert_eq!((spent.asleep, spent.waking), (Duration::ZERO, Duration::ZERO), "{wait}");
         }
     }
 }

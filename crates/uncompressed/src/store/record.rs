@@ -177,8 +177,8 @@ impl Recorder {
     /// Writes a slot: its frame, if there is one, and its tail.
     fn write_slot(&mut self, index: u64, frame: Option<&[u8]>) -> Result<(), Error> {
         let (at, bytes) = (self.header.slot_offset(index), self.header.geometry.frame_bytes());
+        assert!(frame.is_none_or(|frame| frame.len() == bytes), "a frame is written completely");
         let frame = frame.unwrap_or_default();
-        assert!(frame.is_empty() || frame.len() == bytes, "a frame is written completely");
         let written = self.file.write_all_at(frame, at);
         let written = written.and_then(|()| self.file.write_all_at(&self.tail, at + bytes as u64));
         written.map_err(|error| self.failed(error))

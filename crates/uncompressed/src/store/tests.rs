@@ -226,3 +226,11 @@ fn mount_small(folder: &std::path::Path) {
     rustix::mount::mount_change("/", Propagation::PRIVATE | Propagation::REC).unwrap();
     rustix::mount::mount("small", folder, "tmpfs", MountFlags::empty(), Some(c"size=64k")).unwrap();
 }
+
+#[test]
+#[should_panic(expected = "a frame is written completely")]
+fn an_empty_frame_is_no_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::create(&folder.path().join("node.frames"), header()).unwrap();
+    let _ = recorder.put(100, &[]);
+}

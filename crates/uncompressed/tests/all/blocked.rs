@@ -4,10 +4,14 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
 
 use suiro_uncompressed::node::{self, Records, SenderJob, SenderStream, SentTotal, Source};
-use suiro_uncompressed::packet::{Format, PAYLOAD_TYPE, Stream};
+use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
+use suiro_uncompressed::reader::Ring;
+use suiro_uncompressed::send::Lane;
 use suiro_uncompressed::socket::{Inlet, Outlet, Route, Segmentation};
+use suiro_uncompressed::store::{Content, Header};
 use suiro_uncompressed::{Geometry, clock, reader, send};
 use suiro_units::{Bytes, Duration};
 
@@ -43,8 +47,23 @@ fn alone<T: Send>(limit: u32, done: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
+fn geometry() -> Geometry {
+    "320x90 4:2:2 10 bit 50".parse().unwrap()
+}
+
+fn in_memory() -> reader::Options {
+    reader::Options {
+        source: reader::Source::Memory,
+        frames: 2,
+        memory: Bytes::new(100_000_000),
+        repeat: true,
+        depth: reader::DEPTH,
+        shape: None,
+    }
+}
+
 fn job(to: &[SocketAddrV4], segmentation: Segmentation) -> SenderJob {
-    let geometry: Geometry = "320x90 4:2:2 10 bit 50".parse().unwrap();
+    let geometry = geometry();
     let stream = |(number, destination): (usize, &SocketAddrV4)| SenderStream {
         number: number as u32,
         source: Source::Synthetic { geometry, frames: 2 },
@@ -55,14 +74,7 @@ fn job(to: &[SocketAddrV4], segmentation: Segmentation) -> SenderJob {
     };
     SenderJob {
         streams: to.iter().enumerate().map(stream).collect(),
-        ring: reader::Options {
-            source: reader::Source::Memory,
-            frames: 2,
-            memory: Bytes::new(100_000_000),
-            repeat: true,
-            depth: reader::DEPTH,
-            shape: None,
-        },
+        ring: in_memory(),
         burst: send::BURST,
         segmentation,
         options: send::Options { paced: true, cpu: None, begin: None, until: None },
@@ -103,6 +115,42 @@ fn a_stream_without_room_stops_neither_the_others_nor_the_end() {
             assert_eq!((other.counts.packets, other.counts.no_room), (9 * other.counts.frames, 0));
         }
     }
+}
+
+/// A stream over two paths (ST 2022-7), the first into a full queue: the other one has every packet of its frames.
+#[test]
+fn a_path_without_room_does_not_starve_the_other() {
+    let sent = alone(20_000, || {
+        let inlet = Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1 << 20).unwrap();
+        let layout = Layout::new(Format::Raster, &geometry(), 8800).unwrap();
+        let outlet = |destination| {
+            let route = Route { destination, source: None, ttl: 1 };
+            let bytes = (layout.header_bytes(), layout.datagram_bytes());
+            Outlet::open(&route, Segmentation::None, bytes.0, bytes.1).unwrap()
+        };
+        let outlets = vec![outlet(SLOW), outlet(inlet.address())];
+        let header = Header::new(geometry(), Content::Picture);
+        let stop = AtomicBool::new(false);
+        let ring = Ring::synthetic(&header, 2, &in_memory(), &stop).unwrap();
+        let stream = Stream { payload_type: PAYLOAD_TYPE, ssrc: 7 };
+        let (epoch, now) = (clock::epoch(), clock::monotonic());
+        let mut lane = Lane::standby(0, (layout, stream), outlets, (ring, None), 1, epoch);
+        lane.resume(epoch.first_from(geometry().rate(), now));
+        let until = Some(now + Duration::from_millis(200));
+        let options = send::Options { paced: true, cpu: None, begin: None, until };
+        let (told, _heard) = sync_channel(16);
+        send::run(std::slice::from_mut(&mut lane), &options, &stop, &told).unwrap();
+        lane.counts()
+    });
+    let Some(counts) = sent else { return };
+    // As many as the stream above has next to a blocked one: with a wait for each of its 9 packets, it would be 3.
+    assert!(counts.frames >= 5, "{counts:?}");
+    let of_the_other = 9 * counts.frames;
+    assert!((of_the_other..of_the_other + 9).contains(&counts.packets), "{counts:?}");
+    assert!(
+        counts.no_room >= of_the_other - 9,
+        "the full one is tried with each burst: {counts:?}"
+    );
 }
 
 /// Of packets sent one by one, those that left are counted, and only the others are sent again.

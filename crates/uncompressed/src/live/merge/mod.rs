@@ -10,12 +10,14 @@
 //! its beginning. What arrives later counts as late for its path. Frames are handed on in order, each once, whole as
 //! soon as those before it are decided, or incomplete when their time is over.
 
+mod counts;
 mod frame;
 
 use std::collections::VecDeque;
 
 use suiro_units::{Duration, Time};
 
+pub use self::counts::{LaneCounts, PathCounts};
 use self::frame::{Added, Candidate, Open};
 use crate::epoch::Epoch;
 use crate::geometry::FrameRate;
@@ -59,50 +61,6 @@ impl SkewClass {
         let own = all.into_iter().find(|(_, us)| budget >= Duration::from_micros(*us));
         own.map(|(class, _)| class)
     }
-}
-
-/// Counts of one path. Packets of frames outside the path's time are `unwanted` only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PathCounts {
-    /// Packets that arrived in time, copies included.
-    pub packets: u64,
-    /// Packets of frames that are over which did not arrive on this path, or arrived late.
-    pub lost: u64,
-    /// Packets that arrived after their frame's time.
-    pub late: u64,
-    /// Packets that another path, or this one, had delivered before.
-    pub duplicate: u64,
-    /// Datagrams that are not in this format.
-    pub malformed: u64,
-    /// Packets of a sender that is not used, or whose clock is another.
-    pub foreign: u64,
-    /// Packets of frames before the path was joined or after it was left.
-    pub unwanted: u64,
-    /// By how much the path was behind the fastest one, at most, over the frames' first packets.
-    pub behind_max: Duration,
-}
-
-/// Counts of a lane, after merging.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LaneCounts {
-    /// Packets, each once.
-    pub packets: u64,
-    /// Frames that were complete in time.
-    pub frames: u64,
-    /// Frames of which something was missing when their time was over.
-    pub incomplete: u64,
-    /// Frames of which nothing arrived.
-    pub lost: u64,
-    /// Packets that are missing in incomplete frames, and would have been in lost ones.
-    pub lost_packets: u64,
-    /// Frames with the content of the frame before: their sender starves. Known only in the raster format.
-    pub repeated: u64,
-    /// Complete frames whose checksum differs from the one that their sender gave.
-    pub corrupt: u64,
-    /// How often another sender continued the stream.
-    pub seams: u64,
-    /// How often the stream began anew after a gap of more than 600 frames.
-    pub restarts: u64,
 }
 
 /// One path.
@@ -157,6 +115,8 @@ pub struct Merge {
     spare: Vec<Vec<u8>>,
     /// The frame that is handed on next; `None` before the first whole one.
     next: Option<u64>,
+    /// Packets of the whole frame that was handed on last: how its sender splits frames.
+    learnt: Option<u32>,
     /// The first frame and the newest that were handed on since the stream began; they stay when it is left.
     span: Option<(u64, u64)>,
     owner: Option<u32>,
@@ -182,6 +142,7 @@ impl Merge {
             open: VecDeque::new(),
             spare: Vec::new(),
             next: None,
+            learnt: None,
             span: None,
             owner: None,
             last: None,
@@ -448,7 +409,7 @@ impl Merge {
     }
 
     fn take(&mut self, at: usize, chosen: usize, now: Time, out: &mut impl Output) {
-        let (period, packets_per_frame) = (self.rate().period(), self.layout.packets_per_frame());
+        let (period, packets_per_frame) = (self.rate().period(), self.packets_per_frame());
         let number = self.open[at].number;
         let due = self.epoch.start(self.rate(), number);
         let open = &mut self.open[at];
@@ -469,6 +430,9 @@ impl Merge {
             ..blank(number, open.first, Some(due))
         };
         open.done = Some(if whole { own.packets } else { 0 });
+        if whole {
+            self.learnt = Some(own.packets);
+        }
         let (ssrc, picture) = (own.ssrc, std::mem::take(&mut own.picture));
         self.own(now, (number, whole), ssrc, out);
         self.count(now, &frame, out);
@@ -497,10 +461,18 @@ impl Merge {
     /// A frame of which nothing arrived.
     fn miss(&mut self, number: u64, now: Time, out: &mut impl Output) {
         let due = self.epoch.start(self.rate(), number);
-        let lost = self.layout.packets_per_frame();
+        let lost = self.packets_per_frame();
+        for path in self.paths.iter_mut().flatten().filter(|path| path.takes(number)) {
+            path.counts.lost += u64::from(lost);
+        }
         let frame = Frame { lost, ..blank(number, due, Some(due)) };
         self.count(now, &frame, out);
         out.frame(&frame, &[]);
+    }
+
+    /// What is known about how a sender splits a frame.
+    fn packets_per_frame(&self) -> u32 {
+        self.learnt.unwrap_or_else(|| self.layout.packets_per_frame())
     }
 
     fn count(&mut self, now: Time, frame: &Frame, out: &mut impl Output) {
@@ -546,12 +518,12 @@ impl Merge {
     /// The time of a frame is over that was handed on: what each path lacked of it is known.
     fn close(&mut self, open: Open, now: Time, out: &mut impl Output) {
         let first = open.paths.iter().flatten().map(|(first, _)| *first).min();
+        // Of a frame before the first whole one nothing is known.
+        let all = open.done.map(|all| if all > 0 { all } else { self.packets_per_frame() });
         for (slot, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path.as_mut().filter(|path| path.takes(open.number)) else { continue };
             let (came, count) = open.paths[slot].unwrap_or((Time::ZERO, 0));
-            if let Some(all) = open.done.filter(|all| *all > 0) {
-                path.counts.lost += u64::from(all.saturating_sub(count));
-            }
+            path.counts.lost += u64::from(all.unwrap_or(count).saturating_sub(count));
             if let Some(first) = first.filter(|_| count > 0) {
                 path.counts.behind_max = path.counts.behind_max.max(came.saturating_since(first));
             }

@@ -9,12 +9,15 @@ const WIDE: Duration = Duration::from_millis(40);
 #[derive(Default)]
 struct Told {
     frames: Vec<(u64, bool)>,
+    /// Bytes of each one's image.
+    pictures: Vec<usize>,
     events: Vec<What>,
 }
 
 impl Output for Told {
-    fn frame(&mut self, frame: &Frame, _: &[u8]) {
+    fn frame(&mut self, frame: &Frame, picture: &[u8]) {
         self.frames.push((frame.number, frame.whole));
+        self.pictures.push(picture.len());
     }
 
     fn event(&mut self, _: Time, what: What) {
@@ -160,6 +163,36 @@ fn the_gaps_of_one_path_are_filled_by_the_other() {
     assert_eq!(bench.frames(), whole(0..6));
     assert_eq!((bench.merge.path(0).lost, bench.merge.path(1).lost), (24, 24));
     assert_eq!(SkewClass::of(WIDE), Some(SkewClass::A));
+}
+
+#[test]
+fn a_path_loses_what_the_lane_loses() {
+    let mut bench = Bench::new(BUDGET);
+    bench.frame(0, &[all(1, 0)]);
+    (1..6).for_each(|frame| bench.frame(frame, &[Arriving { packets: (0, 6), ..all(1, 0) }]));
+    // Nothing of frame 6.
+    bench.frame(7, &[all(1, 0)]);
+    bench.finish(8);
+    assert_eq!((bench.merge.counts().incomplete, bench.merge.counts().lost), (5, 1));
+    assert_eq!(bench.merge.counts().lost_packets, 5 * 4 + 10);
+    assert_eq!(bench.merge.path(0).lost, 5 * 4 + 10);
+    assert_eq!(bench.merge.path(1).lost, 8 * 10, "nothing came by the other path");
+}
+
+#[test]
+fn a_frame_that_began_before_images_were_wanted_has_none() {
+    let mut bench = Bench::new(BUDGET);
+    for index in 0..10 {
+        if index == 5 {
+            bench.merge.want(Wanted { verify: true, pictures: true });
+        }
+        let packet = bench.packet(0, 1, index);
+        bench.merge.datagram(bench.start(0), 0, &packet, &mut bench.told);
+    }
+    bench.frame(1, &[all(1, 0)]);
+    bench.finish(2);
+    assert_eq!(bench.frames(), whole(0..2));
+    assert_eq!(bench.told.pictures, [0, bench.layout.frame_bytes()]);
 }
 
 #[test]

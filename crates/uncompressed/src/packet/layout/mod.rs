@@ -1,8 +1,8 @@
 //! A stream's layout: one interface for both formats.
 
 use super::{
-    Frame, HEADER_BYTES_MAX, IP_UDP_BYTES, PIECES_MAX, Piece, Received, Refusal, Stream, raster,
-    rows, rtp,
+    EXTENDED_UDP_BYTES, Frame, HEADER_BYTES_MAX, IP_UDP_BYTES, PIECES_MAX, Piece, Received,
+    Refusal, STANDARD_PACKET_BYTES, STANDARD_UDP_BYTES, Stream, UDP_BYTES, raster, rows, rtp,
 };
 use crate::geometry::Geometry;
 
@@ -49,7 +49,8 @@ impl Layout {
     /// Splits frames of `geometry` into IP packets of at most `packet_bytes`, headers included.
     ///
     /// For ST 2110-20, each row is split into equal pieces so that all packets have one size,
-    /// unless that needs twice as many as it otherwise would.
+    /// unless that needs twice as many as it otherwise would. Packets that fit standard Ethernet
+    /// keep the standard limit of ST 2110-10, larger ones the extended one.
     pub fn new(
         format: Format,
         geometry: &Geometry,
@@ -66,7 +67,11 @@ impl Layout {
         if packet_bytes < least {
             return Err(LayoutError::Small { packet: packet_bytes, least });
         }
-        let room = (packet_bytes - IP_UDP_BYTES) as usize - header;
+        let most = match format {
+            Format::St2110 => st2110_packet_max(packet_bytes),
+            Format::Raster => packet_bytes,
+        };
+        let room = (most - IP_UDP_BYTES) as usize - header;
         let frame_bytes = geometry.frame_bytes();
         let (run_bytes, piece_bytes) = match format {
             Format::St2110 => {
@@ -193,6 +198,13 @@ impl Layout {
         };
         Ok(Received { ssrc, sequence, timestamp, last: marker, number, checksum, pieces, count })
     }
+}
+
+/// The largest IP packet of at most `packet_bytes` whose datagram keeps a limit of ST 2110-10 §6.3.
+fn st2110_packet_max(packet_bytes: u32) -> u32 {
+    let is_standard = packet_bytes <= STANDARD_PACKET_BYTES;
+    let limit = if is_standard { STANDARD_UDP_BYTES } else { EXTENDED_UDP_BYTES };
+    packet_bytes.min(limit + IP_UDP_BYTES - UDP_BYTES)
 }
 
 /// The largest divisor of `whole` that is at most `room`, if it is more than half of what fits;

@@ -24,7 +24,8 @@ pub struct Counts {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Missing packets. One that arrives late is subtracted again, so the count of a second may be negative.
+    /// Missing packets, by sequence numbers: none between two sequences ([`Self::restarts`]). One that arrives late is
+    /// subtracted again, so the count of a second may be negative.
     pub lost: i64,
     /// Packets that arrived after a later one.
     pub reordered: u64,
@@ -40,7 +41,8 @@ pub struct Counts {
     pub restarts: u64,
     /// Frames that arrived completely.
     pub frames: u64,
-    /// Frames of which something was missing.
+    /// Frames of which something was missing. All of an outage count if its sender before and the one after have the
+    /// receiver's clock.
     pub incomplete: u64,
     /// Complete frames whose checksum differs from the one their sender gave.
     pub corrupt: u64,
@@ -138,7 +140,7 @@ pub struct Wanted {
     pub pictures: bool,
 }
 
-/// Most frames of which nothing arrived that are reported at a time.
+/// Most frames of which nothing arrived that are reported at a time; without a common clock, also most that count.
 const MISSING_MAX: u64 = 600;
 
 /// A callback for finished frames: the frame, and its bytes if images are wanted.
@@ -167,6 +169,8 @@ pub struct Track {
     newest: Option<u32>,
     /// The number of the newest frame.
     newest_number: Option<u64>,
+    /// True if the due time of the newest frame is known.
+    is_timed: bool,
     counts: Counts,
     seen: Option<Seen>,
 }
@@ -188,6 +192,7 @@ impl Track {
             spare: Vec::new(),
             newest: None,
             newest_number: None,
+            is_timed: false,
             counts: Counts::default(),
             seen: None,
         }
@@ -213,12 +218,16 @@ impl Track {
             self.counts.foreign += 1;
             return;
         }
+        if self.sender.replace(packet.ssrc).is_some_and(|before| before != packet.ssrc) {
+            self.sequence = Sequence::default();
+            self.restart(now, packet.timestamp, true, on_frame);
+        }
         let arrival = self.sequence.arrive(packet.sequence);
         if !self.count(arrival, packet.timestamp) {
             return;
         }
         if self.goes_back(arrival, packet.timestamp) || arrival == Arrival::Restart {
-            self.restart(now, packet.timestamp, on_frame);
+            self.restart(now, packet.timestamp, false, on_frame);
         }
         self.heard = now;
         self.counts.packets += 1;
@@ -270,20 +279,9 @@ impl Track {
     }
 
     /// The sender is the first one heard, and another one once that has fallen silent.
-    fn is_own(&mut self, now: Time, ssrc: u32) -> bool {
-        if self.sender == Some(ssrc) {
-            return true;
-        }
-        if self.sender.is_some() && now.saturating_since(self.heard) < SILENCE {
-            return false;
-        }
-        if self.sender.replace(ssrc).is_some() {
-            self.counts.restarts += 1;
-            self.sequence = Sequence::default();
-            (self.newest, self.newest_number) = (None, None);
-            (self.learnt, self.largest) = (None, 0);
-        }
-        true
+    fn is_own(&self, now: Time, ssrc: u32) -> bool {
+        let is_silent = now.saturating_since(self.heard) >= SILENCE;
+        self.sender.is_none_or(|sender| sender == ssrc || is_silent)
     }
 
     /// True if timestamps go back although sequence numbers go on: the sender's clock was set.
@@ -292,19 +290,27 @@ impl Track {
         matches!(arrival, Arrival::Ahead(_)) && other && !self.is_newer(timestamp)
     }
 
-    /// The same sender restarted: its open frames are finished. Unless its timestamps continue shortly after the
-    /// earlier ones, as after an outage, they are new.
-    fn restart(&mut self, now: Time, timestamp: u32, on_frame: OnFrame<'_>) {
+    /// The sender restarted, or is another one: open frames are finished. If the frame numbers follow the same clock as
+    /// before, those between are missing; so are they if the same sender's timestamps continue shortly after the earlier
+    /// ones, as after an outage. Else nothing is known of what was before.
+    fn restart(&mut self, now: Time, timestamp: u32, is_other: bool, on_frame: OnFrame<'_>) {
         self.counts.restarts += 1;
         while !self.open.is_empty() {
             self.close(0, false, on_frame);
         }
-        (self.learnt, self.largest) = (None, 0);
         let number = self.number_of(now, timestamp);
-        let ahead = self.newest_number.and_then(|newest| number.checked_sub(newest));
-        if !self.is_newer(timestamp) || ahead.is_none_or(|frames| frames > MISSING_MAX) {
+        let due = self.due(now, number);
+        let ahead = self.newest_number.map_or(0, |newest| number.saturating_sub(newest));
+        let has_clock = self.is_timed && due.is_some();
+        let continues = !is_other && self.is_newer(timestamp) && ahead <= MISSING_MAX;
+        if ahead > 0 && (has_clock || continues) {
+            self.tell_missing(&blank(number, now, due), on_frame);
+            // The frame itself is next.
+            (self.newest, self.newest_number) = (Some(timestamp.wrapping_sub(1)), Some(number - 1));
+        } else {
             (self.newest, self.newest_number) = (None, None);
         }
+        (self.learnt, self.largest) = (None, 0);
     }
 
     /// The number of the frame with a timestamp that arrived at `now`.
@@ -336,22 +342,31 @@ impl Track {
         let open = self.begin(now, timestamp, sequence);
         self.tell_missing(&open.frame, on_frame);
         (self.newest, self.newest_number) = (Some(timestamp), Some(open.frame.number));
+        self.is_timed = open.frame.due.is_some();
         self.open.push(open);
         Some(self.open.len() - 1)
     }
 
-    /// Reports the frames before `frame` of which nothing arrived.
+    /// Reports the frames before `frame` of which nothing arrived: the first ones of a long outage, of which the others only
+    /// count.
     fn tell_missing(&mut self, frame: &Frame, on_frame: OnFrame<'_>) {
         let Some(before) = self.newest_number else { return };
         let (rate, period) =
             (self.layout.geometry().rate(), self.layout.geometry().rate().period());
-        for number in before + 1..frame.number.min(before.saturating_add(MISSING_MAX)) {
+        let told = frame.number.min(before.saturating_add(MISSING_MAX));
+        for number in before + 1..told {
             let due = frame.due.map(|_| self.epoch.start(rate, number));
             let first = due.unwrap_or(frame.first.saturating_sub(period * (frame.number - number)));
             let missing = Frame { lost: self.packets_per_frame(), ..blank(number, first, due) };
             self.counts.incomplete += 1;
             self.count_late(missing.late);
             on_frame(&missing, &[]);
+        }
+        if self.is_timed && frame.due.is_some() {
+            let rest = frame.number - told;
+            self.counts.incomplete += rest;
+            self.counts.timed += rest;
+            self.counts.late += rest;
         }
     }
 

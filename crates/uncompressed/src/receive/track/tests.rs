@@ -168,7 +168,59 @@ fn a_replay_is_refused_and_a_successor_taken_after_silence() {
     }
     let (counts, frames) = case.finish();
     assert_eq!((counts.foreign, counts.restarts, counts.lost), (1, 1, 0));
-    assert_eq!((frames.len(), counts.frames), (2, 2));
+    assert_eq!((frames.len(), counts.frames), (2 + 19, 2));
+    assert_eq!((counts.incomplete, counts.late), (19, 19), "nothing of them was taken");
+}
+
+/// The same packets, with other sequence numbers.
+fn renumbered(mut packets: Vec<Vec<u8>>, by: u32) -> Vec<Vec<u8>> {
+    for packet in &mut packets {
+        let own = layout().parse(packet, TYPE).unwrap().sequence;
+        let sequence = own.wrapping_add(by).to_be_bytes();
+        packet[2..4].copy_from_slice(&sequence[2..]);
+        packet[12..14].copy_from_slice(&sequence[..2]);
+    }
+    packets
+}
+
+#[test]
+fn an_outage_counts_in_full_if_another_sequence_ends_it() {
+    let mut case = Case::new();
+    case.frame(FIRST, &packets(FIRST, 1));
+    // Two in a row are a new sequence: the first of them is not taken.
+    let mut resumed = vec![packets(FIRST + 799, 1).pop().unwrap()];
+    resumed.extend(packets(FIRST + 800, 1));
+    case.frame(FIRST + 800, &renumbered(resumed, 1 << 20));
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.restarts, counts.replayed, counts.frames), (1, 1, 2));
+    assert_eq!((counts.incomplete, counts.timed, counts.late), (799, 801, 799));
+    assert_eq!(frames.len(), 2 + 599, "rows are bounded");
+    let packets = layout().packets_per_frame();
+    assert!(frames[1..600].iter().all(|frame| frame.lost == packets && frame.last.is_none()));
+}
+
+#[test]
+fn an_outage_counts_in_full_if_another_sender_ends_it() {
+    let mut case = Case::new();
+    case.frame(FIRST, &packets(FIRST, 1));
+    // The sender dies amid a frame.
+    case.frame(FIRST + 1, &packets(FIRST + 1, 1)[..3]);
+    case.frame(FIRST + 20, &packets(FIRST + 20, 2));
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.restarts, counts.foreign, counts.frames), (1, 0, 2));
+    assert_eq!((counts.incomplete, counts.timed, counts.late), (19, 21, 18));
+    let told: Vec<_> = frames.iter().map(|frame| frame.number).collect();
+    assert_eq!(told, (FIRST..=FIRST + 20).collect::<Vec<_>>(), "in order");
+}
+
+#[test]
+fn a_long_outage_of_the_same_sequence_counts_in_full() {
+    let mut case = Case::new();
+    case.frame(FIRST, &packets(FIRST, 1));
+    case.frame(FIRST + 700, &packets(FIRST + 700, 1));
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.restarts, counts.incomplete, counts.late), (0, 699, 699));
+    assert_eq!(frames.len(), 2 + 599);
 }
 
 /// The same address and SSRC, as after a crash: the sequence is new, and timestamps went back.
