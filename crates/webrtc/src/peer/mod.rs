@@ -2,6 +2,7 @@
 //! packets, and has no sockets.
 
 mod candidate;
+mod guard;
 mod setup;
 mod sound;
 
@@ -25,6 +26,7 @@ use crate::counts::{Counter, Counts};
 use crate::flight::Flight;
 use crate::mark;
 use crate::plain::{Plain, Tap};
+use guard::guarded;
 use setup::{bps, config};
 
 pub use setup::{Certificate, Setup, Way};
@@ -70,6 +72,9 @@ pub enum PeerError {
     /// The connection broke.
     #[error("the connection: {0}")]
     Broken(RtcError),
+    /// str0m panicked on what the peer sent.
+    #[error("the connection: a packet of the peer cannot be handled")]
+    Panicked,
 }
 
 impl From<RtcError> for PeerError {
@@ -362,7 +367,7 @@ impl Peer {
     /// A packet has come. What is malformed is counted.
     ///
     /// # Errors
-    /// [`PeerError::Broken`].
+    /// [`PeerError::Broken`], [`PeerError::Panicked`].
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -377,7 +382,8 @@ impl Peer {
             self.counter.malformed();
             return Ok(());
         };
-        self.rtc.handle_input(Input::Receive(self.instant(now), receive))?;
+        let input = Input::Receive(self.instant(now), receive);
+        guarded(|| self.rtc.handle_input(input))?;
         self.drain(now)
     }
 
@@ -391,7 +397,8 @@ impl Peer {
     /// # Errors
     /// [`PeerError::Broken`].
     pub fn on_time(&mut self, now: Time) -> Result<(), PeerError> {
-        self.rtc.handle_input(Input::Timeout(self.instant(now)))?;
+        let input = Input::Timeout(self.instant(now));
+        guarded(|| self.rtc.handle_input(input))?;
         self.drain(now)
     }
 
