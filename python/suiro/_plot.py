@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 #: Panels that are drawn at most.
 PANELS_MAX = 12
-#: Lines of one panel; the report draws its first cells, too.
+#: Cells of one panel, which have as many colours; the report draws its first cells, too.
 LINES_MAX = 10
+#: Of several series of a cell, the line of each.
+_DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
 _BEGIN, _END = '<script type="application/json" id="data">', "</script>"
 
@@ -45,7 +48,7 @@ def _drawn(results: Results, page: dict[str, Any], name: str | None, repetition:
         return _bars(results, page, metrics.index(name))
     chosen = [panel for panel in panels if name is None or name == panel["id"]]
     if name is None or chosen:
-        return _lines(page, chosen[:PANELS_MAX], list(range(len(series))), repetition)
+        return _lines(page, chosen, list(range(len(series))), repetition)
     own = [index for index, kind in enumerate(series) if kind["name"] == name]
     if not own:
         known = [panel["id"] for panel in panels] + [kind["name"] for kind in series] + metrics
@@ -103,7 +106,7 @@ def _list(results: Results, page: dict[str, Any], key: str) -> list[Any]:
 
 
 def _figure(panels: int, height: float) -> tuple[matplotlib.figure.Figure, list[Any]]:
-    figure = _shown()(figsize=(8, height * panels), layout="constrained")
+    figure = _shown()(figsize=(8, height * max(1, panels)), layout="constrained")
     return figure, list(figure.subplots(panels, 1, squeeze=False, sharex=True)[:, 0]) if panels else []
 
 
@@ -125,33 +128,79 @@ def _plain(text: object) -> str:
     return str(text).replace("$", r"\$")
 
 
+@dataclass
+class _Chart:
+    """Series that share axes: those of one panel, instance and direction, as in the report."""
+
+    panel: dict[str, Any]
+    series: list[int]
+    title: str
+
+
+def _charts(page: dict[str, Any], panels: list[Any], wanted: list[int]) -> list[_Chart]:
+    charts = []
+    for panel in panels:
+        groups: dict[tuple[Any, Any], _Chart] = {}
+        for index in wanted:
+            kind = page["series"][index]
+            if kind["panel"] != panel["id"]:
+                continue
+            instance, direction = kind.get("instance"), kind.get("direction")
+            words = " ".join(word for word in (instance, None if panel.get("direction") else direction) if word)
+            title = f"{panel['title']}, {words}" if words else panel["title"]
+            groups.setdefault((instance, direction), _Chart(panel, [], title)).series.append(index)
+        charts += groups.values()
+    return charts
+
+
 def _lines(page: dict[str, Any], panels: list[Any], wanted: list[int], repetition: int) -> matplotlib.figure.Figure:
-    shown = []
+    all_shown = []
     for cell in page["cells"]:
         trials = [page["trials"][index] for index in cell["trials"]]
-        shown += [(cell["label"], trial) for trial in trials if trial["repetition"] == repetition and trial["valid"]]
-    figure, axes = _figure(len(panels), 2.2)
-    for panel, ax in zip(panels, axes, strict=True):
-        own = [index for index in wanted if page["series"][index]["panel"] == panel["id"]]
-        drawn = 0
-        for label, trial in shown[:LINES_MAX]:
-            for index in own:
-                points = trial["series"][index]
-                if points is None:
-                    continue
-                times = [(place + 0.5) * trial["bin_s"] for place in range(len(points))]
-                values = [float("nan") if point is None else point for point in points]
-                words = [label] if len(own) == 1 else [label, page["series"][index]["label"]]
-                ax.plot(times, values, linewidth=1.2, label=_plain(", ".join(words)))
-                drawn += 1
-        ax.set_title(_plain(panel["title"]), loc="left", fontsize=10)
-        ax.set_ylabel(_plain(page["series"][own[0]]["unit"] if own else ""))
-        ax.margins(x=0)
-        if drawn > 1:
+        all_shown += [(cell["label"], trial) for trial in trials if trial["repetition"] == repetition and trial["valid"]]
+    shown = all_shown[:LINES_MAX]
+    some = [chart for chart in _charts(page, panels, wanted) if any(trial["series"][index] for _, trial in shown for index in chart.series)]
+    charts = some[:PANELS_MAX]
+    figure, axes = _figure(len(charts), 2.2)
+    for chart, ax in zip(charts, axes, strict=True):
+        if _chart(page, chart, shown, ax) > 1:
             ax.legend(fontsize=7, ncols=2, frameon=False)
+        left_out = f" ({len(shown)} of {len(all_shown)} cells)" if len(shown) < len(all_shown) else ""
+        ax.set_title(_plain(f"{chart.title}{left_out}"), loc="left", fontsize=10)
+        ax.set_ylabel(_plain(page["series"][chart.series[0]]["unit"]))
+        ax.margins(x=0)
+    if len(charts) < len(some):
+        figure.suptitle(f"{len(charts)} of {len(some)} charts", fontsize=10)
     if axes:
         axes[-1].set_xlabel("time in the trial (s)")
     return figure
+
+
+def _chart(page: dict[str, Any], chart: _Chart, shown: list[tuple[str, dict[str, Any]]], ax: Any) -> int:
+    """Draws the series of these trials, a colour for each cell. Gives how many there are."""
+    kinds = [page["series"][index] for index in chart.series]
+    named = [kind["label"] for kind in kinds]
+    named = named if len(set(named)) == len(named) else [kind["name"] for kind in kinds]
+    bars = [(cell, index) for cell, _ in enumerate(shown) for index, kind in zip(chart.series, kinds, strict=True) if kind.get("style") == "bar"]
+    drawn = 0
+    for cell, (label, trial) in enumerate(shown):
+        for place, (index, kind) in enumerate(zip(chart.series, kinds, strict=True)):
+            points, bin_s = trial["series"][index], trial["bin_s"]
+            if not points:
+                continue
+            words = _plain(", ".join([label] if len(kinds) == 1 else [label, named[place]]))
+            times = [(bin_ + 0.5) * bin_s for bin_ in range(len(points))]
+            values = [float("nan") if point is None else point for point in points]
+            look = {"color": f"C{cell}", "label": words}
+            if kind.get("style") == "bar":
+                width = 0.8 * bin_s / len(bars)
+                shift = (bars.index((cell, index)) - (len(bars) - 1) / 2) * width
+                ax.bar([time + shift for time in times], values, width, alpha=1 / (1 + place), **look)
+            else:
+                steps = "steps-mid" if kind.get("style") in ("step", "bound") else "default"
+                ax.plot(times, values, linewidth=1.2, linestyle=_DASHES[place % len(_DASHES)], drawstyle=steps, **look)
+            drawn += 1
+    return drawn
 
 
 def _bars(results: Results, page: dict[str, Any], index: int) -> matplotlib.figure.Figure:

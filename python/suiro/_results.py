@@ -232,7 +232,7 @@ class Results:
                 meaning, figures = self._object(meanings, name), interval if isinstance(interval, dict) else {}
                 cells.append(self._object(cell, "cell"))
                 rows.append({"metric": name, **{key: meaning.get(key) for key in _WORDS}, **{key: figures.get(key) for key in _FIGURES}})
-        columns = self._axis_columns(cells)
+        columns = self._axis_columns(cells, frozenset({"metric", *_WORDS, *_FIGURES}))
         try:
             for key in ("metric", *_WORDS):
                 columns[key] = pa.array([row[key] for row in rows], pa.string())

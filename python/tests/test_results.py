@@ -307,3 +307,73 @@ def test_an_axis_called_like_a_column_keeps_its_values_where_that_is_not_read(fo
     (folder / "manifest.json").write_text(json.dumps(manifest))
     some = suiro.load(folder).table("tcp", columns=["t_ns"], invalid=True)
     assert set(some.to_polars()["axis.host"]) == {"reno", "cubic"}
+
+
+def test_an_axis_called_like_a_column_of_the_metrics_keeps_both(folder: Path) -> None:
+    for name in ("manifest.json", "summary.json"):
+        document = json.loads((folder / name).read_text())
+        for one in [*document.get("plan", []), *document.get("trials", []), *document.get("cells", [])]:
+            one["cell"]["n"] = one["cell"].pop("tcp")
+        for axis in document.get("axes", [])[:1]:
+            axis["name"] = "n"
+        (folder / name).write_text(json.dumps(document))
+    frame = suiro.load(folder).metrics()
+    assert frame.columns[:3] == ["axis.n", "queue", "metric"]
+    first = frame.rows()[0]
+    assert (first["axis.n"], first["n"], first["mean"]) == ("reno", 2, 1.5)
+
+
+def change_report(folder: Path, change: Any) -> None:
+    """Changes the data of the page."""
+    text = (folder / "report.html").read_text()
+    before, after = text.index("data\">") + len("data\">"), text.index("</script>")
+    page = json.loads(text[before:after])
+    change(page)
+    (folder / "report.html").write_text(f"{text[:before]}{json.dumps(page)}{text[after:]}")
+
+
+def test_each_instance_and_direction_has_a_chart_of_its_own(folder: Path) -> None:
+    def change(page: dict[str, Any]) -> None:
+        [kind] = page["series"]
+        where = [("a", "down"), ("a", "up"), ("b", "down"), ("b", "down")]
+        page["series"] = [{**kind, "instance": instance, "direction": direction, "style": "line"} for instance, direction in where]
+        page["series"][3]["label"] = "threshold"
+        for trial in page["trials"]:
+            trial["series"] = [[1, None, 3]] * 4
+
+    change_report(folder, change)
+    figure = suiro.load(folder).plot()
+    titles = [ax.get_title(loc="left").removeprefix(r"Congestion \$window\$") for ax in figure.axes]
+    assert titles == [", a down", ", a up", ", b down"]
+    for ax in figure.axes:
+        texts = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert len(texts) == len(set(texts)) == len(ax.lines)
+        looks = {(line.get_color(), str(line.get_linestyle())) for line in ax.lines}
+        assert len(looks) == len(ax.lines)
+    assert len(figure.axes[2].lines) == 8
+
+
+def test_a_chart_says_which_cells_it_leaves_out(folder: Path) -> None:
+    def change(page: dict[str, Any]) -> None:
+        page["cells"] = [{**page["cells"][0], "label": f"cell {index}", "trials": [0]} for index in range(12)]
+
+    change_report(folder, change)
+    [ax] = suiro.load(folder).plot().axes
+    assert len(ax.lines) == 10
+    assert ax.get_title(loc="left").endswith(" (10 of 12 cells)")
+
+
+def test_steps_are_steps_and_bars_are_bars(folder: Path) -> None:
+    def change(page: dict[str, Any]) -> None:
+        [kind] = page["series"]
+        page["panels"] = [{"id": "steps", "title": "Steps"}, {"id": "bars", "title": "Bars"}]
+        page["series"] = [{**kind, "panel": "steps", "style": "step"}, {**kind, "panel": "bars", "style": "bar"}]
+        for trial in page["trials"]:
+            trial["series"] = [[1, None, 3]] * 2
+
+    change_report(folder, change)
+    steps, bars = suiro.load(folder).plot().axes
+    assert [line.get_drawstyle() for line in steps.lines] == ["steps-mid"] * 4
+    assert not bars.lines and len(bars.containers) == 4
+    lefts = [container.patches[0].get_x() for container in bars.containers]
+    assert len(set(lefts)) == 4, "next to each other"

@@ -26,7 +26,7 @@ from suiro.sweep.driver import LOST_MAX, Plan, Progress, Request, Sweep, duratio
 from suiro.sweep.engine import Local
 from suiro.sweep.job import Attempt
 from suiro.sweep.slurm import Slurm, check_none_left
-from suiro.sweep.tune import Choice, Condition, Range, Round, Search, goal, over
+from suiro.sweep.tune import Choice, Condition, Measured, Range, Round, Search, goal, over
 from suiro.sweep.words import Refused
 
 TINY = """
@@ -832,10 +832,10 @@ class Searched(Search):
             raise KeyboardInterrupt
         self.values = {one.number: one.values for one in batch}
 
-    def _metrics(self, number: int) -> dict[str, float]:
+    def _metrics(self, number: int) -> dict[str, Measured]:
         value = self.values[number]["queue"]
         assert isinstance(value, float)
-        return {"latency": 3700 / value, "noise": abs(value - 40)}
+        return {"latency": Measured([3700 / value]), "noise": Measured([abs(value - 40)])}
 
 
 def search(tmp_path: Path, sought: str, *, resume: bool = False, parallel: int = 1, rounds: int = 12) -> Searched:
@@ -885,10 +885,10 @@ def test_rounds_side_by_side_take_fewer_batches(tmp_path: Path) -> None:
 class Patchy(Searched):
     """A search whose metric `latency` no trial of a round has, where the queue is less than 100."""
 
-    def _metrics(self, number: int) -> dict[str, float | None]:
+    def _metrics(self, number: int) -> dict[str, Measured]:
         value = self.values[number]["queue"]
         assert isinstance(value, float)
-        return {"latency": None if value < 100 else 3700 / value, "noise": abs(value - 40)}
+        return {"latency": Measured([None if value < 100 else 3700 / value]), "noise": Measured([abs(value - 40)])}
 
 
 def patchy(tmp_path: Path, sought: str, rounds: int, *, resume: bool = False) -> Patchy:
@@ -930,3 +930,33 @@ def test_a_goal_that_no_round_measures_is_told_and_one_without_that_name_is_refu
     with pytest.raises(Refused, match="there is no parameter or metric `latencies`"):
         wrong.run()
     wrong.release()
+
+
+class Partial(Searched):
+    """A search of which one trial in three has the metric `latency`."""
+
+    def _metrics(self, number: int) -> dict[str, Measured]:
+        value = self.values[number]["queue"]
+        assert isinstance(value, float)
+        return {"latency": Measured([150.0, None, None]), "noise": Measured([1.0, 2.0, value])}
+
+
+def test_a_metric_that_some_trials_do_not_have_meets_no_condition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("optuna")
+    asked = request(tmp_path)
+    asked.tune = {"goal": "min noise while latency < 200", "over": ["queue=1..1000"], "rounds": None}
+    partial = Partial(asked, goal("min noise while latency < 200"), [over("queue=1..1000")], 2)
+    assert partial.run() == 1
+    partial.release()
+    rounds = json.loads((tmp_path / "out" / "tune.json").read_text())["rounds"]
+    assert [(one["holds"], one["metrics"], one["measured_in"], one["trials"]) for one in rounds] == [
+        (False, {"latency": 150.0}, {"latency": 1}, 3)
+    ] * 2
+    assert "latency 150 in 1 of 3 trials: does not hold" in capsys.readouterr().err
+    sought = tmp_path / "sought"
+    asked = request(sought)
+    asked.tune = {"goal": "min latency", "over": ["queue=1..1000"], "rounds": None}
+    other = Partial(asked, goal("min latency"), [over("queue=1..1000")], 1)
+    assert other.run() == 1
+    other.release()
+    assert "1 of 3 trials have a value of latency: does not hold" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 import { causes } from "./causes";
 import { trialsOf } from "./data";
-import { h } from "./dom";
+import { h, refocused } from "./dom";
 import { margin, most, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageTrial } from "./generated/page";
 import { address } from "./many";
@@ -107,10 +107,9 @@ class Board {
       ...(["rows", "columns"] as const).map((key) => {
         const label = select(key, axes, choice[key], (index) => {
           turn(key)(index);
-          this.element.replaceChild(
-            this.controls(),
-            this.element.querySelector(".controls") as Node,
-          );
+          refocused(this.element, () => {
+            this.element.querySelector(".controls")?.replaceWith(this.controls());
+          });
           this.redraw();
         });
         return label;
@@ -169,6 +168,10 @@ class Board {
   }
 
   private redraw(): void {
+    refocused(this.element, () => this.draw());
+  }
+
+  private draw(): void {
     const { page, choice } = this;
     const metric = page.metrics[choice.metric] as PageMetric;
     const rows = page.axes[choice.rows]?.labels ?? [];
@@ -211,7 +214,7 @@ class Board {
     const open = this.choice.opened === place.cell;
     const button = h(
       "button",
-      { click, "aria-expanded": String(open) },
+      { click, "aria-expanded": String(open), "data-focus": `cell ${place.cell}` },
       shown(place.mean, scale, metric.digits),
       interval,
       place.rank === null ? null : h("sub", { title: "rank in the column" }, whole(place.rank)),
@@ -295,7 +298,7 @@ function select(name: string, options: string[], chosen: number, change: (index:
   const items = options.map((text, index) =>
     h("option", { value: index, selected: index === chosen }, text),
   );
-  const box = h("select", {}, ...items);
+  const box = h("select", { "data-focus": `select ${name}` }, ...items);
   box.addEventListener("change", () => change(Number(box.value)));
   return h("label", {}, `${name} `, box, " ");
 }

@@ -9,6 +9,8 @@ import type { Style } from "./generated/page";
 export interface Line {
   /** Legend text, for the readout. */
   label: string;
+  /** What it is of its cell, where the figure shows several series of each. */
+  series?: string;
   colour: string;
   dash: string;
   style: Style;
@@ -101,14 +103,18 @@ function depth(line: Line): number {
   return { bound: 0, context: 1, bar: 2, step: 3, line: 3 }[line.style];
 }
 
+/** The first bin in a stretch of time, and the one after the last. */
+function inSight({ bin_s, values }: Line, [from, to]: [number, number]): [number, number] {
+  return [Math.max(0, Math.floor(from / bin_s)), Math.min(values.length, Math.ceil(to / bin_s))];
+}
+
 /** The least and greatest value of the vertical axis, from what is in sight. */
 export function domain(spec: Spec): [number, number] {
   let least = Number.POSITIVE_INFINITY;
   let most = 0;
   let beside = 0;
   for (const line of spec.lines) {
-    const first = Math.max(0, Math.floor(spec.x[0] / line.bin_s));
-    const last = Math.min(line.values.length, Math.ceil(spec.x[1] / line.bin_s));
+    const [first, last] = inSight(line, spec.x);
     for (let bin = first; bin < last; bin++) {
       const value = line.values[bin];
       if (value === null || value === undefined) continue;
@@ -166,16 +172,18 @@ const APART = 13;
 const FAR = 30;
 
 /**
- * The values between which the lines step, if they are few, as ticks. Of those that are too near to each other the one
- * that was shown longest is kept. Where another line rises far above them, the axis has a tick near its top.
+ * The values between which the lines in sight step, if they are few, as ticks. Of those that are too near to each other
+ * the one that was shown longest is kept. Where another line rises far above them, the axis has a tick near its top.
  */
 export function steps(spec: Spec, chart: Pick<Chart, "py" | "scale">): number[] | null {
   const main = spec.lines.filter((line) => line.style !== "context" && line.style !== "bound");
   if (!main.length || main.some((line) => line.style !== "step")) return null;
   const shown = new Map<number, number>();
-  for (const { values, bin_s } of main)
-    for (const value of values)
-      if (value !== null) shown.set(value, (shown.get(value) ?? 0) + bin_s);
+  const [low, high] = domain(spec);
+  for (const line of main)
+    for (const value of line.values.slice(...inSight(line, spec.x)))
+      if (value !== null && value >= low && value <= high)
+        shown.set(value, (shown.get(value) ?? 0) + line.bin_s);
   if (shown.size < 1 || shown.size > 8) return null;
   const longest = [...shown].sort(([a, s], [b, t]) => t - s || b - a);
   const kept: number[] = [];
@@ -183,7 +191,7 @@ export function steps(spec: Spec, chart: Pick<Chart, "py" | "scale">): number[] 
     kept.every((other) => Math.abs(chart.py(value) - chart.py(other)) >= room);
   for (const [value] of longest) if (isFree(value, APART)) kept.push(value);
   const { factor } = chart.scale;
-  const above = (ticks(0, domain(spec)[1] / factor, 4).at(-1) ?? 0) * factor;
+  const above = (ticks(0, high / factor, 4).at(-1) ?? 0) * factor;
   if (above > Math.max(...kept) && isFree(above, FAR)) kept.push(above);
   return kept.sort((a, b) => b - a).map((value) => value / factor);
 }
@@ -202,25 +210,41 @@ function shade(band: Band, chart: Chart, lanes: number): SVGRectElement[] {
 
 function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
   const opacity = line.faint ? 0.35 : 1;
-  const pixels = chart.px(line.bin_s) - chart.px(0);
-  const cells = new Set(spec.lines.map((other) => other.colour + other.dash)).size;
-  const bar = Math.max(1.2, Math.min(6, (pixels * 0.8) / cells));
-  const width = { line: 1.6, step: 1.9, context: 1.3, bound: 5, bar }[line.style];
+  const bar = barOf(line, spec.lines, chart);
+  const width = { line: 1.6, step: 1.9, context: 1.3, bound: 5, bar: bar.width }[line.style];
   const style =
     line.style === "bound"
       ? `stroke:var(--bound);stroke-width:${width};stroke-opacity:.4`
       : `stroke:${line.colour};stroke-width:${width};stroke-opacity:${opacity * (line.style === "context" ? 0.8 : 1)}`;
   const dash = line.style === "bar" || line.style === "bound" ? "" : line.dash;
   return s("path", {
-    d: path(line, chart, spec.x),
+    d: path(line, chart, spec.x, bar.shift),
     style: `fill:none;stroke-linejoin:round;${style}`,
     "stroke-dasharray": (line.style === "context" ? "1 2.5" : dash) || null,
     class: `trace ${line.style}`,
   });
 }
 
-/** The path of the bins in sight; a gap where nothing was measured. */
-function path(line: Line, chart: Chart, [from, to]: [number, number]): string {
+/** How wide a bar is, and how far from the middle of its bin, in pixels: bars of different looks stand next to each other. */
+export function barOf(
+  line: Line,
+  all: Line[],
+  chart: Pick<Chart, "px">,
+): { width: number; shift: number } {
+  const look = ({ colour, dash }: Line) => `${colour} ${dash}`;
+  const looks = [...new Set(all.filter(({ style }) => style === "bar").map(look))];
+  const pixels = chart.px(line.bin_s) - chart.px(0);
+  const width = Math.max(1.2, Math.min(6, (pixels * 0.8) / Math.max(1, looks.length)));
+  return { width, shift: (looks.indexOf(look(line)) - (looks.length - 1) / 2) * width };
+}
+
+/** The path of the bins in sight, its bars shifted by some pixels; a gap where nothing was measured. */
+export function path(
+  line: Line,
+  chart: Pick<Chart, "px" | "py" | "bottom">,
+  [from, to]: [number, number],
+  shift: number,
+): string {
   const { bin_s, values } = line;
   const stepped = line.style === "step" || line.style === "bound";
   const first = Math.max(0, Math.floor(from / bin_s) - 1);
@@ -236,7 +260,8 @@ function path(line: Line, chart: Chart, [from, to]: [number, number]): string {
     }
     const y = chart.py(value).toFixed(1);
     if (line.style === "bar") {
-      if (value > 0) text += `M${x((bin + 0.5) * bin_s)} ${chart.bottom}V${y}`;
+      const middle = (chart.px((bin + 0.5) * bin_s) + shift).toFixed(1);
+      if (value > 0) text += `M${middle} ${chart.bottom}V${y}`;
     } else if (stepped) {
       text += drawn
         ? `V${y}H${x((bin + 1) * bin_s)}`

@@ -139,12 +139,14 @@ function one(trial: PageTrial): Run {
   return { cell, valid, bin_s, stalls, points: (index) => trial.series[index] ?? null };
 }
 
-/** The mean of trials, bin by bin; where bins differ in width, by the bins' numbers of the first. */
+/** The mean of trials, bin by bin: in the bins of the first, at the same time in all. */
 function mean(cell: number, trials: PageTrial[]): Run {
   const bin_s = trials[0]?.bin_s ?? 0;
-  const alike = trials.filter((trial) => Math.abs(trial.bin_s - bin_s) < bin_s * 1e-3);
   const points = (index: number) => {
-    const all = alike.map((trial) => trial.series[index]).filter((values) => !!values);
+    const all = trials.flatMap((trial) => {
+      const values = trial.series[index];
+      return values ? [resampled(values, trial.bin_s, bin_s)] : [];
+    });
     if (!all.length) return null;
     const length = Math.max(...all.map((values) => values.length));
     return Array.from({ length }, (_, bin) => {
@@ -153,6 +155,25 @@ function mean(cell: number, trials: PageTrial[]): Run {
     });
   };
   return { cell, valid: true, bin_s, stalls: [], points };
+}
+
+/** A series in bins of another width: the mean over each, null where less than half of the time was measured. */
+function resampled(values: (number | null)[], from: number, to: number): (number | null)[] {
+  if (from === to) return values;
+  const length = Math.ceil((values.length * from) / to - 1e-6);
+  return Array.from({ length }, (_, bin) => {
+    const [begin, end] = [bin * to, (bin + 1) * to];
+    let [sum, measured] = [0, 0];
+    for (let at = Math.floor(begin / from); at * from < end; at++) {
+      const value = values[at] ?? null;
+      const overlap = Math.min(end, (at + 1) * from) - Math.max(begin, at * from);
+      if (value === null || overlap <= 0) continue;
+      sum += value * overlap;
+      measured += overlap;
+    }
+    const there = Math.min(end, values.length * from) - begin;
+    return measured > 0 && measured >= 0.499 * there ? sum / measured : null;
+  });
 }
 
 /** A figure: a panel, and those series that it shows. */

@@ -133,38 +133,44 @@ export class Distribution {
         return known ? [{ look, a, b, name }] : [];
       }),
     );
-    const xs = range(points.map(({ a }) => a));
-    const ys = range(points.map(({ b }) => b));
+    const means = cells.flatMap(({ cell, look }) => {
+      const [a, b] = [across, up].map((index) => this.page.cells[cell]?.metrics[index]);
+      return a && b && a.n > 1 ? [{ a, b, look }] : [];
+    });
+    const xs = range([...points.map(({ a }) => a), ...means.flatMap(({ a }) => ends(a))]);
+    const ys = range([...points.map(({ b }) => b), ...means.flatMap(({ b }) => ends(b))]);
     const plot = new Plot(this.scatter, xs, x?.unit ?? "", ys, y?.unit ?? "");
     for (const { look, a, b, name } of points) {
       const at = { cx: plot.x(a), cy: plot.y(b), r: 3.5 };
       const style = `fill:${look.colour};stroke:var(--paper);stroke-width:1`;
       plot.add(s("circle", { ...at, style }, s("title", {}, name)));
     }
-    for (const { cell, look } of cells) {
-      const [a, b] = [across, up].map((index) => this.page.cells[cell]?.metrics[index]);
-      if (a && b && a.n > 1) plot.add(cross(plot, a, b, look));
-    }
+    for (const { a, b, look } of means) plot.add(cross(plot, a, b, look));
     const better = [word(y?.better, "up", "down"), word(x?.better, "right", "left")];
     const known = better.filter((words) => words);
     this.hint.textContent = known.length ? `better: ${known.join(" and ")}` : "";
   }
 }
 
-/** The mean of a cell, with the confidence interval of each metric as an arm. */
+/** Where the arm of a mean begins and ends; only the mean if its interval is not known. */
+function ends({ mean, ci95 }: PageSpread): number[] {
+  return ci95 === null ? [mean] : [mean - ci95, mean + ci95];
+}
+
+/** The mean of a cell, with the confidence interval of each metric, if it is known, as an arm. */
 function cross(plot: Plot, across: PageSpread, up: PageSpread, look: Look): SVGGElement {
   const style = `fill:none;stroke:${look.colour};stroke-width:1.6`;
   const [x, y] = [plot.x(across.mean), plot.y(up.mean)];
-  const arm = (half: number | null) => half ?? 0;
-  const [dx, dy] = [arm(across.ci95), arm(up.ci95)];
+  const [x1, x2] = ends(across).map((value) => plot.x(value));
+  const [y1, y2] = ends(up).map((value) => plot.y(value));
   const told = `mean: ${plain(up.mean, 3)} over ${plain(across.mean, 3)}`;
   return s(
     "g",
     { style },
     s("title", {}, told),
     s("circle", { cx: x, cy: y, r: 6 }),
-    s("line", { x1: plot.x(across.mean - dx), x2: plot.x(across.mean + dx), y1: y, y2: y }),
-    s("line", { x1: x, x2: x, y1: plot.y(up.mean - dy), y2: plot.y(up.mean + dy) }),
+    x2 !== undefined && s("line", { x1, x2, y1: y, y2: y }),
+    y2 !== undefined && s("line", { x1: x, x2: x, y1, y2 }),
   );
 }
 

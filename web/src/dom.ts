@@ -24,6 +24,16 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return fill(document.createElement(tag), props, children);
 }
 
+/** Draws a part of the page again. The element with the focus keeps it, by its `data-focus`, though it is a new one. */
+export function refocused(box: Element, redraw: () => void): void {
+  const before = document.activeElement;
+  const name = before && box.contains(before) ? before.getAttribute("data-focus") : null;
+  redraw();
+  if (name === null || before?.isConnected) return;
+  const same = [...box.querySelectorAll<HTMLElement>("[data-focus]")];
+  same.find((it) => it.getAttribute("data-focus") === name)?.focus({ preventScroll: true });
+}
+
 /** An SVG element. */
 export function s<K extends keyof SVGElementTagNameMap>(
   tag: K,

@@ -8,6 +8,8 @@ export interface Saved {
   title: string;
   /** What the faint lines are. */
   note: string;
+  /** Its own legend, where it shows several series of each cell. */
+  keys?: Key[];
   spec: Spec;
 }
 
@@ -30,27 +32,19 @@ export function standalone(heading: string, keys: Key[], figures: Saved[]): stri
     s("text", { x, y, "font-size": size, style }, content);
   parts.push(text(PAD, heading, 16, "fill:var(--ink);font-weight:600"));
   y += 10;
-  let x = PAD;
-  for (const key of keys) {
-    const width = 44 + key.label.length * 7.2;
-    if (x === PAD || x + width > WIDTH - PAD) {
-      x = PAD;
-      y += LINE;
-    }
-    const line = `stroke:${key.colour};stroke-width:2`;
-    const dash = key.dash || null;
-    parts.push(
-      s("line", { x1: x, x2: x + 24, y1: y - 4, y2: y - 4, style: line, "stroke-dasharray": dash }),
-    );
-    parts.push(text(x + 30, key.label, 12, "fill:var(--ink)"));
-    x += width;
-  }
-  for (const { title, note, spec } of figures) {
+  const legend = (of: Key[]) => {
+    const [entries, end] = placed(of, y);
+    parts.push(...entries);
+    y = end;
+  };
+  legend(keys);
+  for (const { title, note, keys: own, spec } of figures) {
     y += LINE + 16;
     const heading = text(PAD, title, 13, "fill:var(--ink);font-weight:600");
     const faint = "fill:var(--muted);font-weight:400";
     if (note) heading.append(s("tspan", { dx: 12, "font-size": 11, style: faint }, note));
     parts.push(heading);
+    legend(own ?? []);
     y += 8;
     const chart: Chart = draw({ ...spec, width: WIDTH - 2 * PAD });
     chart.group.setAttribute("transform", `translate(${PAD} ${y})`);
@@ -71,6 +65,25 @@ export function standalone(heading: string, keys: Key[], figures: Saved[]): stri
   );
   root.append(...parts);
   return resolve(new XMLSerializer().serializeToString(root));
+}
+
+/** Entries of a legend below `y`, in rows, and where the last row is. */
+function placed(keys: Key[], y: number): [SVGElement[], number] {
+  const parts: SVGElement[] = [];
+  let [x, row] = [PAD, y];
+  for (const { label, colour, dash } of keys) {
+    const width = 44 + label.length * 7.2;
+    if (x === PAD || x + width > WIDTH - PAD) {
+      x = PAD;
+      row += LINE;
+    }
+    const style = `stroke:${colour};stroke-width:2`;
+    const line = { x1: x, x2: x + 24, y1: row - 4, y2: row - 4, "stroke-dasharray": dash || null };
+    const text = { x: x + 30, y: row, "font-size": 12, style: "fill:var(--ink)" };
+    parts.push(s("line", { ...line, style }), s("text", text, label));
+    x += width;
+  }
+  return [parts, row];
 }
 
 function axisNames(chart: Chart, y: number): SVGElement {

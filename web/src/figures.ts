@@ -136,7 +136,7 @@ class Figures {
     this.frames.push(frame);
     this.listen(frame);
     const meaning = panel.series.map(({ info }) => `${info.label}: ${info.doc}`).join("\n");
-    figure.append(
+    const parts = [
       h(
         "figcaption",
         { title: meaning },
@@ -153,8 +153,10 @@ class Figures {
           "SVG",
         ),
       ),
+      key(panel),
       h("div", { class: "plot" }, svg, overlay),
-    );
+    ];
+    figure.append(...parts.filter((part) => part !== null));
     return figure;
   }
 
@@ -165,7 +167,8 @@ class Figures {
     for (const cell of [...this.view.shown].sort((a, b) => a - b)) {
       const look = this.looks[cell] as Look;
       const all = runs(this.page, cell, this.view.repetition);
-      for (const run of all) lines.push(...this.lines(panel, run, look, all.length > 1));
+      const label = this.page.cells[cell]?.label ?? "";
+      for (const run of all) lines.push(...linesOf(panel, run, { label, ...look }, all.length > 1));
       if (panel.look.stalls && all.length === 1) {
         for (const [from, to] of all[0]?.stalls ?? []) {
           bands.push({
@@ -188,16 +191,6 @@ class Figures {
       height: panel.look.height_px,
       floating: panel.look.floating,
     };
-  }
-
-  private lines(panel: Panel, run: Run, look: Look, several: boolean): Line[] {
-    return panel.series.flatMap(({ index, info }) => {
-      const values = run.points(index);
-      if (!values || (several && info.style === "context")) return [];
-      const label = this.page.cells[run.cell]?.label ?? "";
-      const faint = several || !run.valid;
-      return [{ label, ...look, style: info.style, faint, bin_s: run.bin_s, values }];
-    });
   }
 
   private redraw(width?: number): void {
@@ -224,7 +217,7 @@ class Figures {
     this.point(this.cursor);
   }
 
-  /** The strip shows the first repetition of what is shown. */
+  /** The strip shows the chosen repetition of what is shown, or the first valid one. */
   private drawStrip(width?: number): void {
     if (!this.strip) return;
     const across = width ?? (this.strip.element.clientWidth || 800);
@@ -233,7 +226,8 @@ class Figures {
       .flatMap((cell) => {
         const { trials, label } = this.page.cells[cell] as Page["cells"][number];
         const own = trials.flatMap((index) => this.page.trials[index] ?? []);
-        const chosen = own.find((trial) => trial.repetition === this.view.repetition) ?? own[0];
+        const asked = own.find((trial) => trial.repetition === this.view.repetition);
+        const chosen = asked ?? own.find((trial) => trial.valid) ?? own[0];
         return chosen ? [{ look: this.looks[cell] as Look, label, trial: chosen }] : [];
       });
     this.strip.draw(shown, this.view.zoom ?? [0, this.duration], across);
@@ -364,8 +358,51 @@ function saved(frame: Frame): Saved {
   return {
     title: frame.panel.title,
     note: note(frame.panel),
+    keys: keysOf(frame.panel),
     spec: { ...frame.spec, height: frame.spec.height + 14 },
   };
+}
+
+/** The series of a panel that are lines of their own. */
+function mainOf(panel: Panel): Panel["series"] {
+  return panel.series.filter(({ info }) => isMain(info));
+}
+
+/** What a cell's line of the series at this place is drawn with: so many dots after each dash, every fourth a short dash. */
+function dotted(dash: string, place: number): string {
+  if (place === 0) return dash;
+  const more = (times: number, what: string) => Array<string>(times).fill(what);
+  const [short, dots] = [Math.floor(place / 4), place % 4];
+  return [dash || "10 3", ...more(short, "5 3"), ...more(dots, "1.5 3")].join(" ");
+}
+
+/** The lines of a run. Of several series of a panel, each has another dash, and says which it is. */
+export function linesOf(panel: Panel, run: Run, cell: Key, several: boolean): Line[] {
+  const main = mainOf(panel);
+  return panel.series.flatMap((one): Line[] => {
+    const { index, info } = one;
+    const values = run.points(index);
+    if (!values || (several && info.style === "context")) return [];
+    const faint = several || !run.valid;
+    const line = { ...cell, style: info.style, faint, bin_s: run.bin_s, values };
+    if (main.length < 2 || !isMain(info)) return [line];
+    const dash = dotted(cell.dash, main.indexOf(one));
+    return [{ ...line, dash, series: info.label }];
+  });
+}
+
+/** The dash of each series of a panel, as in a cell with a solid line; empty if there is but one. */
+export function keysOf(panel: Panel): Key[] {
+  const main = mainOf(panel);
+  if (main.length < 2) return [];
+  return main.map(({ info }, place) => {
+    return { label: info.label, colour: "var(--ink)", dash: dotted("", place) };
+  });
+}
+
+function key(panel: Panel): HTMLElement | null {
+  const keys = keysOf(panel).map((one) => h("span", { class: "key" }, sample(one), one.label));
+  return keys.length ? h("div", { class: "legend plain" }, ...keys) : null;
 }
 
 /** What the lines that are not the main one are. */
@@ -411,8 +448,8 @@ function selection(frame: Frame, from: number, to: number): SVGElement {
   return s("rect", { x: a, width: b - a, y: top, height: bottom - top, style });
 }
 
-function isMain(line: Line): boolean {
-  return line.style !== "context" && line.style !== "bound";
+function isMain({ style }: Pick<Line, "style">): boolean {
+  return style !== "context" && style !== "bound";
 }
 
 /** The values at a time. */
@@ -425,7 +462,15 @@ export function tell(frame: Sight, t: number): HTMLElement[] {
   const main = frame.spec.lines.filter(isMain);
   const parts = main
     .slice(0, READOUTS)
-    .map((line) => h("span", { class: "value" }, sample(line), text(line)));
+    .map((line) =>
+      h(
+        "span",
+        { class: "value" },
+        sample(line),
+        h("span", { class: "unseen" }, `${line.label}: `),
+        line.series ? `${line.series} ${text(line)}` : text(line),
+      ),
+    );
   if (main.length > READOUTS) parts.push(h("span", {}, "…"));
   if (parts.length) parts.push(h("span", { class: "unit" }, scale.unit));
   return parts;

@@ -5,7 +5,6 @@ import { type Look, looks } from "./data";
 import { h, s } from "./dom";
 import { most, plain, type Scale, scaleFor, ticks, tickText } from "./format";
 import type { Page } from "./generated/page";
-import { sample } from "./legend";
 import { select } from "./plot";
 
 const P50 = "media.latency_p50_ms";
@@ -27,6 +26,46 @@ const MARGIN = { left: 46, right: 12, top: 14, bottom: 30 };
 const HEIGHTS: [number, number] = [120, 80];
 const GAP = 18;
 const WIDTH = 340;
+
+/** Shapes of marks, about the origin: names that share a colour differ in them. */
+const SHAPES = [
+  "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
+  "M-3.6 -3.6H3.6V3.6H-3.6Z",
+  "M0 -5L5 0L0 5L-5 0Z",
+  "M0 -5L4.6 3.6H-4.6Z",
+  "M0 5L4.6 -3.6H-4.6Z",
+  "M-4 -4L4 4M4 -4L-4 4",
+];
+
+/** What a name's marks look like. */
+export interface Mark {
+  colour: string;
+  shape: string;
+}
+
+/** The marks of names, each with the colour of its cells: the first of a colour has the first shape. */
+export function marks(names: { name: string; look: Look }[]): Map<string, Mark> {
+  const found = new Map<string, Mark>();
+  const used = new Map<string, number>();
+  for (const { name, look } of names) {
+    if (found.has(name)) continue;
+    const before = used.get(look.colour) ?? 0;
+    used.set(look.colour, before + 1);
+    found.set(name, { colour: look.colour, shape: SHAPES[before % SHAPES.length] ?? "" });
+  }
+  return found;
+}
+
+/** A mark at a place. */
+function drawn({ colour, shape }: Mark, x: number, y: number): SVGPathElement {
+  const style = `fill:${colour};stroke:${colour};stroke-width:2`;
+  return s("path", { d: shape, transform: `translate(${x} ${y})`, style });
+}
+
+/** A mark in a legend. */
+function key(mark: Mark): SVGSVGElement {
+  return s("svg", { width: 14, height: 14, "aria-hidden": "true" }, drawn(mark, 7, 7));
+}
 
 /** A cell that has a latency. */
 interface Point {
@@ -60,12 +99,14 @@ class Latency {
   private readonly qualities: number[];
   private readonly stalled: number | null;
   private quality: number | null;
+  private readonly marks: Map<string, Mark>;
 
   constructor(
     private readonly page: Page,
     private readonly points: Point[],
     private readonly facets: Facet[],
   ) {
+    this.marks = marks(points);
     this.qualities = present(page, points, QUALITY);
     this.quality = this.qualities[0] ?? null;
     this.stalled = present(page, points, STALLED)[0] ?? null;
@@ -76,7 +117,7 @@ class Latency {
       h(
         "p",
         { class: "hint" },
-        "A dot is the median latency of a cell, the bar reaches to its 95th percentile. Further left is sooner, further up better quality; below, lower stalls less. All charts have the same axes; latency is logarithmic.",
+        "A mark is a cell: the mean over repetitions of each trial's median latency. The bar reaches to the mean of their 95th percentiles. Further left is sooner, further up better quality; below, lower stalls less. All charts have the same axes; latency is logarithmic.",
       ),
       h("div", { class: "legend" }, ...this.legend(), this.choice()),
       this.charts,
@@ -86,11 +127,7 @@ class Latency {
   }
 
   private legend(): HTMLElement[] {
-    const seen = new Map<string, Look>();
-    for (const { name, look } of this.points) if (!seen.has(name)) seen.set(name, look);
-    return [...seen].map(([name, { colour }]) =>
-      h("span", { class: "key" }, sample({ colour, dash: "" }), name),
-    );
+    return [...this.marks].map(([name, mark]) => h("span", { class: "key" }, key(mark), name));
   }
 
   private choice(): HTMLElement | null {
@@ -173,14 +210,15 @@ class Latency {
 
   private mark(point: Point, x: (ms: number) => number, y: number): SVGGElement {
     const [from, to] = [x(point.p50), x(Math.max(point.p95, point.p50))];
-    const style = `fill:${point.look.colour};stroke:${point.look.colour};stroke-width:2`;
+    const mark = this.marks.get(point.name);
+    const style = `stroke:${point.look.colour};stroke-width:2`;
     return s(
       "g",
       { style, class: "latency-mark" },
       s("title", {}, this.told(point)),
       s("line", { x1: from, x2: to, y1: y, y2: y }),
       s("line", { x1: to, x2: to, y1: y - 4, y2: y + 4 }),
-      s("circle", { cx: from, cy: y, r: 4 }),
+      mark && drawn(mark, from, y),
     );
   }
 
@@ -211,19 +249,15 @@ class Latency {
     const head = columns.map(({ label }) => h("th", { scope: "col" }, label));
     const rows = this.facets.flatMap(({ title, points }) => [
       title ? h("tr", {}, h("th", { colspan: columns.length + 1 }, title)) : null,
-      ...points.map((point) =>
-        h(
+      ...points.map((point) => {
+        const mark = this.marks.get(point.name);
+        return h(
           "tr",
           {},
-          h(
-            "th",
-            { scope: "row" },
-            sample({ colour: point.look.colour, dash: "" }),
-            ` ${point.name}`,
-          ),
+          h("th", { scope: "row" }, mark && key(mark), ` ${point.name}`),
           ...columns.map(({ text }) => h("td", { class: "number" }, text(point))),
-        ),
-      ),
+        );
+      }),
     ]);
     return h(
       "table",

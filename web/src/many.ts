@@ -76,6 +76,10 @@ class Many {
       this.list,
     );
     this.redraw();
+    // A canvas keeps the colours that it was drawn in.
+    new MutationObserver(() => this.paint()).observe(document.documentElement, {
+      attributeFilter: ["data-theme"],
+    });
   }
 
   private controls(): HTMLElement {
@@ -130,16 +134,24 @@ class Many {
 
   private redraw(): void {
     const cells = this.cells();
-    this.spots = new Map([
-      [this.map, this.drawMap(cells)],
-      [this.scatter, this.drawScatter(cells)],
-    ]);
+    this.paint();
     const spots = this.spots.get(this.map) ?? [];
     const several = spots.some((spot) => spot.cells.length > 1)
       ? " A place of the map with several cells has their mean; click to list them."
       : "";
-    this.told.textContent = `${whole(cells.length)} of ${whole(this.page.cells.length)} cells. Point at one to read it; click to open its trial.${several}`;
+    const open = this.page.trials.some((trial) => trial.own_page)
+      ? "; click to open its trial"
+      : "";
+    this.told.textContent = `${whole(cells.length)} of ${whole(this.page.cells.length)} cells. Point at one to read it${open}.${several}`;
     this.list.replaceChildren(this.rows(cells));
+  }
+
+  private paint(): void {
+    const cells = this.cells();
+    this.spots = new Map([
+      [this.map, this.drawMap(cells)],
+      [this.scatter, this.drawScatter(cells)],
+    ]);
   }
 
   private labels(axis: number): string[] {
@@ -329,8 +341,7 @@ function mean(cells: PageCell[], metric: number): number | null {
   return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
 }
 
-/** A trial's own page, relative to this one; its folder's name is a stranger's text. */
-/** The page of a trial in this folder, or what the folder contains. */
+/** A page in a trial's folder, or the folder itself, relative to this page; the folder's name is a stranger's text. */
 export function address(folder: string, page = "report.html"): string {
   return `./${folder.split("/").map(encodeURIComponent).join("/")}/${page}`;
 }

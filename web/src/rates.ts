@@ -3,8 +3,10 @@
 import { type Band, draw, type Line } from "./chart";
 import { lookOf, type Run, runs, trialsOf } from "./data";
 import { h, s } from "./dom";
+import type { Key } from "./export";
 import { most } from "./format";
 import type { Page, PageSeries } from "./generated/page";
+import { sample } from "./legend";
 import { isConfigured, isRate } from "./rank";
 
 /** Height of a chart, in pixels. */
@@ -25,16 +27,17 @@ export function charts(page: Page, cell: number, label: string): HTMLElement[] {
   const [flows, tcp] = [named("fairness.video_bps"), named("fairness.tcp_bps")];
   const rates = flows.length ? [...flows, ...tcp] : named("link.throughput_bps");
   const limit = bound(page, cell, all, rates);
-  const each = tcp.length ? "Mean rate per flow: video, dashed TCP" : "Mean rate per flow";
-  const what = flows.length ? each : "Rate of each link";
+  const what = flows.length ? "Mean rate per flow" : "Rate of each link";
+  const slowest = widest(named("link.queue_delay_ms"), all);
+  const queue = slowest.map(({ info }) => place(info) || "the link")[0] ?? "";
   const chart = (title: string, unit: string, chosen: Numbered[], above: Line[] = []) => {
     const lines = all.flatMap((run) => linesOf(chosen, run, label, all.length > 1));
     const any = lines.some((line) => line.values.some((value) => value !== null));
-    return any ? [figure(title, unit, [...lines, ...above])] : [];
+    return any ? [figure(title, unit, [...lines, ...above], keysOf(chosen))] : [];
   };
   return [
     ...chart(`${what}${limit ? ` (${limit.words})` : ""}`, "bit/s", rates, limit?.lines),
-    ...chart("Queueing delay", "ms", widest(named("link.queue_delay_ms"), all)),
+    ...chart(`Queueing delay of ${queue}`, "ms", slowest),
     ...chart("Latency", "ms", named("player.latency_ms")),
   ];
 }
@@ -155,7 +158,21 @@ function linesOf(chosen: Numbered[], run: Run, cell: string, faint: boolean): Li
   });
 }
 
-function figure(title: string, unit: string, lines: Line[]): HTMLElement {
+/** The link or flow of a series, and its direction; empty if it is the only one. */
+function place({ instance, direction }: PageSeries): string {
+  return [instance, direction].filter((word) => word).join(" ");
+}
+
+/** What the lines of a chart are; empty if there is but one. */
+export function keysOf(chosen: Numbered[]): Key[] {
+  if (chosen.length < 2) return [];
+  return chosen.map(({ info }, index) => {
+    const label = [info.label, place(info)].filter((word) => word).join(", ");
+    return { label, ...lookOf(index) };
+  });
+}
+
+function figure(title: string, unit: string, lines: Line[], keys: Key[]): HTMLElement {
   const width = 860;
   const end = Math.max(...lines.map((line) => line.values.length * line.bin_s));
   const bands: Band[] = [];
@@ -163,5 +180,7 @@ function figure(title: string, unit: string, lines: Line[]): HTMLElement {
   const label = `${title} over time`;
   const svg = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label });
   svg.append(draw({ ...spec, floating: false }).group);
-  return h("figure", {}, h("figcaption", {}, h("strong", {}, title)), svg);
+  const named = keys.map((key) => h("span", { class: "key" }, sample(key), key.label));
+  const legend = named.length > 0 && h("div", { class: "legend plain" }, ...named);
+  return h("figure", {}, h("figcaption", {}, h("strong", {}, title)), legend, svg);
 }

@@ -1,6 +1,6 @@
 // Cells and metrics. A few cells are columns, with a row per metric; many cells get a row each.
 
-import { h } from "./dom";
+import { h, refocused } from "./dom";
 import { margin, most, plain, type Scale, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageSpread } from "./generated/page";
 import { best, LEAST } from "./rank";
@@ -10,7 +10,8 @@ const ABREAST = 6;
 /** Rows at most; the maps show more cells. */
 const ROWS = 200;
 
-interface State {
+/** What the reader chose to see: a metric to sort by, and how. */
+export interface State {
   all: boolean;
   sort: number | null;
   descending: boolean;
@@ -22,7 +23,7 @@ export function table(page: Page): HTMLElement {
   const box = h("div", { class: "scroll" });
   const more = h("button", { class: "screen" });
   const redraw = () => {
-    box.replaceChildren(draw(page, state, redraw));
+    refocused(box, () => box.replaceChildren(draw(page, state, redraw)));
     const all = measured(page).length;
     more.textContent = state.all ? "Main metrics only" : `All ${whole(all)} metrics`;
   };
@@ -51,12 +52,13 @@ export function table(page: Page): HTMLElement {
 }
 
 /** What is highlighted, or why nothing is. */
-function highlight(page: Page): string {
+export function highlight(page: Page): string {
   if (page.cells.length < 2) return "";
   if (!page.comparable) return "No value is called the best: the cells' links differ. ";
   if (columnsOf(page, true).some((column) => column.best.size > 0))
     return "The best value of each metric is highlighted, with those whose intervals overlap with its own, unless all do. ";
   const counts = page.cells.flatMap((cell) => cell.metrics.flatMap((spread) => spread?.n ?? []));
+  if (!counts.length) return "";
   if (counts.every((n) => n === 1))
     return "No value is called the best: one repetition, where small differences mean nothing. ";
   return counts.every((n) => n >= LEAST)
@@ -87,7 +89,7 @@ function draw(page: Page, state: State, redraw: () => void): HTMLTableElement {
     const title = `${metric.name}: ${metric.doc}`;
     return h(
       "button",
-      { class: "sort", click, title },
+      { class: "sort", click, title, "data-focus": `sort ${column.index}` },
       metric.label,
       wide ? h("small", {}, ` ${scale.unit}`) : null,
       arrow,
@@ -157,13 +159,19 @@ function bestCells(page: Page, index: number, scale: Scale): Set<number> {
   return page.comparable && metric ? best(metric, spreads, scale) : new Set();
 }
 
-function sorted(page: Page, state: State): number[] {
+/** The cells in the order of the chosen metric; those that did not measure it are the last in both directions. */
+export function sorted(page: Page, state: State): number[] {
   const order = page.cells.map((_, index) => index);
   const { sort } = state;
   if (sort === null) return order;
-  const key = (cell: number) => page.cells[cell]?.metrics[sort]?.mean ?? Number.NEGATIVE_INFINITY;
+  const key = (cell: number) => page.cells[cell]?.metrics[sort]?.mean ?? null;
   const sign = state.descending ? -1 : 1;
-  return order.sort((a, b) => sign * (key(a) - key(b)) || a - b);
+  return order.sort((a, b) => {
+    const [one, other] = [key(a), key(b)];
+    if (one === null || other === null)
+      return Number(one === null) - Number(other === null) || a - b;
+    return sign * (one - other) || a - b;
+  });
 }
 
 function cellName(page: Page, index: number): (Node | string | null)[] {

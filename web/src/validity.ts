@@ -79,12 +79,19 @@ function reasons(page: Page, trials: PageTrial[]): HTMLElement {
         "li",
         {},
         h("b", {}, name(page, trial)),
-        ` ${trial.invalid_because ?? "no reason was recorded"} `,
+        ` ${trial.invalid_because ?? missing(page)} `,
         h("code", {}, trial.folder),
       ),
     );
   const more = trials.length - items.length;
   return h("ul", {}, ...items, more > 0 ? h("li", {}, `and ${more} more`) : null);
+}
+
+/** Why a trial has no reason here: a page of very many trials has those of the first alone. */
+function missing(page: Page): string {
+  return page.many
+    ? "its reason is not on this page: see summary.parquet"
+    : "no reason was recorded";
 }
 
 function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
@@ -113,9 +120,15 @@ function warned(page: Page): HTMLElement[] {
     trial.warnings.map((warning) => h("li", {}, h("b", {}, name(page, trial)), ` ${warning}`)),
   );
   if (!items.length) return [];
-  const heading = count(items.length, "warning");
+  const all = page.many?.warnings ?? items.length;
   const shown = items.slice(0, LISTED);
-  return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...shown))];
+  const left = all - shown.length;
+  const where = page.many
+    ? ": suiro report DIR --trial N draws the page of trial N, with its own"
+    : "";
+  const rest = left > 0 && h("li", {}, `and ${whole(left)} more${where}`);
+  const heading = h("h3", {}, count(all, "warning"));
+  return [h("div", { class: "skipped" }, heading, h("ul", {}, ...shown, rest))];
 }
 
 function alarmed(page: Page, invalid: PageTrial[]): HTMLElement {

@@ -49,7 +49,7 @@ export class Strip {
   readonly element: HTMLElement;
   private readonly svg: SVGSVGElement;
   private readonly readout = h("output", { class: "readout" });
-  private rows: { limits: PageLimits; label: string; look: Look }[] = [];
+  private rows: { limits: PageLimits; label: string; look: Look; trial: PageTrial }[] = [];
 
   constructor(private readonly page: Page) {
     this.svg = s("svg", {
@@ -83,7 +83,8 @@ export class Strip {
     this.rows = shown.flatMap(({ look, label, trial }) =>
       trial.limits.map((limits) => {
         const several = trial.limits.length > 1;
-        return { limits, look, label: several ? `${label} · ${limits.name}` : label };
+        const name = several ? `${label} · ${limits.name}` : label;
+        return { limits, look, label: trial.valid ? name : `${name} (not valid)`, trial };
       }),
     );
     const height = Math.max(1, this.rows.length) * (ROW + GAP) + GAP;
@@ -91,7 +92,7 @@ export class Strip {
     this.svg.setAttribute("height", String(height));
     const px = (t: number) => LEFT + ((t - from) / (to - from || 1)) * (width - LEFT - RIGHT);
     this.svg.replaceChildren(
-      ...this.rows.map(({ limits, look, label }, row) => {
+      ...this.rows.map(({ limits, look, label, trial }, row) => {
         const y = GAP + row * (ROW + GAP);
         const mark = s(
           "line",
@@ -117,7 +118,8 @@ export class Strip {
         const [left, right] = [px(Math.max(first, from)), px(Math.min(last, to))];
         const edge = "fill:none;stroke:var(--axis);stroke-width:1";
         const frame = { x: left, y, width: Math.max(0, right - left), height: ROW, style: edge };
-        return s("g", {}, mark, ...parts, s("rect", frame));
+        const faint = trial.valid ? null : 0.45;
+        return s("g", { opacity: faint }, mark, ...parts, s("rect", frame));
       }),
     );
   }
@@ -159,8 +161,10 @@ export class Strip {
 
 /** The section of sentences; null if nobody had to wait. */
 export function reasons(page: Page): HTMLElement | null {
-  const told = page.trials.filter((trial) => trial.effects.length > 0);
-  if (!told.length) return null;
+  const waited = page.trials.filter((trial) => trial.effects.length > 0);
+  if (!waited.length) return null;
+  // What happened in trials that are not valid need not be what the scenario causes.
+  const told = waited.sort((a, b) => Number(b.valid) - Number(a.valid));
   return h(
     "section",
     { id: "why", "aria-labelledby": "why-title" },
@@ -207,7 +211,7 @@ function ofTrial(page: Page, trial: PageTrial): HTMLElement {
   return h(
     "div",
     { class: "why-trial" },
-    h("h3", {}, name),
+    h("h3", {}, name, trial.valid ? null : h("small", { class: "bad" }, " not valid")),
     ...items.slice(0, FIRST),
     rest,
     left > 0 && h("p", { class: "hint" }, `${left} further ones are not on this page.`),

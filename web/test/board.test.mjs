@@ -16,7 +16,7 @@ const built = await build({
   ...{ bundle: true, write: false, format: "esm" },
 });
 const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { alikeLinks, best, bound, causes, ranking, runs, scaleFor } = await import(
+const { alikeLinks, best, bound, causes, keysOf, ranking, runs, scaleFor } = await import(
   `data:text/javascript;base64,${code}`
 );
 
@@ -190,4 +190,13 @@ test("no bound is drawn that is far above what it carries, nor what a Wi-Fi stat
   // A half-duplex medium has a rate of its own.
   const hub = { "hub-a up": [level(3e6), level(1e6), "hub"] };
   assert.equal(bounded(level(1e6), hub)?.[1], 3e6);
+});
+
+test("a chart of several links or flows has a key", () => {
+  const one = (instance, direction) => ({ info: { label: "throughput", instance, direction } });
+  const keys = keysOf([one("a", "down"), one("a", "up"), one("b", "down")]);
+  const labels = keys.map(({ label }) => label);
+  assert.deepEqual(labels, ["throughput, a down", "throughput, a up", "throughput, b down"]);
+  assert.equal(new Set(keys.map(({ colour, dash }) => colour + dash)).size, 3);
+  assert.deepEqual(keysOf([one("a", "down")]), []);
 });

@@ -9,7 +9,7 @@ import { build } from "esbuild";
 const source = join(dirname(fileURLToPath(import.meta.url)), "../src/data.ts");
 const built = await build({ entryPoints: [source], bundle: true, write: false, format: "esm" });
 const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { leftOut, looks, panels } = await import(`data:text/javascript;base64,${code}`);
+const { leftOut, looks, panels, runs } = await import(`data:text/javascript;base64,${code}`);
 
 const look = (id, title, more = {}) => ({ id, title, direction: null, quiet_up: false, ...more });
 const series = (panel, instance = null, direction = null) => {
@@ -99,4 +99,29 @@ test("lines differ by dash as well as by colour", () => {
     const most = Math.min(both.length, 24);
     assert.ok(new Set(both).size >= most, `${sizes}: ${new Set(both).size} of ${both.length}`);
   }
+});
+
+/** The mean of trials of these bins, each with its values. */
+function meanOf(...all) {
+  const trials = all.map(([bin_s, values], index) => {
+    return { cell: 0, repetition: index + 1, valid: true, bin_s, series: [values], stalls: [] };
+  });
+  const page = { cells: [{ trials: trials.map((_, index) => index) }], trials };
+  const [run] = runs(page, 0, "mean");
+  return run.points(0);
+}
+
+test("the mean of repetitions is of all, whatever the width of their bins", () => {
+  const level = (value, length) => Array(length).fill(value);
+  const near = meanOf([0.1005, level(0, 100)], [0.1007, level(10, 100)]);
+  assert.ok(
+    near.slice(0, 100).every((value) => Math.abs(value - 5) < 1e-9),
+    `${near}`,
+  );
+  // At the same time, not at the same number: half a second of ten, then nothing.
+  const later = meanOf([0.1, level(0, 10)], [0.05, [...level(10, 10), ...level(0, 10)]]);
+  const rounded = later.map((value) => Math.round(value * 1e6) / 1e6);
+  assert.deepEqual(rounded, [...level(5, 5), ...level(0, 5)]);
+  const gap = meanOf([0.1, level(2, 4)], [0.2, [4, null]]);
+  assert.deepEqual(gap, [3, 3, 2, 2], "what was not measured is not in the mean");
 });

@@ -314,7 +314,18 @@ test("a place of a map with several cells has their mean, and lists them", { ski
     totals: { checks_passed: 0, checks_failed: 0, checks_skipped: 0, offered: 0, unaccounted: 0 },
     values: axes.map((_, axis) => places.map((place) => place[axis])),
     ...{ metrics: [column], cells: places.map((_, index) => index), repetitions: Array(8).fill(1) },
-    ...{ durations: Array(8).fill(1), machines: Array(8).fill(null), exceptions: [] },
+    ...{ durations: Array(8).fill(1), machines: Array(8).fill(null), warnings: 3 },
+    // The page has the reasons and the warnings of some trials alone.
+    exceptions: [
+      { trial: 0, state: "complete", valid: false, invalid_because: null, warnings: [] },
+      {
+        trial: 1,
+        state: "complete",
+        valid: true,
+        invalid_because: null,
+        warnings: ["it was slow"],
+      },
+    ],
     ...{
       folders: places.map((_, index) => `trials/${index}`),
       own_pages: [0, 1, 2, 3, 4, 5, 6, 7],
@@ -352,6 +363,103 @@ test("a place of a map with several cells has their mean, and lists them", { ski
   await page.selectOption("#many select >> nth=6", { label: "loss b" });
   await map.hover(at(0.2, 0.75));
   assert.equal(await page.textContent("#many .hint >> nth=0"), "tcp a · queue a · loss b: M 10.0");
+  const reason = /its reason is not on this page: see summary\.parquet/;
+  assert.match(await page.textContent(".alarm"), reason);
+  assert.match(await page.textContent("#validity"), /3 warnings.*it was slow.*and 2 more/s);
+  const drawn = () => map.evaluate((it) => it.toDataURL());
+  const before = await drawn();
+  await page.click(".theme");
+  assert.notEqual(await drawn(), before, "the texts have the colour of the theme");
+  assert.deepEqual(faults, []);
+});
+
+test("several series of a cell have a key, and the cursor names them", { skip }, async () => {
+  const file = await altered("quick", "several", (data) => {
+    const at = data.series.findIndex(({ panel, style }) => panel === "rtt" && style === "line");
+    data.series[at].label = "one";
+    data.series.push({ ...data.series[at], label: "other" });
+    for (const trial of data.trials) trial.series.push(trial.series[at]);
+  });
+  const { page, faults } = await open(file);
+  const figure = 'figure:has(svg[data-panel="rtt"])';
+  const keys = await page.$$eval(`${figure} .legend .key`, (all) =>
+    all.map((it) => it.textContent),
+  );
+  assert.deepEqual(keys, ["one", "other"]);
+  const drawn = await page.$$eval(`${figure} path.trace.line`, (all) =>
+    all.map((it) => `${it.style.stroke} ${it.getAttribute("stroke-dasharray")}`),
+  );
+  assert.equal(new Set(drawn).size, 4, "two series of two cells");
+  await page.focus('svg[data-panel="rtt"]');
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.textContent(`${figure} output`), /reno: one .*reno: other .*cubic: one/);
+  assert.deepEqual(faults, []);
+});
+
+test("trials that are not valid are marked where they explain something", { skip }, async () => {
+  const file = await altered("flawed", "invalid-first", (data) => {
+    const [first] = data.trials;
+    const other = data.trials.find((trial) => trial.valid && trial !== first);
+    Object.assign(first, { valid: false, invalid_because: "late", limits: other.limits });
+    const effects = data.trials.find((trial) => trial.effects.length).effects;
+    for (const trial of [first, other]) trial.effects = effects;
+  });
+  const { page, faults } = await open(file);
+  const names = await page.$$eval(".why-trial h3", (all) => all.map((it) => it.textContent));
+  const marked = names.map((name) => name.endsWith(" not valid"));
+  assert.deepEqual([marked[0], marked.at(-1)], [false, true]);
+  assert.deepEqual(marked, marked.toSorted(), "those that are valid come first");
+  const strip = async (label) => {
+    await page.selectOption('select[aria-label="repetition"]', { label });
+    const titles = await page.$$eval(".why-strip svg line title", (all) =>
+      all.map((it) => it.textContent),
+    );
+    return titles.filter((title) => title.endsWith("(not valid)")).length;
+  };
+  assert.equal(await strip("mean of repetitions"), 0);
+  assert.ok((await strip("repetition 1")) > 0);
+  assert.deepEqual(faults, []);
+});
+
+test("the arms of a mean are inside the plot, and an unknown one is not drawn", {
+  skip,
+}, async () => {
+  const file = await altered("quick", "arms", (data) => {
+    data.cells.forEach((cell, index) => {
+      const known = { n: 2, mean: 1.5, sd: 0.7, ci95: index ? null : 6.353 };
+      cell.metrics = cell.metrics.map((spread) => spread && known);
+    });
+    for (const trial of data.trials)
+      trial.metrics = trial.metrics.map((value) => (value === null ? null : trial.cell + 1));
+  });
+  const { page, faults } = await open(file);
+  const scatter = ".distributions figure:last-child svg";
+  const [width, height] = await page.$eval(scatter, (it) =>
+    it.getAttribute("viewBox").split(" ").slice(2).map(Number),
+  );
+  const arms = await page.$$eval(`${scatter} g:has(> circle) line`, (all) =>
+    all.map((it) => ["x1", "x2", "y1", "y2"].map((name) => Number(it.getAttribute(name)))),
+  );
+  assert.equal(arms.length, 2, "of the first cell alone");
+  for (const [x1, x2, y1, y2] of arms) {
+    assert.ok(Math.min(x1, x2) >= 54 && Math.max(x1, x2) <= width - 14, `${x1} ${x2}`);
+    assert.ok(Math.min(y1, y2) >= 18 && Math.max(y1, y2) <= height - 34, `${y1} ${y2}`);
+  }
+  assert.deepEqual(faults, []);
+});
+
+test("a button that is drawn again keeps the focus", { skip }, async () => {
+  const { page, faults } = await open(await synthetic("matrix"));
+  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  for (const button of ["#cells button.sort >> nth=1", "#board tbody td button >> nth=1"]) {
+    await page.focus(button);
+    const before = (await focused()).trim();
+    await page.keyboard.press("Enter");
+    assert.ok((await focused()).startsWith(before), `${before}: ${await focused()}`);
+  }
+  await page.focus("#board select >> nth=1");
+  await page.selectOption("#board select >> nth=1", { index: 2 });
+  assert.equal(await page.evaluate(() => document.activeElement.localName), "select");
   assert.deepEqual(faults, []);
 });
 

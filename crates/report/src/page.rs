@@ -91,6 +91,8 @@ pub struct PageMany {
     pub own_pages: Vec<u32>,
     /// The trials that are not complete and valid, or have warnings.
     pub exceptions: Vec<PageException>,
+    /// How many warnings there are of all trials; the exceptions have those of the first trials.
+    pub warnings: u64,
 }
 
 /// A metric of very many cells and trials. If every cell has one trial, `mean` has all and the others are empty.
@@ -119,7 +121,7 @@ pub struct PageException {
     pub valid: bool,
     /// Why not; null if the page has the reasons of enough others.
     pub invalid_because: Option<String>,
-    /// Its warnings.
+    /// Its warnings; empty if the page has those of enough others.
     pub warnings: Vec<String>,
 }
 

@@ -89,6 +89,33 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A metric over the valid trials of a round."""
+
+    values: list[float | None]
+    """Of each trial; None if it has none."""
+
+    @property
+    def known(self) -> list[float]:
+        """The values that there are."""
+        return [value for value in self.values if value is not None]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of these."""
+        return sum(self.known) / len(self.known) if self.known else None
+
+    @property
+    def whole(self) -> float | None:
+        """The mean of all trials; None if one has no value: the others do not show what it would be."""
+        return self.mean if len(self.known) == len(self.values) else None
+
+
+#: A metric that no trial of a round lists.
+_NOTHING = Measured([])
+
+
+@dataclass(frozen=True)
 class Goal:
     """What is sought."""
 
@@ -299,24 +326,29 @@ class Search:
         texts = [f"{one.path}={one.text(float(values[one.path])) if isinstance(one, Range) else values[one.path]}" for one in self.ranges]
         return Round(number, trial, values, texts)
 
-    def _told(self, one: Round, metrics: dict[str, float | None]) -> None:
-        """Records what a round measured. One without the goal's metric does not hold: another round may have it."""
-        violations = [condition.violation(metrics.get(condition.metric)) for condition in self.sought.conditions]
+    def _told(self, one: Round, metrics: dict[str, Measured]) -> None:
+        """Records what a round measured. One that does not have a metric of the goal in each trial does not hold: another may have it."""
+        of = {condition.metric: metrics.get(condition.metric, _NOTHING) for condition in self.sought.conditions}
+        violations = [condition.violation(of[condition.metric].whole) for condition in self.sought.conditions]
         name = self.sought.name
-        reached = one.values.get(name, metrics.get(name))
+        reached = one.values.get(name, metrics.get(name, _NOTHING).whole)
         measured = isinstance(reached, float)
         if not measured and (name in one.values or not (name in metrics or self._known())):
             raise Refused(f"--tune goal: there is no parameter or metric `{name}` with a number\nhint: {', '.join(sorted(metrics)[:12])}, …")
-        told = {condition.metric: metrics.get(condition.metric) for condition in self.sought.conditions}
+        told = {metric: measure.mean for metric, measure in of.items()}
         holds = measured and all(violation < 0 for violation in violations)
         record = {"round": one.number, "set": one.texts, "values": one.values, "reached": reached, "metrics": told, "holds": holds}
+        record["measured_in"] = {metric: len(measure.known) for metric, measure in of.items()}
+        record["trials"] = max((len(measure.values) for measure in metrics.values()), default=0)
         for condition, violation in zip(self.sought.conditions, violations, strict=True):
             one.trial.set_constraint(str(condition), min(violation, 1e9))
         one.trial.set_user_attr("round", record)
         # The worst there is, so that what is proposed next is elsewhere.
         self.study.tell(one.trial, reached if measured else math.inf if self.sought.least else -math.inf)
         self.done.append(record)
-        text = describe(record) if measured else f"{', '.join(one.texts)}: no trial has a value of {name}"
+        known = len(metrics.get(name, _NOTHING).known)
+        few = f"{known} of {record['trials']} trials have" if known else "no trial has"
+        text = describe(record) if measured else f"{', '.join(one.texts)}: {few} a value of {name}"
         say(f"round {one.number}: {text}{'' if holds else ': does not hold'}")
 
     def _known(self) -> bool:
@@ -354,8 +386,8 @@ class Search:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=lambda: die_with(own)
             )
 
-    def _metrics(self, number: int) -> dict[str, float | None]:
-        """The mean of each metric over the valid trials of a round; None if they list it without a value."""
+    def _metrics(self, number: int) -> dict[str, Measured]:
+        """Each metric over the valid trials of a round."""
         out = self._folder(number)
         try:
             rows = [row["metrics"] for row in read_document(out, "summary.json")["trials"] if row["valid"]]
@@ -364,7 +396,7 @@ class Search:
         if not rows:
             raise Refused(f"round {number}: no trial is valid: see {out}\nhint: the same command with --resume repeats the round")
         names = {name for row in rows for name in row}
-        return {name: _mean([row.get(name) for row in rows]) for name in names}
+        return {name: Measured([row.get(name) for row in rows]) for name in names}
 
     def _best(self) -> dict[str, Any] | None:
         good = [one for one in self.done if one["holds"]]
@@ -374,10 +406,11 @@ class Search:
 
 def describe(record: dict[str, Any]) -> str:
     """`queue=81234 B: media.latency_p95_ms 187`."""
-    figures = [f"{name} {'–' if value is None else format(value, '.4g')}" for name, value in record["metrics"].items()]
+
+    def few(name: str) -> str:
+        # Rounds of earlier versions have no such numbers.
+        known, trials = record.get("measured_in", {}).get(name), record.get("trials")
+        return f" in {known} of {trials} trials" if known and trials and known < trials else ""
+
+    figures = [f"{name} {'–' if value is None else format(value, '.4g')}{few(name)}" for name, value in record["metrics"].items()]
     return ": ".join([", ".join(record["set"]), ", ".join(figures) or f"{record['reached']:.4g}"])
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

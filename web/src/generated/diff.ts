@@ -126,7 +126,10 @@ export interface CellDiff {
 
 /** A metric of both cells, compared. */
 export interface MetricDiff {
-  /** Its mean over the valid trials of the first in which it was measured; null if in none. */
+  /**
+   * Its mean over the valid trials of the first in which it was measured; null if in none. If trials are paired, and it was
+   * measured in both trials of a pair, only such pairs count.
+   */
   first: number | null;
   /** The same of the second. */
   second: number | null;

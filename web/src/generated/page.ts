@@ -282,8 +282,8 @@ export interface SelfCheck {
   /** Which of its directions. */
   direction: "down" | "up";
   /**
-   * Which attempt this was, from 1. A link is checked again if a check fails, because a machine
-   * that was busy for a moment may fail it. This is the last attempt.
+   * Which attempt this was, from 1. A link is checked again if a check fails or measures nothing, because a machine
+   * that was busy for a moment may cause it. This is the last attempt.
    */
   attempt: number;
   /** Its parts. */
@@ -336,6 +336,8 @@ export interface LinkTotals {
   queued: number;
   /** Copies that the link made. */
   duplicated: number;
+  /** Those of them that were handed to the receiving host; `delivered` includes them. Null in records of earlier versions. */
+  duplicates_delivered: number | null;
   /** Packets lost by the emulator itself: socket drops and failed sends. Must be 0. */
   unaccounted: number;
   /** Frames that are not IP and were not carried. */
@@ -399,6 +401,11 @@ export interface EndpointOutcome {
   failure: string | null;
   /** Its log below the trial's folder. */
   log: string;
+  /**
+   * When it was asked to stop before the trial's end, as its `end` in the scenario says, in seconds from the trial's start;
+   * null if it was not.
+   */
+  left_s: number | null;
   /** Whether it ran while it should have; null if that is not known. */
   lateness: EndpointLateness | null;
 }
@@ -571,6 +578,8 @@ export interface PageMany {
   own_pages: number[];
   /** The trials that are not complete and valid, or have warnings. */
   exceptions: PageException[];
+  /** How many warnings there are of all trials; the exceptions have those of the first trials. */
+  warnings: number;
 }
 
 /** What self-checks and links showed, over all trials. */
@@ -616,7 +625,7 @@ export interface PageException {
   valid: boolean;
   /** Why not; null if the page has the reasons of enough others. */
   invalid_because: string | null;
-  /** Its warnings. */
+  /** Its warnings; empty if the page has those of enough others. */
   warnings: string[];
 }
 
