@@ -28,13 +28,21 @@ pub(crate) fn caches<'a>(view: &View<'a>) -> Vec<(&'a str, Cache<'a>)> {
     let caches = by_name.into_iter().map(|(name, rows)| {
         let connections = view.records.flows.iter().filter(|flow| &*flow.endpoint == name);
         let connections: Vec<&str> = connections.map(|flow| &*flow.local).collect();
-        let is_its = |peer: &str| connections.iter().any(|local| is_end(local, peer));
-        let asked = others.iter().filter(|row| is_its(&row.peer));
-        let bytes = asked.map(|row| row.body_bytes as f64).sum();
-        let origin_bytes = (!connections.is_empty()).then_some(bytes);
+        let origin_bytes = from_origins(&connections, &others);
         (name, Cache { rows, origin_bytes })
     });
     caches.collect()
+}
+
+/// Bytes of bodies that origins sent to the ends of a cache. `None` if not all of these are known: the last row of an endpoint
+/// with too many connections stands for all others, and everybody's requests would be its own.
+fn from_origins(ends: &[&str], answers: &[&AccessRow]) -> Option<f64> {
+    if ends.is_empty() || ends.contains(&"*:*") {
+        return None;
+    }
+    let is_its = |peer: &str| ends.iter().any(|local| is_end(local, peer));
+    let asked = answers.iter().filter(|row| is_its(&row.peer));
+    Some(asked.map(|row| row.body_bytes as f64).sum())
 }
 
 impl Cache<'_> {
@@ -112,6 +120,22 @@ mod tests {
             cache_fault: (status == 503).then_some(CacheFault::Unavailable),
             ..AccessRow::default()
         }
+    }
+
+    #[test]
+    fn what_origins_sent_is_known_only_with_all_connections() {
+        let answer = |peer: &str, body_bytes| AccessRow {
+            peer: peer.into(),
+            body_bytes,
+            ..AccessRow::default()
+        };
+        let answers = [answer("10.0.0.2:4000", 1000), answer("10.0.0.3:4000", 700)];
+        let answers: Vec<&AccessRow> = answers.iter().collect();
+        assert_eq!(from_origins(&["10.0.0.2:4000"], &answers), Some(1000.0));
+        assert_eq!(from_origins(&["10.0.0.2:5000"], &answers), Some(0.0));
+        // A shared last row would take what a player asked the origin for itself.
+        assert_eq!(from_origins(&["10.0.0.2:4000", "*:*"], &answers), None);
+        assert_eq!(from_origins(&[], &answers), None);
     }
 
     #[test]

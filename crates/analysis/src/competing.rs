@@ -22,6 +22,10 @@ const LEAST_SHARE: f64 = 0.01;
 /// It competes all the same if it had more to send for this share of the time: then it could not.
 const MOSTLY: f64 = 0.5;
 
+/// A TCP flow that lasts for less than this share of the time from the first video packet on is none that competes: a page of
+/// the web, or one that joined late.
+const LEAST_TIME: f64 = 0.5;
+
 /// What the endpoints of a trial reported about their flows.
 pub(crate) struct Told<'a> {
     flows: &'a [FlowRow],
@@ -76,11 +80,21 @@ pub(crate) fn rivals<'a>(
         let starves = waited as f64 >= MOSTLY * duration_ns.saturating_sub(began) as f64;
         flow.sent_bits() > 0.0 && (starves || flow.sent_bits() > least(flow.kind()))
     });
+    let least_ns = LEAST_TIME * duration_ns.saturating_sub(begin_ns(&flows)) as f64;
+    flows.retain(|flow| flow.kind() == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
     let competes: Vec<bool> = (0..flows.len()).map(|at| competes(at, &flows, links)).collect();
     for (flow, competes) in flows.iter_mut().zip(competes) {
         flow.competes = competes;
     }
     flows
+}
+
+/// When the first video packet was delivered; if none was, when the first was sent; 0 without video.
+pub(crate) fn begin_ns(flows: &[Flow]) -> i64 {
+    let video = || flows.iter().filter(|flow| flow.kind() == Kind::Video);
+    let delivered = video().flat_map(|flow| flow.delivered()).map(|packet| packet.t_ns).min();
+    let sent = || video().filter_map(|flow| flow.sent().first().copied()).min();
+    delivered.or_else(sent).unwrap_or(0)
 }
 
 /// Each flow in each direction, with all packets of it that met a link.

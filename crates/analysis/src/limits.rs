@@ -7,7 +7,8 @@ use suiro_study::formula::Relation;
 use suiro_study::limit::{Limit, sign};
 
 use crate::diff::Stored;
-use crate::{Spread, compare, describe};
+use crate::stats::{Spread, rounded};
+use crate::{compare, describe};
 
 /// What became of a limit in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -15,7 +16,7 @@ use crate::{Spread, compare, describe};
 pub enum LimitOutcome {
     /// It was kept.
     Kept,
-    /// It was not kept, or its metric was not measured in any valid trial.
+    /// It was not kept, or its metric was not measured in every valid trial.
     Broken,
     /// There is no valid trial of the cell, no cell that it is for, or not one cell of the baseline with the metric that is
     /// the same.
@@ -53,7 +54,8 @@ pub struct JudgedCell {
     pub cell: Cell,
     /// What became of it.
     pub outcome: LimitOutcome,
-    /// The mean over the valid repetitions; null if the metric was not measured.
+    /// The mean over the valid repetitions; null if the metric was not measured. Next to a baseline whose trials have the same
+    /// seeds, only repetitions count that have a partner there, and so for `n` and `kept_in`.
     pub value: Option<f64>,
     /// The bound, in the metric's unit; null if it needs a baseline's value that there is not.
     pub bound: Option<f64>,
@@ -63,7 +65,7 @@ pub struct JudgedCell {
     pub n: u32,
     /// Those of them that keep to the limit by themselves.
     pub kept_in: u32,
-    /// Why it was not judged or was skipped, or is broken without a value.
+    /// Why it was not judged or was skipped, or is broken whatever its value.
     pub because: Option<String>,
 }
 
@@ -91,8 +93,7 @@ fn judge(name: &str, limit: &Limit, run: &Run<'_>) -> JudgedLimit {
     let cells = compare(run.trials).into_iter().filter(|it| is_for(limit, &it.cell));
     let cells = cells.map(|cell| {
         let of: Vec<&TrialSummary> = cell.trials.iter().map(|index| &run.trials[*index]).collect();
-        let spread = cell.metrics.get(&limit.metric).copied().flatten();
-        in_cell(limit, cell.cell, &of, (spread, run.stored.as_ref()))
+        in_cell(limit, cell.cell, &of, run.stored.as_ref())
     });
     let mut cells: Vec<JudgedCell> = cells.collect();
     if cells.is_empty() {
@@ -150,19 +151,22 @@ fn in_cell(
     limit: &Limit,
     cell: Cell,
     trials: &[&TrialSummary],
-    (spread, stored): (Option<Spread>, Option<&Stored<'_>>),
+    stored: Option<&Stored<'_>>,
 ) -> JudgedCell {
-    let needed = stored.filter(|_| limit.bound.needs_baseline());
-    let found = needed.map(|stored| stored.mean(&cell, &limit.metric));
-    let (baseline, unknown) = match found {
-        Some(Ok(mean)) => (Some(mean), None),
-        Some(Err(because)) => (None, Some(because)),
-        None => (None, None),
-    };
-    let bound = limit.bound.value(baseline);
     let valid: Vec<&&TrialSummary> = trials.iter().filter(|trial| trial.valid).collect();
+    let value = |trial: &&&TrialSummary| trial.metrics.get(&limit.metric).copied().flatten();
+    let all: Vec<f64> = valid.iter().filter_map(value).filter(|value| value.is_finite()).collect();
+    let missing = valid.len() - all.len();
+    let needed = stored.filter(|_| limit.bound.needs_baseline());
+    let found = needed.map(|stored| stored.of_metric(&cell, &limit.metric));
+    let (values, baseline, unknown) = match found {
+        Some(Ok(compared)) => (compared.values, Some(compared.baseline), None),
+        Some(Err(because)) => (all, None, Some(because)),
+        None => (all, None, None),
+    };
+    let spread = Spread::of(values.iter().copied());
+    let bound = limit.bound.value(baseline);
     let keeps = |value: f64| bound.is_some_and(|bound| keeps(limit.relation, value, bound));
-    let each = valid.iter().filter_map(|trial| trial.metrics.get(&limit.metric).copied().flatten());
     let (outcome, because) = match (spread, bound) {
         _ if trials.iter().all(|trial| trial.skipped) => {
             (LimitOutcome::Skipped, Some("this machine cannot run it".to_owned()))
@@ -172,6 +176,7 @@ fn in_cell(
         }
         _ if valid.is_empty() => (LimitOutcome::NotJudged, Some("no trial is valid".to_owned())),
         (None, _) => (LimitOutcome::Broken, Some(not_measured(limit, &valid))),
+        _ if missing > 0 => (LimitOutcome::Broken, Some(not_always_measured(missing, valid.len()))),
         (_, None) => (LimitOutcome::NotJudged, unknown),
         (Some(spread), Some(_)) if keeps(spread.mean) => (LimitOutcome::Kept, None),
         (Some(_), Some(_)) => (LimitOutcome::Broken, None),
@@ -182,19 +187,21 @@ fn in_cell(
         bound,
         baseline,
         n: spread.map_or(0, |spread| spread.n),
-        kept_in: u32::try_from(each.filter(|value| keeps(*value)).count()).unwrap_or(u32::MAX),
+        kept_in: u32::try_from(values.into_iter().filter(|value| keeps(*value)).count())
+            .unwrap_or(u32::MAX),
         because,
         cell,
     }
 }
 
-/// The mean of equal values must equal their value to the last bit but one.
-const ROUNDING: f64 = 1e-12;
-
 /// Whether a value keeps to a bound. A value that differs from the bound only by rounding equals it.
 fn keeps(relation: Relation, value: f64, bound: f64) -> bool {
-    let near = (value - bound).abs() <= ROUNDING * bound.abs();
-    relation.holds(if near { bound } else { value }, bound)
+    relation.holds(rounded(value, bound), bound)
+}
+
+/// That a metric was measured, but not in each valid repetition.
+fn not_always_measured(missing: usize, valid: usize) -> String {
+    format!("not measured in {missing} of {valid} valid repetitions")
 }
 
 /// That a metric was not measured, and which other of its name was.
@@ -322,6 +329,43 @@ mod tests {
         let (outcome, because, _) = of("tcp=reno, tcp=cubic");
         assert_eq!(outcome, LimitOutcome::NotJudged);
         assert_eq!(because, "it is for no cell: it names the axis `tcp` twice");
+    }
+
+    #[test]
+    fn what_some_repetitions_did_not_measure_is_not_kept() {
+        let values = [Some(1.0), None, None];
+        let trials: Vec<TrialSummary> =
+            (1..).zip(values).map(|(n, value)| trial("reno", n, value)).collect();
+        let cell = cells("media.latency_p95_ms < 250", &trials, None).remove(0);
+        assert_eq!((cell.outcome, cell.value, cell.n), (LimitOutcome::Broken, Some(1.0), 1));
+        let expected = "not measured in 2 of 3 valid repetitions";
+        assert_eq!(cell.because.as_deref(), Some(expected));
+        let (outcome, because) = against(&trials, &trials);
+        assert_eq!((outcome, &*because), (LimitOutcome::Broken, expected));
+        // Repetitions that are not valid are not missed.
+        let mut some = trials;
+        some[1..].iter_mut().for_each(|trial| trial.valid = false);
+        assert_eq!(outcomes("media.latency_p95_ms < 250", &some, None)[0].0, LimitOutcome::Kept);
+    }
+
+    #[test]
+    fn a_run_is_compared_with_a_baseline_of_fewer_repetitions_by_their_seeds() {
+        let values = [100.0, 200.0, 300.0, 900.0, 1000.0];
+        let trials: Vec<TrialSummary> =
+            (1..).zip(values).map(|(n, value)| trial("reno", n, Some(value))).collect();
+        let same = cells("media.latency_p95_ms <= baseline", &trials, Some(&trials[..3])).remove(0);
+        assert_eq!(
+            (same.outcome, same.value, same.baseline),
+            (LimitOutcome::Kept, Some(200.0), Some(200.0))
+        );
+        assert_eq!((same.n, same.kept_in), (3, 2));
+        let more = cells("media.latency_p95_ms <= baseline", &trials[..3], Some(&trials)).remove(0);
+        assert_eq!((more.outcome, more.n), (LimitOutcome::Kept, 3));
+        // Those of other seeds are compared with all.
+        let others: Vec<TrialSummary> =
+            (11..).zip([100.0, 200.0]).map(|(n, value)| trial("reno", n, Some(value))).collect();
+        let apart = cells("media.latency_p95_ms <= baseline", &trials, Some(&others)).remove(0);
+        assert_eq!((apart.outcome, apart.value, apart.n), (LimitOutcome::Broken, Some(500.0), 5));
     }
 
     #[test]

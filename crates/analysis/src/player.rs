@@ -6,6 +6,7 @@ use suiro_record::Trial;
 use suiro_record::tables::{PlayerRow, RequestRow};
 use suiro_record::words::{PlayerState, RequestKind, Track};
 
+use crate::departures::Departures;
 use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold, total_ns};
 use crate::screen::Screen;
@@ -37,6 +38,7 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
     let names = rows.keys().chain(requests.keys()).chain(frames.keys()).chain(quality.keys());
     let names: BTreeSet<&str> = names.copied().collect();
     let end_ns = duration_ns(trial);
+    let departures = Departures::of(trial, records);
     let players = names.into_iter().map(|name| {
         let rows = rows.remove(name).unwrap_or_default();
         let requests = requests.remove(name).unwrap_or_default();
@@ -48,7 +50,8 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
         let quality = quality.remove(name).unwrap_or_default();
         let ended =
             rows.iter().find(|row| is(row, PlayerState::Ended)).map_or(end_ns, |row| row.t_ns);
-        let screen = Screen::new(&frames, quality, ended.min(end_ns));
+        let left = departures.end_ns(name, &frames).unwrap_or(end_ns);
+        let screen = Screen::new(&frames, quality, ended.min(left).min(end_ns));
         let made = records.screens.iter().find(|made| made.endpoint == name);
         let p1203_mos = made.and_then(|made| Some(made.p1203.as_ref()?.o46));
         Player { name, states, rows, requests, screen, p1203_mos }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
-use crate::competing::Told;
+use crate::competing::{Told, begin_ns};
 use crate::flow::{Flow, Kind, Over, Packet};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
@@ -34,9 +34,6 @@ const FAIR: f64 = 0.9;
 
 /// GoP times between two changes in which something can settle.
 const SPAN_LEAST: usize = 15;
-
-/// A TCP flow that lasts for less than this share of the time is none that competes: a page of the web.
-const LEAST_TIME: f64 = 0.5;
 
 /// GoP times that are looked at: no trial takes longer than a day.
 const GOPS_MAX: usize = 24 * 3600;
@@ -75,16 +72,11 @@ impl<'v> Rivals<'v> {
         if senders.is_empty() && !Told::of(view.records).connects() {
             return None;
         }
-        let mut flows: Vec<&Flow> = view.rivals().iter().collect();
+        let flows: Vec<&Flow> = view.rivals().iter().collect();
         if senders.is_empty() && flows.iter().all(|flow| flow.kind() == Kind::Tcp) {
             return None;
         }
-        let video = || flows.iter().filter(|flow| flow.kind() == Kind::Video);
-        let delivered = video().flat_map(|flow| flow.delivered()).map(|packet| packet.t_ns).min();
-        let sent = || video().filter_map(|flow| flow.sent().first().copied()).min();
-        let begin_ns = delivered.or_else(sent).unwrap_or(0);
-        let least_ns = LEAST_TIME * duration_ns.saturating_sub(begin_ns) as f64;
-        flows.retain(|flow| flow.kind() == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
+        let begin_ns = begin_ns(view.rivals());
         // Of several flows, one that shares its links with none of the others is compared with none.
         let compared = flows.iter().filter(|flow| flow.competes).count();
         let is_only = flows.len() == 1;
@@ -153,19 +145,20 @@ impl<'v> Rivals<'v> {
         Some((least / equal, most / equal))
     }
 
-    /// Jain's index of the mean rates of all flows, while all are present.
+    /// Jain's index of the mean rates of all flows, while all are present; `None` of one flow.
     pub fn jain(&self) -> Option<f64> {
-        jain(&self.together()?)
+        jain(&self.together().filter(|rates| rates.len() > 1)?)
     }
 
     /// Jain's index of rates averaged over a few GoP times, at each GoP time from the first such on; `None` while a flow is
-    /// absent.
+    /// absent, and of one flow.
     fn short_jain(&self) -> Vec<Option<f64>> {
+        let is_one = self.competing().count() < 2;
         let windows = 0..(self.gops() + 1).saturating_sub(SHORT);
         let index = |from: usize| {
             let window = from..from + SHORT;
             let is_there = |rival: &Rival| rival.present[window.clone()].iter().all(|there| *there);
-            if !self.competing().all(is_there) {
+            if is_one || !self.competing().all(is_there) {
                 return None;
             }
             let means = self
@@ -293,7 +286,7 @@ impl<'v> Rivals<'v> {
     pub fn target_variation(&self) -> Option<f64> {
         mean(self.senders.values().filter_map(|rows| {
             let known = rows.iter().map(|row| (row.t_ns, row.target_bps as f64));
-            let stretches = hold(known, self.duration_ns, self.duration_ns);
+            let stretches = hold(known, last_ns(rows), self.duration_ns);
             let targets = held::distribution(&stretches, |target| Some(*target));
             let squares = held::distribution(&stretches, |target| Some(target * target));
             let mean = targets.mean().filter(|mean| *mean > 0.0)?;
@@ -301,12 +294,12 @@ impl<'v> Rivals<'v> {
         }))
     }
 
-    /// What `value` makes of the senders' rows, each standing until the next.
+    /// What `value` makes of the senders' rows, each standing until the next, and the last for as long as its period was.
     pub fn stretches(&self, value: impl Fn(&RateRow) -> Option<f64>) -> Vec<Stretch<f64>> {
         let mut all = Vec::new();
         for rows in self.senders.values() {
             let known = rows.iter().filter_map(|row| Some((row.t_ns, value(row)?)));
-            all.extend(hold(known, self.duration_ns, self.duration_ns));
+            all.extend(hold(known, last_ns(rows), self.duration_ns));
         }
         all
     }
@@ -316,6 +309,11 @@ impl<'v> Rivals<'v> {
         let rows = self.senders.values().flatten();
         rows.filter_map(|row| Some((row.t_ns, row.loss_ratio?)))
     }
+}
+
+/// Until when the last row of a sender stands: it may have ended before the trial.
+fn last_ns(rows: &[&RateRow]) -> i64 {
+    rows.last().map_or(0, |row| row.t_ns.saturating_add(row.period_ns))
 }
 
 /// Bits per second in each whole GoP time from `begin_ns` on.

@@ -67,6 +67,8 @@ struct Member<'a> {
     /// How long after it may start it does.
     hesitates: Duration,
     state: State,
+    /// When it was asked to stop at its end, if that was before the trial's.
+    left: Option<Time>,
     failure: Option<String>,
 }
 
@@ -131,6 +133,7 @@ impl<'a> Supervisor<'a> {
             endpoint,
             hesitates: starts_within.mul_f64(random.uniform()),
             state: State::Waiting,
+            left: None,
             failure: None,
         };
         let members = surroundings.setup.endpoints.iter().map(&mut member).collect();
@@ -220,6 +223,7 @@ impl<'a> Supervisor<'a> {
                 State::Ready { process } if due => {
                     let (signal, grace) = farewell(member.endpoint);
                     process.signal(signal);
+                    member.left = Some(now);
                     State::Leaving { process, until: now + grace }
                 }
                 State::Leaving { process, until } if until <= now => {
@@ -471,6 +475,7 @@ impl<'a> Supervisor<'a> {
                 signal: status.and_then(|s| std::os::unix::process::ExitStatusExt::signal(&s)),
                 failure: member.failure,
                 log: format!("logs/{}.log", member.endpoint.name),
+                left_s: member.left.map(Time::as_secs_f64),
                 lateness: None,
             }
         };

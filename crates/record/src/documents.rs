@@ -145,13 +145,22 @@ pub struct SelfCheck {
     pub link: String,
     /// Which of its directions.
     pub direction: Direction,
-    /// Which attempt this was, from 1. A link is checked again if a check fails, because a machine
-    /// that was busy for a moment may fail it. This is the last attempt.
+    /// Which attempt this was, from 1. A link is checked again if a check fails or measures nothing, because a machine
+    /// that was busy for a moment may cause it. This is the last attempt.
     pub attempt: u32,
     /// Its parts.
     pub checks: Vec<Check>,
     /// True if all parts hold.
     pub ok: bool,
+}
+
+impl SelfCheck {
+    /// True if nothing was compared with the scenario except packet counts: the check itself missed packets, for example.
+    pub fn measured_nothing(&self) -> bool {
+        let compared =
+            |check: &Check| check.what != CheckedQuantity::Accounting && check.ok.is_some();
+        !self.checks.is_empty() && !self.checks.iter().any(compared)
+    }
 }
 
 /// One quantity, asked for and measured.
@@ -322,6 +331,9 @@ pub struct LinkTotals {
     pub queued: u64,
     /// Copies that the link made.
     pub duplicated: u64,
+    /// Those of them that were handed to the receiving host; `delivered` includes them. Null in records of earlier versions.
+    #[serde(default)]
+    pub duplicates_delivered: Option<u64>,
     /// Packets lost by the emulator itself: socket drops and failed sends. Must be 0.
     pub unaccounted: u64,
     /// Frames that are not IP and were not carried.
@@ -358,6 +370,7 @@ impl LinkTotals {
             dropped: BTreeMap::new(),
             queued: 0,
             duplicated: 0,
+            duplicates_delivered: None,
             unaccounted: 0,
             foreign: 0,
             lateness: Lateness::default(),
@@ -438,6 +451,10 @@ pub struct EndpointOutcome {
     pub failure: Option<String>,
     /// Its log below the trial's folder.
     pub log: String,
+    /// When it was asked to stop before the trial's end, as its `end` in the scenario says, in seconds from the trial's start;
+    /// null if it was not.
+    #[serde(default)]
+    pub left_s: Option<f64>,
     /// Whether it ran while it should have; null if that is not known.
     #[serde(default)]
     pub lateness: Option<EndpointLateness>,

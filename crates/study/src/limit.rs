@@ -40,9 +40,9 @@ pub struct Limit {
 pub enum Bound {
     /// A number.
     Value(f64),
-    /// `share` times what the same cell of the baseline has, and `more`.
+    /// What the same cell of the baseline has, and a `share` of its size, and `more`.
     Baseline {
-        /// A factor; 1.05 of `baseline + 5 %`.
+        /// A share of the size, whatever the sign; 0.05 of `baseline + 5 %`.
         share: f64,
         /// A number that is added.
         more: f64,
@@ -78,7 +78,9 @@ impl Bound {
     pub fn value(self, baseline: Option<f64>) -> Option<f64> {
         match self {
             Self::Value(value) => Some(value),
-            Self::Baseline { share, more } => Some(baseline? * share + more),
+            Self::Baseline { share, more } => {
+                baseline.map(|value| value + share * value.abs() + more)
+            }
         }
     }
 
@@ -175,7 +177,7 @@ fn bound(text: &str, own: Unit, metric: &str) -> Result<Bound, Refusal<Span>> {
             Ok(Bound::Value(-number(*value, *unit, at)?))
         }
         [(Token::Word("baseline"), _), (Token::End, _)] => {
-            Ok(Bound::Baseline { share: 1.0, more: 0.0 })
+            Ok(Bound::Baseline { share: 0.0, more: 0.0 })
         }
         [
             (Token::Word("baseline"), _),
@@ -185,10 +187,10 @@ fn bound(text: &str, own: Unit, metric: &str) -> Result<Bound, Refusal<Span>> {
         ] => {
             let direction = if *sign == "+" { 1.0 } else { -1.0 };
             match unit.name {
-                "%" => Ok(Bound::Baseline { share: 1.0 + direction * value, more: 0.0 }),
+                "%" => Ok(Bound::Baseline { share: direction * value, more: 0.0 }),
                 _ => {
                     let more = direction * number(*value, *unit, at)?;
-                    Ok(Bound::Baseline { share: 1.0, more })
+                    Ok(Bound::Baseline { share: 0.0, more })
                 }
             }
         }
@@ -263,6 +265,9 @@ mod tests {
         assert!((at("player.stall_s <= baseline + 5 %", 2.0) - 2.1).abs() < 1e-12);
         assert!((at("flow.goodput_mean_bps >= baseline - 5 %", 2e6) - 1.9e6).abs() < 1e-3);
         assert_eq!(at("media.latency_p95_ms <= baseline + 0.01 s", 100.0), 110.0);
+        // Of a value below zero, too, more is above it and less below it.
+        assert_eq!(at("x.level_db <= baseline + 5 %", -20.0), -19.0);
+        assert_eq!(at("x.level_db >= baseline - 5 %", -20.0), -21.0);
         assert_eq!(bound_of("player.stall_s <= baseline").value(None), None);
         assert!(bound_of("player.stall_s <= baseline").needs_baseline());
     }

@@ -45,7 +45,7 @@ static METRICS: &[Measure<Caches>] = metrics! {
         "Answers of the cache that a fault of the scenario changed.",
         |c| Some(c.faults());
     #[main] cache.origin_bytes ["B", Lower, 3] "From the origin",
-        "Bytes of bodies that origins sent to the cache.",
+        "Bytes of bodies that origins sent to the cache; null if not all of its connections have a row in table `flows`.",
         |c| c.origin_bytes();
     cache.viewer_bytes ["B", Neither, 3] "From the cache",
         "Bytes of bodies that the cache sent.",

@@ -31,7 +31,7 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         |r| r.mean_bps(Kind::Video);
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
         "The same for TCP flows. A flow counts if it carries no pages of the web, by table `flows`, and lasted for at least \
-        half of the time. Its sender must have sent at least 1 % of what that of the busiest flow did, or have had more to send \
+        half of the time from the first video packet on. Its sender must have sent at least 1 % of what that of the busiest flow did, or have had more to send \
         for half of the time.",
         |r| r.mean_bps(Kind::Tcp);
     #[main] fairness.friendliness ["ratio", Neither, 3] "Friendliness",
@@ -41,7 +41,7 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         |r| r.friendliness();
     #[main] fairness.jain_ratio ["ratio", Higher, 3] "Jain's index",
         "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP, while all are present (Jain, Chiu and Hawe, \
-         1984).",
+         1984). Null where fewer than two compete.",
         |r| r.jain();
     fairness.share_min_ratio ["ratio", Higher, 3] "Least share",
         "The least mean rate of a flow, video or TCP, over that of an equal share, while all are present; null of a single \
@@ -63,11 +63,12 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         "Rate of all TCP flows, as a share of that of all flows, while all are present; null of a single flow, and without TCP.",
         |r| r.share_ratio(Over::Tcp);
     fairness.jain_short_ratio ["ratio", Higher, 3] "Jain's index, short term",
-        "Jain's index of rates averaged over five GoP times, mean over the times at which all flows are present.",
+        "Jain's index of rates averaged over five GoP times, mean over the times at which all flows are present. Null where \
+         fewer than two compete.",
         |r| r.jain_short();
     fairness.convergence_s ["s", Lower, 3] "Convergence",
         "From when the last of the flows arrived to the first of ten GoP times in a row at which Jain's index of the next five is \
-         at least 0.9; null if that never happened.",
+         at least 0.9. Null if that never happened, and where fewer than two compete.",
         |r| r.convergence_s();
     fairness.self_ratio ["ratio", Higher, 3] "Self-fairness",
         "Jain's index of the mean rates of the video flows alone, while all of them are present (RFC 8868 §3). Null where fewer \
@@ -106,7 +107,8 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          decides once in so many round-trip times, rounded to whole GoP times; `tfrc` with each report.",
         |r| r.interval_s();
     fairness.target_variation ["ratio", Lower, 3] "Target rate variation",
-        "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video.",
+        "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video. It counts \
+         until the end of a sender's last control period.",
         |r| r.target_variation();
     fairness.video_flows ["flows", Neither, 3] "Video flows",
         "Video flows, also those that are compared with no other.",

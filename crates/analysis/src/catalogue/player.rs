@@ -87,8 +87,9 @@ static METRICS: &[Measure<Players>] = metrics! {
     video.freezes ["times", Lower, 3] "Freezes",
         "Intervals between two displayed frames that are at least three times the average of the 30 before them and \
          150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`). The interval in which \
-         the viewing ended counts, start-up does not. The first five intervals are compared with the source's own; null \
-         if that is not known and there are fewer.",
+         the viewing ended counts, start-up does not. The viewing ends with the trial, or earlier: when the player has played all, \
+         when the viewer leaves (`end` in the scenario), or when all that send to it have left. The first five intervals are compared \
+         with the source's own; null if that is not known and there are fewer.",
         |p| p.screen.freeze_count();
     #[main] video.freeze_s ["s", Lower, 3] "Time frozen",
         "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`.",

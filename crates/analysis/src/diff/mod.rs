@@ -2,7 +2,6 @@
 
 mod cells;
 mod stored;
-mod student;
 mod test;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,7 +96,8 @@ pub struct CellDiff {
 /// A metric of both cells, compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct MetricDiff {
-    /// Its mean over the valid trials of the first in which it was measured; null if in none.
+    /// Its mean over the valid trials of the first in which it was measured; null if in none. If trials are paired, and it was
+    /// measured in both trials of a pair, only such pairs count.
     pub first: Option<f64>,
     /// The same of the second.
     pub second: Option<f64>,
@@ -189,20 +189,43 @@ fn value(trial: &TrialSummary, name: &str) -> Option<f64> {
     trial.metrics.get(name).copied().flatten().filter(|value| value.is_finite())
 }
 
-/// A metric of two groups of valid trials: of the pairs in which both trials measured it; if there is none, of both groups.
-fn of_metric(
+/// The values of a metric that are compared with each other.
+enum Values {
+    /// Those of the pairs in which both trials measured it.
+    Paired(Vec<(f64, f64)>),
+    /// Those of both groups.
+    Apart(Vec<f64>, Vec<f64>),
+}
+
+/// The values of a metric in two groups of valid trials: of the pairs in which both trials measured it; if there is none, of
+/// both groups.
+fn values(
     name: &str,
     pairs: Option<&[Pair<'_>]>,
     (a, b): (&[&TrialSummary], &[&TrialSummary]),
-) -> MetricDiff {
+) -> Values {
     let both = |(one, other): &Pair<'_>| Some((value(one, name)?, value(other, name)?));
-    let values: Vec<(f64, f64)> = pairs.into_iter().flatten().filter_map(both).collect();
-    if let Some(tested) = test::paired(&values) {
-        let (one, other): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
-        return measured(&one, &other, Some(tested));
+    let paired: Vec<(f64, f64)> = pairs.into_iter().flatten().filter_map(both).collect();
+    match paired.is_empty() {
+        true => Values::Apart(of(a, name), of(b, name)),
+        false => Values::Paired(paired),
     }
-    let (one, other) = (of(a, name), of(b, name));
-    measured(&one, &other, test::unpaired(&one, &other))
+}
+
+/// A metric of two groups of valid trials, compared.
+fn of_metric(
+    name: &str,
+    pairs: Option<&[Pair<'_>]>,
+    groups: (&[&TrialSummary], &[&TrialSummary]),
+) -> MetricDiff {
+    match values(name, pairs, groups) {
+        Values::Paired(pairs) => {
+            let tested = test::paired(&pairs);
+            let (one, other): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            measured(&one, &other, tested)
+        }
+        Values::Apart(one, other) => measured(&one, &other, test::unpaired(&one, &other)),
+    }
 }
 
 fn of(trials: &[&TrialSummary], name: &str) -> Vec<f64> {
@@ -323,8 +346,8 @@ mod tests {
         assert_eq!(verdict_of(STALLS, &[0.0], &[0.0]), DiffVerdict::Same);
         assert_eq!(verdict_of(GOODPUT, &[1e6, 1.3e6], &[1e6, 1.3e6]), DiffVerdict::Same);
         assert_eq!(verdict_of(GOODPUT, &[1e6, 1e6], &[1.001e6, 1.001e6]), DiffVerdict::TooNoisy);
-        // 1 % more in each pair, well known: within 2 %.
-        let (a, b) = ([1.0e6, 1.1e6, 1.2e6], [1.01e6, 1.11e6, 1.21e6]);
+        // About 1 % more in each pair, well known: within 2 %.
+        let (a, b) = ([1.0e6, 1.1e6, 1.2e6], [1.01e6, 1.11e6, 1.211e6]);
         assert_eq!(verdict_of(GOODPUT, &a, &b), DiffVerdict::Same);
         let found = diff(
             &run("reno", 1, GOODPUT, &a.map(Some)),

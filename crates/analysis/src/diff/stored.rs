@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use suiro_record::{Cell, TrialSummary, label_text};
 
 use super::cells::{self, labels};
-use super::{of_metric, pairs, valid};
+use super::{Values, pairs, valid, values};
+use crate::stats::Spread;
 
 /// The trials of a cell.
 type Trials<'a> = Vec<&'a TrialSummary>;
@@ -42,17 +43,31 @@ impl<'a> Stored<'a> {
         Self { cells: cells.collect(), axes }
     }
 
-    /// The mean of a metric in the stored cell that is this one: of the trials with the same seeds, if they are paired.
+    /// A metric in the stored cell that is this one, and its values that are compared with that: of the trials with the same
+    /// seeds, if they are paired.
     ///
     /// # Errors
     /// No stored cell is this one, several are, or it does not have the metric.
-    pub fn mean(&self, cell: &Cell, metric: &str) -> Result<f64, String> {
+    pub fn of_metric(&self, cell: &Cell, metric: &str) -> Result<Compared, String> {
         let found = self.cells.get(&key(&self.axes, cell));
         let [before, now] = found.ok_or("the baseline has no such cell")?.as_ref()?;
         let pairs = pairs(before, now);
-        let found = of_metric(metric, pairs.as_deref(), (&valid(before), &valid(now)));
-        found.first.ok_or_else(|| "the baseline has no value of it in this cell".to_owned())
+        let found = values(metric, pairs.as_deref(), (&valid(before), &valid(now)));
+        let (before, values): (Vec<f64>, Vec<f64>) = match found {
+            Values::Paired(pairs) => pairs.into_iter().unzip(),
+            Values::Apart(before, now) => (before, now),
+        };
+        let stored = Spread::of(before).ok_or("the baseline has no value of it in this cell")?;
+        Ok(Compared { baseline: stored.mean, values })
     }
+}
+
+/// A metric of a cell next to the stored one.
+pub(crate) struct Compared {
+    /// The mean of the stored cell.
+    pub baseline: f64,
+    /// The values of the cell that are compared with it.
+    pub values: Vec<f64>,
 }
 
 /// The labels of a cell on some axes.

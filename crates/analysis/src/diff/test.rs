@@ -1,7 +1,7 @@
 //! The test that decides whether two groups of values differ.
 
-use super::student;
-use crate::Spread;
+use crate::stats::{ROUNDING, Spread};
+use crate::student;
 
 /// The variance of a value that was rounded to a whole number (Sheppard, 1898): the least that a count can have.
 const OF_ROUNDING: f64 = 1.0 / 12.0;
@@ -33,7 +33,12 @@ pub(super) fn paired(pairs: &[(f64, f64)]) -> Option<Tested> {
         let n = f64::from(differences.n);
         // Both values of a pair were rounded.
         let variance = sd.powi(2).max(if counts { 2.0 * OF_ROUNDING } else { 0.0 });
-        certainty(differences.mean, (variance / n).sqrt(), n - 1.0)
+        let found = certainty(differences.mean, (variance / n).sqrt(), n - 1.0);
+        // As for unpaired groups: that a few differences are equal says little about further ones.
+        let greatest = pairs.iter().flat_map(|(a, b)| [a.abs(), b.abs()]).fold(0.0, f64::max);
+        let ties = sd <= ROUNDING * greatest;
+        let least = if ties { by_signs(differences.n) } else { 0.0 };
+        Certainty { p: found.p.max(least), ..found }
     });
     let identical = pairs.iter().all(|(a, b)| a == b);
     Some(Tested { difference: differences.mean, certainty, identical })
@@ -68,6 +73,11 @@ pub(super) fn unpaired(a: &[f64], b: &[f64]) -> Option<Tested> {
 fn by_permutation(n: u32, m: u32) -> f64 {
     let ways = (1..=n.min(m)).map(|k| f64::from(n.max(m) + k) / f64::from(k)).product::<f64>();
     2.0 / ways
+}
+
+/// The least p value that a test of so many pairs by the signs of their differences can have: that of equal signs.
+fn by_signs(n: u32) -> f64 {
+    (1.0 - f64::from(n)).exp2()
 }
 
 fn certainty(difference: f64, error: f64, degrees: f64) -> Certainty {
@@ -143,10 +153,23 @@ mod tests {
         // From 0, 0, 0 and 1, 1, 1 alone it does not follow that the next value is the same.
         let counts = paired(&[(0.0, 1.0), (0.0, 1.0), (0.0, 1.0)]).unwrap().certainty.unwrap();
         assert!(counts.p > 0.05, "{counts:?}");
-        let more = paired(&[(0.0, 2.0), (0.0, 2.0), (0.0, 2.0)]).unwrap().certainty.unwrap();
+        let more = paired(&[(0.0, 2.0), (0.0, 3.0), (1.0, 3.0)]).unwrap().certainty.unwrap();
         assert!(more.p < 0.05, "{more:?}");
-        let measured = paired(&[(0.0, 1.5), (0.0, 1.5), (0.0, 1.5)]).unwrap().certainty.unwrap();
-        assert_eq!(measured, Certainty { half: 0.0, p: 0.0 });
+    }
+
+    #[test]
+    fn pairs_of_equal_differences_are_judged_by_their_signs() {
+        // Of n signs there are 2ⁿ combinations; two are as extreme.
+        let tied = |n: usize| paired(&vec![(1.5, 2.25); n]).unwrap().certainty.unwrap();
+        assert_eq!((tied(3).p, tied(5).p, tied(10).p), (0.25, 2.0 / 32.0, 2.0 / 1024.0));
+        assert_eq!(tied(3).half, 0.0);
+        // The same of counts, and of differences that are equal but for rounding.
+        assert_eq!(paired(&[(0.0, 2.0); 3]).unwrap().certainty.unwrap().p, 0.25);
+        let rounded = paired(&[(0.1, 0.3), (0.2, 0.4), (0.3, 0.5)]).unwrap().certainty.unwrap();
+        assert_eq!(rounded.p, 0.25);
+        // Differences of one sign that vary a little are judged by Student's test alone.
+        let varied = paired(&[(0.0, 1.5), (0.0, 1.51), (0.0, 1.52)]).unwrap().certainty.unwrap();
+        assert!(varied.p < 0.001, "{varied:?}");
     }
 
     #[test]
@@ -154,8 +177,6 @@ mod tests {
         // Of 3 and 3 there are 20 divisions, of 5 and 5 252; two of each are as extreme.
         let p = |n: usize| unpaired(&vec![1.5; n], &vec![2.25; n]).unwrap().certainty.unwrap().p;
         assert!((p(3) - 0.1).abs() < 1e-12 && (p(5) - 2.0 / 252.0).abs() < 1e-12);
-        // Pairs of the same seed that all differ by the same differ for certain.
-        assert_eq!(paired(&[(1.5, 2.25); 3]).unwrap().certainty.unwrap().p, 0.0);
     }
 
     #[test]

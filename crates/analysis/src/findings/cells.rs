@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use suiro_record::{TrialSummary, label_text};
 use suiro_study::{Metric, Study};
 
+use crate::stats::Spread;
+
 /// What a cell's figure is taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
@@ -50,11 +52,11 @@ impl<'a> Cells<'a> {
             Some((trial.repetition, trial.metrics.get(&metric.metric).copied().flatten()?))
         };
         let values: Vec<(u32, f64)> = valid.iter().filter_map(measured).collect();
-        match (values.len(), valid.len()) {
-            (0, 0) => Err(self.unusable(cell, &trials)),
-            (0, _) => Err(format!("{}: {} was not measured", self.name(cell), metric.metric)),
-            (n, _) => Ok(Mean {
-                value: values.iter().map(|(_, value)| value / n as f64).sum(),
+        match Spread::of(values.iter().map(|(_, value)| *value)) {
+            None if valid.is_empty() => Err(self.unusable(cell, &trials)),
+            None => Err(format!("{}: {} was not measured", self.name(cell), metric.metric)),
+            Some(spread) => Ok(Mean {
+                value: spread.mean,
                 of: values.iter().map(|(repetition, _)| *repetition).collect(),
             }),
         }

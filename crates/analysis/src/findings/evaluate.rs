@@ -17,7 +17,7 @@ use suiro_study::formula::{
 use suiro_study::unit::Unit;
 
 use super::cells::Cells;
-use crate::stats::Spread;
+use crate::stats::{Distribution, Spread, rounded};
 
 /// A formula judged.
 #[derive(Debug, Default)]
@@ -120,14 +120,15 @@ impl Run<'_> {
         let Comparison { left, relation, right } = comparison;
         self.used.clear();
         let (of_left, of_right) = (self.number(left), self.number(right));
-        let (of_left, of_right) = (of_left?, of_right?);
+        let of_right = of_right?;
+        let of_left = rounded(of_left?, of_right);
         let holds = relation.holds(of_left, of_right);
         let margin = self.margin(comparison);
         let has_margin = relation.margin(of_left, of_right).is_some();
         let apart = apart(&self.used, margin.as_ref()).filter(|_| has_margin);
         let verdict = match apart {
             Some(_) => FindingVerdict::Inconclusive,
-            None => shown(holds, margin.as_ref(), right.is_constant()),
+            None => shown(holds, margin.as_ref(), left.is_constant() || right.is_constant()),
         };
         let metrics = &self.cells.study.metrics;
         let words = |of: &Number| match &of.value {
@@ -164,7 +165,8 @@ impl Run<'_> {
             let labels = self.labels.clone();
             let (used, judged) = (BTreeSet::new(), Judged::default());
             let mut run = Run { cells, alone: &[], labels, used, judged };
-            relation.margin(run.number(left)?, run.number(right)?)
+            let right = run.number(right)?;
+            relation.margin(rounded(run.number(left)?, right), right)
         });
         Spread::of(margins)
     }
@@ -264,13 +266,15 @@ fn apart(used: &BTreeSet<u32>, margin: Option<&Spread>) -> Option<Apart> {
 }
 
 /// What the figures say is shown if the margin's confidence interval keeps to their side. Two figures that were measured
-/// and are equal show nothing; one that reaches its bound exactly does.
+/// and are equal show nothing, whichever way they are compared. One that equals its bound does: the comparison decides.
 fn shown(holds: bool, margin: Option<&Spread>, bound: bool) -> FindingVerdict {
     let certain = match margin {
         Some(Spread { mean, ci95: Some(ci95), .. }) if holds => {
             mean - ci95 > 0.0 || bound && mean - ci95 >= 0.0
         }
-        Some(Spread { mean, ci95: Some(ci95), .. }) => mean + ci95 <= 0.0,
+        Some(Spread { mean, ci95: Some(ci95), .. }) => {
+            mean + ci95 < 0.0 || bound && mean + ci95 <= 0.0
+        }
         _ => true,
     };
     match (certain, holds) {
@@ -313,6 +317,7 @@ fn folded(fold: Fold, values: Vec<Option<f64>>) -> Option<f64> {
     Some(match fold {
         Fold::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
         Fold::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        Fold::Mean => values.iter().map(|value| value / values.len() as f64).sum(),
+        // Of no values it is none: `number` refuses what is not finite.
+        Fold::Mean => Distribution::equal(values).mean().unwrap_or(f64::NAN),
     })
 }

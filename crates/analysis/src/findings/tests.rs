@@ -169,11 +169,11 @@ fn a_finding_whose_condition_is_not_shown_is_not_judged() {
     assert_eq!(finding.verdict, Some(FindingVerdict::Holds), "{finding:?}");
     for trial in trials.iter_mut().filter(|trial| trial.cell == cell(["dash", "obstacle", "reno"]))
     {
-        trial.metrics.insert("tcp.srtt_mean_ms".into(), Some(48.0));
+        trial.metrics.insert("tcp.srtt_mean_ms".into(), Some(40.0));
     }
     let finding = on_condition(&trials);
     assert_eq!((finding.verdict, finding.holds), (Some(FindingVerdict::Inconclusive), None));
-    let expected = "not judged: its condition is inconclusive; not met: dash obstacle reno: 48 ms is not > 48 ms";
+    let expected = "not judged: its condition is inconclusive; not met: dash obstacle reno: 40 ms is not > 48 ms";
     assert_eq!(finding.because, expected);
     // A condition that cannot be evaluated is inconclusive as well.
     trials.retain(|trial| trial.cell != cell(["dash", "obstacle", "reno"]));
@@ -256,4 +256,59 @@ fn a_division_by_zero_is_no_verdict() {
         (finding.holds, finding.because.as_str()),
         (None, "dash reno: not a number: division by zero")
     );
+}
+
+/// What becomes of a formula over `streams` of Reno and Vegas, by repetition.
+fn verdict_of(formula: &str, values: &[[f64; 2]]) -> Option<FindingVerdict> {
+    let study = format!(
+        "id = \"T\"\ntitle = \"A test\"\nsource = \"nobody\"\n[axes]\ntcp = [\"reno\", \"vegas\"]\n\
+         [metrics]\nstreams = {{ metric = \"stream.streams\" }}\n\
+         [[finding]]\nid = \"T.1\"\nclaim = \"It is so.\"\nholds = \"{formula}\"\n"
+    );
+    let mut trials = Vec::new();
+    for (repetition, values) in (1..).zip(values) {
+        for (tcp, value) in ["reno", "vegas"].into_iter().zip(values) {
+            let cell: Cell = [("tcp".to_owned(), tcp.into())].into_iter().collect();
+            let trial = measured(cell, &[("stream.streams", *value)]);
+            trials.push(TrialSummary { repetition, ..trial });
+        }
+    }
+    judge(&suiro_study::parse(&study, "t").unwrap(), &trials).findings.remove(0).verdict
+}
+
+#[test]
+fn the_mean_of_equal_values_is_their_value() {
+    for n in 1..=20 {
+        let holds = |formula: &str, value: f64| {
+            let verdict = verdict_of(formula, &vec![[value, value]; n]);
+            assert_eq!(verdict, Some(FindingVerdict::Holds), "{n}: {formula}");
+        };
+        holds("streams[reno] = 8", 8.0);
+        for relation in [">=", "<=", "="] {
+            holds(&format!("streams[reno] {relation} 0.9"), 0.9);
+            holds(&format!("mean(streams[reno], streams[vegas], 0.9) {relation} 0.9"), 0.9);
+            // Values that differ from their bound by rounding alone equal it.
+            holds(&format!("streams[reno] {relation} 0.3"), 0.1 + 0.2);
+        }
+    }
+}
+
+#[test]
+fn equal_values_decide_against_a_number_alone() {
+    let of = |formula: &str| verdict_of(formula, &[[0.0, 0.0]; 3]).unwrap();
+    let measured = "streams[reno] < streams[vegas]";
+    assert_eq!(of(measured), FindingVerdict::Inconclusive);
+    assert_eq!(of(&format!("not ({measured})")), FindingVerdict::Inconclusive);
+    for relation in ["<=", ">", ">="] {
+        let formula = format!("streams[reno] {relation} streams[vegas]");
+        assert_eq!(of(&formula), FindingVerdict::Inconclusive, "{formula}");
+    }
+    for formula in ["0 <= streams[reno]", "streams[reno] <= 0", "not (0 < streams[reno])"] {
+        assert_eq!(of(formula), FindingVerdict::Holds, "{formula}");
+    }
+    for formula in ["0 < streams[reno]", "streams[reno] < 0", "not (0 >= streams[reno])"] {
+        assert_eq!(of(formula), FindingVerdict::DoesNotHold, "{formula}");
+    }
+    // Of one repetition, the values decide alone.
+    assert_eq!(verdict_of(measured, &[[0.0, 0.0]]), Some(FindingVerdict::DoesNotHold));
 }

@@ -348,6 +348,35 @@ fn a_newcomer_does_harm() {
 }
 
 #[test]
+fn the_same_flows_compete_for_harm_and_fairness() {
+    const OTHER: &str = "tcp 10.0.0.5:40000>10.0.0.4:5202";
+    let mut records = Records { rate: vec![report(GOP, 1_000_000, None)], ..film_and_newcomer() };
+    // One of 20 s is no rival of either.
+    let short = (600..800).map(|n| packet(100 * MS * n, OTHER, 1000, "delivered"));
+    records.link.extend(short.collect::<Vec<_>>());
+    assert_harm(&records, &[("share_ratio", 0.25), ("rate_ratio", 0.75), ("delay_ratio", 0.75)]);
+    let metrics = summarise(&common::trial(100.0), &records);
+    assert_eq!(metrics["fairness.tcp_flows"], Some(1.0));
+    assert!((metrics["fairness.jain_ratio"].unwrap() - jain(1.0, 3.0)).abs() < 0.03);
+    // Nor is one that joins when 60 % of the time have passed.
+    records.link.retain(|row| &*row.flow == RTP || row.t_ns >= 60_000 * MS);
+    records.link.retain(|row| &*row.flow != OTHER);
+    assert!(has_no_harm(100.0, &records));
+    let metrics = summarise(&common::trial(100.0), &records);
+    assert_eq!((metrics["fairness.tcp_flows"], metrics["fairness.jain_ratio"]), (Some(0.0), None));
+}
+
+#[test]
+fn a_target_stands_no_longer_than_its_sender_has_periods() {
+    let rate = (1..31).map(|gop| report(gop * GOP, [3, 1][(gop % 2) as usize] * 1_000_000, None));
+    let records = Records { rate: rate.collect(), ..records() };
+    for gops in [31.0, 62.0] {
+        let want = [("fairness.target_variation", Some(0.5))];
+        common::assert_metrics(&common::trial(gops * 1.001), &records, &want);
+    }
+}
+
+#[test]
 fn a_flow_that_loses_all_is_harmed_most() {
     let mut records = film_and_newcomer();
     for row in &mut records.link {

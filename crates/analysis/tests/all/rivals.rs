@@ -93,9 +93,9 @@ fn metrics_by_hand() {
     is("video_variation", (30.0_f64 / 29.0).sqrt() * 1001.0 / 2102.0);
     is("video_loss_ratio", 0.25);
     is("rtt_mean_ms", 20.0);
-    // 2 Mbit/s from 1 to 3 GoP times, then 4 Mbit/s until 31.5.
-    let mean = (2.0 * 2.0 + 28.5 * 4.0) / 30.5;
-    let squares = (2.0 * 4.0 + 28.5 * 16.0) / 30.5;
+    // 2 Mbit/s from 1 to 3 GoP times, then 4 Mbit/s for the last control period.
+    let mean = (2.0 * 2.0 + 4.0) / 3.0;
+    let squares = (2.0 * 4.0 + 16.0) / 3.0;
     is("target_variation", f64::sqrt(squares - mean * mean) / mean);
     is("video_flows", 1.0);
     is("tcp_flows", 1.0);
@@ -109,6 +109,24 @@ fn metrics_by_hand() {
     assert_eq!(metrics["fairness.convergence_s"], Some(0.0));
     assert_eq!(metrics["fairness.tcp_variation"], Some(0.0));
     assert_eq!(metrics["fairness.self_ratio"], None, "one video flow alone");
+}
+
+#[test]
+fn copies_that_a_link_makes_are_no_packets_of_a_flow() {
+    let mut records = records();
+    let copies = records
+        .link
+        .iter()
+        .filter(|row| row.departed_ns.is_some())
+        .map(|row| LinkRow { cause: Some(LinkCause::Duplicate), ..row.clone() });
+    let copies: Vec<LinkRow> = copies.collect();
+    records.link.extend(copies);
+    records.link.sort_by_key(|row| row.t_ns);
+    let want = [
+        ("fairness.video_mean_bps", Some(2102.0 * 8.0 / 1.001)),
+        ("fairness.video_loss_ratio", Some(0.25)),
+    ];
+    common::assert_metrics(&common::trial(31.5 * 1.001), &records, &want);
 }
 
 pub const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";
@@ -528,7 +546,9 @@ fn one_flow_of_real_time_video_counts_as_rtp_does() {
             ("fairness.video_loss_ratio", Some(0.0)),
             // The second half has the later rate, which begins after 50 GoP times.
             ("fairness.settling_s", Some(50.0 * 1.001)),
-            ("fairness.jain_ratio", Some(1.0)),
+            ("fairness.jain_ratio", None),
+            ("fairness.jain_short_ratio", None),
+            ("fairness.convergence_s", None),
             ("fairness.share_max_ratio", None),
             ("fairness.self_ratio", None),
         ];
@@ -558,7 +578,8 @@ fn series_of_both_flows_and_of_the_control() {
     let first = values("fairness.video_bps")[1].unwrap();
     assert!((first - 1101.0 * 8.0 / 1.001).abs() < 1e-6, "{first}");
     let target = values("fairness.target_bps");
-    assert_eq!((target[0], target[1], target[4]), (None, Some(2e6), Some(4e6)));
+    assert_eq!((target[0], target[1], target[3]), (None, Some(2e6), Some(4e6)));
+    assert_eq!(target[5], None, "after the last control period");
     assert_eq!(values("fairness.version_bps")[2], Some(3e6));
     assert_eq!(values("fairness.loss_ratio")[3], Some(0.25));
 }

@@ -3,9 +3,10 @@
 use crate::common::{assert_metrics, trial};
 use proptest::prelude::*;
 use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
-use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
-use suiro_record::words::PlayerState;
-use suiro_record::{P1203, ScreenOutcome};
+use suiro_record::tables::{FlowRow, FrameRow, PlayerRow, QualityRow};
+use suiro_record::words::{Carries, FlowRole, PlayerState, Transport};
+use suiro_record::{EndpointOutcome, P1203, ScreenOutcome, Trial};
+use suiro_units::Time;
 
 const MS: i64 = 1_000_000;
 
@@ -100,6 +101,72 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
     };
     records.player.push(ended);
     assert_metrics(&trial(6.96), &records, &[("video.freeze_s", Some(2.04))]);
+}
+
+/// A trial of 60 s with endpoints, of which some left.
+fn with_departures(left_s: &[(&str, Option<f64>)]) -> Trial {
+    let endpoint = |(name, left_s): &(&str, Option<f64>)| EndpointOutcome {
+        name: (*name).into(),
+        host: "client".into(),
+        kind: "rtp-receiver".into(),
+        exit_code: Some(0),
+        signal: None,
+        failure: None,
+        log: String::new(),
+        left_s: *left_s,
+        lateness: None,
+    };
+    Trial { endpoints: left_s.iter().map(endpoint).collect(), ..trial(60.0) }
+}
+
+#[test]
+fn a_viewer_without_a_call_is_not_frozen() {
+    let shown = |n: i64, after_ms: i64| {
+        let captured_ns = n * 1_000_000_000 / 30;
+        let displayed_ns = Some(captured_ns + after_ms * MS);
+        FrameRow { captured_ns: Some(captured_ns), displayed_ns, ..frame(n, None) }
+    };
+    let call = |after_ms| (0..900).map(|n| shown(n, after_ms)).collect::<Vec<_>>();
+    let mut records = Records { frames: call(0), ..Records::default() };
+    let free = [
+        ("video.freezes", Some(0.0)),
+        ("video.freeze_s", Some(0.0)),
+        ("video.fps_shown", Some(30.0)),
+    ];
+    let frozen = [("video.freezes", Some(1.0)), ("video.fps_shown", Some(15.0))];
+    assert_metrics(&with_departures(&[("viewer", Some(30.0))]), &records, &free);
+    assert_metrics(&with_departures(&[("viewer", None)]), &records, &frozen);
+    // The viewer stays, and its only camera leaves.
+    let sends = |camera: &str| FlowRow {
+        t_ns: Time::ZERO,
+        endpoint: camera.into(),
+        role: FlowRole::Sender,
+        protocol: Transport::Udp,
+        local: "*:5004".into(),
+        remote: "10.0.0.3:5004".into(),
+        carries: Carries::Video,
+        flows: 1,
+        closed_ns: None,
+        peer: Some("viewer".into()),
+    };
+    records.flows = vec![sends("camera")];
+    let camera = with_departures(&[("viewer", None), ("camera", Some(30.0))]);
+    assert_metrics(&camera, &records, &free);
+    records.flows.push(sends("other"));
+    assert_metrics(&camera, &records, &frozen);
+    records.flows.pop();
+    // What it sent last is shown after it has left.
+    records.frames = call(500);
+    let want = [("video.freeze_s", Some(0.0)), ("media.latency_max_ms", Some(500.0))];
+    assert_metrics(&camera, &records, &want);
+    // One that froze before is frozen until then.
+    records.frames = call(0);
+    records.frames.truncate(601);
+    assert_metrics(
+        &camera,
+        &records,
+        &[("video.freezes", Some(1.0)), ("video.freeze_s", Some(10.0))],
+    );
 }
 
 #[test]

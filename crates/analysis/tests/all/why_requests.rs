@@ -82,6 +82,7 @@ fn a_neighbour_on_the_servers_host_that_does_not_run_is_not_the_server() {
         signal: None,
         failure: None,
         log: String::new(),
+        left_s: None,
         lateness: None,
     };
     let endpoints = vec![on_server("origin"), on_server("neighbour")];

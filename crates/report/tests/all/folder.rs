@@ -135,6 +135,21 @@ fn earlier_attempts_are_told() {
 }
 
 #[test]
+fn a_self_check_that_measured_nothing_is_a_warning() {
+    let (_dir, folder) = made(&shape());
+    let planned = folder.manifest().unwrap().plan[0].clone();
+    let mut outcome = folder.outcome(&planned).unwrap().unwrap();
+    for check in &mut outcome.self_checks[0].checks {
+        (check.ok, check.measured) = (None, None);
+        check.note = Some("the self-check itself missed 3 packets".to_owned());
+    }
+    suiro_record::folder::write_outcome(&folder.trial(&planned), &outcome).unwrap();
+    build(&folder).unwrap();
+    let told = data(&folder)["trials"][0]["warnings"][0].to_string();
+    assert!(told.contains("measured nothing") && told.contains("missed 3 packets"), "{told}");
+}
+
+#[test]
 fn the_same_folder_gives_the_same_report() {
     let (_dir, folder) = made(&shape());
     build(&folder).unwrap();

@@ -159,6 +159,7 @@ fn outcome(
         signal: None,
         failure: None,
         log: format!("logs/{name}.log"),
+        left_s: None,
         lateness: None,
     };
     Trial {

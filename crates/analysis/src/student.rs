@@ -1,10 +1,12 @@
 //! Student's t distribution for any number of degrees of freedom, also one that is not whole.
 
+use std::sync::LazyLock;
+
 /// The probability that the size of a variable with Student's t distribution exceeds that of `t`: the p value of a two-sided
 /// test. `degrees` is at least 1.
 ///
 /// It is the regularised incomplete beta function I(ν/2, 1/2) at ν/(ν + t²): Abramowitz and Stegun, 26.7.1 and 26.5.27.
-pub(super) fn two_sided(t: f64, degrees: f64) -> f64 {
+pub(crate) fn two_sided(t: f64, degrees: f64) -> f64 {
     let square = t * t;
     match square.is_finite() {
         true => beta(degrees / 2.0, 0.5, degrees / (degrees + square)),
@@ -14,7 +16,7 @@ pub(super) fn two_sided(t: f64, degrees: f64) -> f64 {
 
 /// The value that the size of such a variable exceeds with a probability of 5 %: half the width of a 95 % interval, in standard
 /// errors.
-pub(super) fn half_width(degrees: f64) -> f64 {
+pub(crate) fn half_width(degrees: f64) -> f64 {
     // It falls from 12.71 with one degree of freedom to 1.96.
     let (mut low, mut high) = (1.9, 12.8);
     for _ in 0..50 {
@@ -22,6 +24,17 @@ pub(super) fn half_width(degrees: f64) -> f64 {
         if two_sided(middle, degrees) > 0.05 { low = middle } else { high = middle }
     }
     (low + high) / 2.0
+}
+
+/// Degrees of freedom up to which [`half_width_of_whole`] computes each value once: a report asks for thousands of intervals.
+const KEPT: usize = 100;
+
+/// The same for a whole number of degrees.
+pub(crate) fn half_width_of_whole(degrees: u32) -> f64 {
+    static FOUND: LazyLock<Vec<f64>> =
+        LazyLock::new(|| (0..=KEPT).map(|degrees| half_width(degrees.max(1) as f64)).collect());
+    let kept = usize::try_from(degrees).ok().and_then(|place| FOUND.get(place)).copied();
+    kept.unwrap_or_else(|| half_width(f64::from(degrees)))
 }
 
 /// Steps of the continued fraction; it needs a few dozen for the arguments here.
@@ -110,6 +123,16 @@ mod tests {
         }
         assert_eq!(two_sided(0.0, 3.0), 1.0);
         assert_eq!(two_sided(f64::INFINITY, 3.0), 0.0);
+    }
+
+    #[test]
+    fn whole_degrees_have_the_exact_quantile() {
+        for degrees in [1, 2, 30, 100, 101, 500] {
+            assert_eq!(half_width_of_whole(degrees), half_width(f64::from(degrees)), "{degrees}");
+        }
+        // 1 − t/√(2 + t²) is 0.05 at t = 0.95·√(2/0.0975).
+        assert!((half_width_of_whole(2) - 0.95 * (2.0_f64 / 0.0975).sqrt()).abs() < 1e-9);
+        assert!((half_width_of_whole(10_000) - 1.9602).abs() < 1e-4);
     }
 
     #[test]
