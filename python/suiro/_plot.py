@@ -138,7 +138,7 @@ class _Chart:
 
 
 def _charts(page: dict[str, Any], panels: list[Any], wanted: list[int]) -> list[_Chart]:
-    charts = []
+    charts: list[_Chart] = []
     for panel in panels:
         groups: dict[tuple[Any, Any], _Chart] = {}
         for index in wanted:
