@@ -65,8 +65,18 @@ fn sockets(pair: &Pair) -> (UdpSocket, UdpSocket, String) {
 fn receives(to: &UdpSocket, sent: &[Vec<u8>]) {
     let mut buffer = [0; 2048];
     for payload in sent {
-        let bytes = to.recv(&mut buffer).unwrap();
+        let bytes = read(to, &mut buffer);
         assert_eq!(buffer[..bytes], payload[..]);
+    }
+}
+
+/// The size of the next datagram. A request of io_uring that is completed meanwhile interrupts the call.
+fn read(from: &UdpSocket, buffer: &mut [u8]) -> usize {
+    loop {
+        match from.recv(buffer) {
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read.unwrap(),
+        }
     }
 }
 
@@ -189,7 +199,7 @@ fn io_uring_sends_later(pair: &Pair) {
     let mut ring = IoUring::new(32).unwrap();
     let [a, b] = pair.record(&flow, || {
         uring_sends_later(&mut ring, &from, &payloads);
-        payloads.iter().for_each(|_| assert_eq!(to.recv(&mut [0; 2000]).unwrap(), 1000));
+        payloads.iter().for_each(|_| assert_eq!(read(&to, &mut [0; 2000]), 1000));
     });
     assert!(tc(&format!("qdisc del dev {interface} root")));
     let calls = keys(&a, Point::SendCall);
