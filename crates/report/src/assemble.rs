@@ -110,7 +110,8 @@ pub(crate) fn page(
             .map(|m| cell.metrics.get(&m.name).copied().flatten().map(spread))
             .collect(),
     });
-    let cells = cells.collect();
+    let cells: Vec<PageCell> = cells.collect();
+    let axes = with_cells(manifest.axes, &cells);
     let (machines, machine_of) = machines(trials.iter().map(Read::machine));
     let trials = trials.into_iter().zip(&summary.trials).zip(cell_of).zip(machine_of);
     let trials = trials.map(|(((read, row), cell), machine)| PageTrial {
@@ -131,7 +132,7 @@ pub(crate) fn page(
         virtual_time: manifest.virtual_time,
         machines,
         versions: manifest.versions,
-        axes: manifest.axes,
+        axes,
         metrics,
         panels: panels(&series),
         causes,
@@ -380,12 +381,43 @@ fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {
     axes.iter().map(|axis| cell.get(&axis.name).map(label_text).unwrap_or_default()).collect()
 }
 
+/// The axes with those of their labels that a cell has: `--only` leaves out others.
+fn with_cells(axes: Vec<Axis>, cells: &[PageCell]) -> Vec<Axis> {
+    let found = axes.into_iter().enumerate().map(|(place, mut axis)| {
+        axis.labels.retain(|label| cells.iter().any(|cell| cell.values[place] == *label));
+        axis
+    });
+    found.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use suiro_record::Trial;
 
     use super::*;
     use crate::sums::asked;
+
+    #[test]
+    fn an_axis_has_the_labels_of_its_cells() {
+        let axis = |name: &str, labels: &[&str]| Axis {
+            name: name.into(),
+            labels: labels.iter().map(|label| (*label).into()).collect(),
+        };
+        let cell = |values: [&str; 2]| PageCell {
+            label: String::new(),
+            brief: None,
+            values: values.map(String::from).into(),
+            trials: Vec::new(),
+            metrics: Vec::new(),
+        };
+        let all = vec![axis("tcp", &["reno", "cubic", "bbr"]), axis("link", &["fast", "slow"])];
+        let cells = [cell(["reno", "slow"]), cell(["bbr", "slow"])];
+        let found = with_cells(all, &cells);
+        assert_eq!(
+            found.iter().map(Axis::named).collect::<Vec<_>>(),
+            [("tcp", vec!["reno", "bbr"]), ("link", vec!["slow"])]
+        );
+    }
 
     #[test]
     fn the_size_of_vmaf_stands_wherever_the_number_does() {

@@ -304,6 +304,10 @@ impl<'a, 'v> Story<'a, 'v> {
         let request = awaited.request;
         let took = span(awaited.end_ns.saturating_sub(request.t_ns));
         let under_way = if request.t_ns <= from { "under way" } else { "that was missing" };
+        if request.track == Some(Track::Audio) {
+            // It has one rung, and is not given up.
+            return format!("; the segment {under_way} was of the sound, took {took}");
+        }
         let rung = request
             .rung_bps
             .map_or(String::new(), |bps| format!(" of the {} rung", rate(bps as f64)));

@@ -5,7 +5,7 @@ use suiro_analysis::{Records, explain};
 use suiro_record::tables::{AccessRow, FlowRow, LinkRow, PlayerRow, RequestRow, TcpRow};
 use suiro_record::words::{
     CacheOutcome, Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind,
-    Transport, Verdict,
+    Track, Transport, Verdict,
 };
 use suiro_record::{EndpointOutcome, Trial};
 use suiro_units::Time;
@@ -300,4 +300,18 @@ fn only_what_came_in_order_for_the_segment_would_have_been_a_lower_rung() {
     assert!(had_come(50, 0, None));
     assert!(!had_come(20, 50, None), "another connection");
     assert!(!had_come(50, 0, Some(10)), "a loss that had to be repaired");
+}
+
+#[test]
+fn a_segment_of_sound_has_no_rung_to_fall_to() {
+    let told = |track| {
+        let mut records = waits();
+        records.requests.last_mut().unwrap().track = Some(track);
+        sentences(&explain(&trial(9.0), &records))
+    };
+    let video = told(Track::Video);
+    assert!(video.contains("was of the 800 kbit/s rung") && video.contains("abandoned"), "{video}");
+    let sound = told(Track::Audio);
+    assert!(sound.contains("was of the sound, took 4.9 s"), "{sound}");
+    assert!(!sound.contains("rung") && !sound.contains("abandoned"), "{sound}");
 }
