@@ -62,6 +62,8 @@ pub struct LiveDownload {
     pub came: Bytes,
     /// What has come of it in whole chunks, as media.
     pub media: Duration,
+    /// Size of these chunks.
+    pub chunks: Bytes,
     /// Size and length of its first chunk, once that is whole.
     pub first: Option<(Bytes, Duration)>,
 }
@@ -69,13 +71,17 @@ pub struct LiveDownload {
 impl LiveDownload {
     /// How much of it is still to come, as far as can be told: no more than its rung's rate says.
     fn left(&self) -> Bytes {
-        let nominal = self.rate * self.segment.saturating_sub(self.media);
+        let rest = self.segment.saturating_sub(self.media);
+        let nominal = self.rate * rest;
         let later = self.first.and_then(|(bytes, length)| {
             let media = self.media.saturating_sub(length);
-            (!media.is_zero()).then(|| self.came.saturating_sub(bytes) / media)
+            (!media.is_zero()).then(|| self.chunks.saturating_sub(bytes) / media)
         });
         match later {
-            Some(rate) => nominal.min(rate * self.segment.saturating_sub(self.media)),
+            // Less the part of the current chunk that has come.
+            Some(rate) => {
+                nominal.min(rate * rest).saturating_sub(self.came.saturating_sub(self.chunks))
+            }
             // The part of the first chunk that has come.
             None => nominal.min((self.rate * self.segment).saturating_sub(self.came)),
         }
@@ -198,6 +204,7 @@ mod tests {
         samples: 8,
         came: Bytes::new(37_500),
         media: Duration::from_millis(200),
+        chunks: Bytes::new(37_500),
         first: None,
     };
 
@@ -222,14 +229,23 @@ mod tests {
         let download = LiveDownload { first, ..IN_PROGRESS };
         assert_eq!(live(download, 2999), Some((0, 4800)));
         assert_eq!(live(download, 3000), None);
+        // With half of a third chunk, 6.25 kB: 218.75 kB are left, at 437.5 kbit/s.
+        let download = LiveDownload { came: Bytes::new(43_750), ..download };
+        assert_eq!((live(download, 2199), live(download, 2200)), (Some((0, 4000)), None));
         // After 20 kB in 1 s, 0.9 s are 18 kB, in 0.8 s. A segment of 300 kbit/s would have a fifth of 63 kB.
         let (came, media) = (Bytes::new(45_000), Duration::from_millis(1100));
-        let small =
-            LiveDownload { first, came, media, running: Duration::from_secs(6), ..IN_PROGRESS };
+        let small = LiveDownload {
+            first,
+            came,
+            chunks: came,
+            media,
+            running: Duration::from_secs(6),
+            ..IN_PROGRESS
+        };
         assert_eq!(live(small, 1000), Some((0, 2400)));
         // 9 kB are left after 1.55 s: less than that.
         let (came, media) = (Bytes::new(54_000), Duration::from_millis(1550));
-        assert_eq!(live(LiveDownload { came, media, ..small }, 0), None);
+        assert_eq!(live(LiveDownload { came, chunks: came, media, ..small }, 0), None);
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn met<'a>(links: &[Direction<'a>], told: &Told<'_>) -> BTreeMap<Way, Flow<'a>> 
     let mut flows: Vec<(Way, Flow)> = Vec::new();
     let mut keys: BTreeMap<&str, Option<(usize, bool)>> = BTreeMap::new();
     for (place, link) in links.iter().enumerate() {
-        for &row in &link.rows {
+        for &row in &link.originals {
             let key = keys.entry(&row.flow).or_insert_with(|| {
                 let way = way(told, &row.flow)?;
                 let at = *ways.entry(way.clone()).or_insert(flows.len());

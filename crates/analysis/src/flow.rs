@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use suiro_record::tables::LinkRow;
-use suiro_record::words::{LinkCause, Verdict};
+use suiro_record::words::Verdict;
 
 /// What a flow carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,11 +96,8 @@ impl<'a> Flow<'a> {
     }
 
     /// A packet of it met a link in the `0..duration_ns` of a trial. Links come one after another, the packets of each in order of
-    /// arrival. Copies that a link made are no packets of the flow.
+    /// arrival, without the copies that the link made.
     pub fn add(&mut self, link: usize, row: &LinkRow, is_report: bool, duration_ns: i64) {
-        if row.cause == Some(LinkCause::Duplicate) {
-            return;
-        }
         if self.crossings.last().is_none_or(|crossing| crossing.link != link) {
             self.crossings.push(Crossing::new(link));
         }

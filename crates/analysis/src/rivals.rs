@@ -311,7 +311,8 @@ impl<'v> Rivals<'v> {
     }
 }
 
-/// Until when the last row of a sender stands: it may have ended before the trial.
+/// Until when the last row of a sender stands, which is at the end of a period: for as long again. The sender may have ended
+/// before the trial.
 fn last_ns(rows: &[&RateRow]) -> i64 {
     rows.last().map_or(0, |row| row.t_ns.saturating_add(row.period_ns))
 }

@@ -22,7 +22,7 @@ pub(crate) fn unanswered(capture: &Capture) -> Vec<Happened> {
     found
 }
 
-/// Of many candidate pairs of ICE most are never answered: it failed if none was. Servers of STUN and TURN, which are
+/// Of many candidate pairs of ICE most are never answered: it failed if none was with success. Servers of STUN and TURN, which are
 /// asked for candidates, do not count.
 fn checks(capture: &Capture) -> Option<Happened> {
     let stun = |packet: &Packet| match packet.content {
@@ -45,8 +45,14 @@ fn checks(capture: &Capture) -> Option<Happened> {
     let mut ways: Vec<Way> = checks.iter().map(|packet| capture.way(packet)).collect();
     ways.sort_unstable();
     ways.dedup();
+    let is_refusal =
+        |message: &Stun| matches!(message, Stun::Error(of) if transactions.contains(of));
+    let answers = match capture.packets.iter().filter_map(stun).filter(is_refusal).count() {
+        0 => "none answered; a capture at the other host would show whether they came".to_owned(),
+        n => format!("none with success: the other host answered with {}", count(n, "error")),
+    };
     let because = format!(
-        "{} over {} in {}, none answered; a capture at the other host would show whether they came",
+        "{} over {} in {}, {answers}",
         count(checks.len(), "connectivity check"),
         count(ways.len(), "candidate pair"),
         span(last.t_ns - first.t_ns)

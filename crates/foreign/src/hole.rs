@@ -35,7 +35,9 @@ pub(crate) fn seconds_with(
     came: &[i64],
     (share, least): (f64, usize),
 ) -> Vec<(i64, i64)> {
-    let Some(first) = came.first() else { return Vec::new() };
+    // Counted from what came first; if nothing did, from the first that is missing.
+    let begin = came.first().copied().or_else(|| lost.iter().map(|hole| hole.t_ns).min());
+    let Some(first) = begin else { return Vec::new() };
     let mut seconds = std::collections::BTreeMap::new();
     for hole in lost {
         *seconds.entry((hole.t_ns - first).div_euclid(SECOND_NS)).or_insert(0) += hole.missing;

@@ -98,6 +98,8 @@ pub(crate) enum Stun {
     Check(u64),
     /// A success response to a Binding request.
     Success(u64),
+    /// An error response to one.
+    Error(u64),
     /// Another message, such as those to and from servers of STUN and TURN.
     Other,
 }
@@ -241,6 +243,7 @@ fn stun(payload: &[u8]) -> Option<Content> {
     let message = match NET.u16(payload, 0)? {
         0x0001 if has_priority(payload) => Stun::Check(transaction),
         0x0101 => Stun::Success(transaction),
+        0x0111 => Stun::Error(transaction),
         _ => Stun::Other,
     };
     is_stun.then_some(Content::Stun(message))

@@ -384,7 +384,8 @@ fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {
 /// The axes with those of their labels that a cell has: `--only` leaves out others.
 fn with_cells(axes: Vec<Axis>, cells: &[PageCell]) -> Vec<Axis> {
     let found = axes.into_iter().enumerate().map(|(place, mut axis)| {
-        axis.labels.retain(|label| cells.iter().any(|cell| cell.values[place] == *label));
+        let found: BTreeSet<&str> = cells.iter().map(|cell| cell.values[place].as_str()).collect();
+        axis.labels.retain(|label| found.contains(label.as_str()));
         axis
     });
     found.collect()

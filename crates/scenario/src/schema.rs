@@ -174,7 +174,7 @@ fn cells() -> Map<String, Value> {
         "What the results must keep to, by name: `METRIC < NUMBER UNIT`, with `<`, `<=`, `>` or `>=`, such as \
          \"media.latency_p95_ms < 250 ms\"; or relative to the run that `--baseline` names: \"flow.goodput_mean_bps >= \
          baseline - 5 %\". `AXIS=LABEL, …:` before it restricts it to those cells. It is judged by the mean of the valid \
-         repetitions of each cell. If one is not kept, `suiro run` and `suiro report` exit with 3.",
+         repetitions of each cell, and is not kept if one of them did not measure the metric. If one is not kept, `suiro run` and `suiro report` exit with 3.",
         json!({ "type": "string", "minLength": 3, "maxLength": LIMIT_MAX }),
     );
     [("parameters", parameters), ("matrix", matrix), ("quick", quick), ("limits", limits)]

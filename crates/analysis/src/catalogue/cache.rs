@@ -51,7 +51,7 @@ static METRICS: &[Measure<Caches>] = metrics! {
         "Bytes of bodies that the cache sent.",
         |c| Some(c.viewer_bytes());
     cache.origin_share ["ratio", Lower, 3] "From the origin, share",
-        "Bytes of bodies that origins sent to the cache, as a share of those that it sent.",
+        "Bytes of bodies that origins sent to the cache, as a share of those that it sent; null where `cache.origin_bytes` is.",
         |c| c.origin_share();
     cache.age_p50_ms ["ms", Neither, 3] "Age, median",
         "Age of the cache's answers when their heads were sent, median.",

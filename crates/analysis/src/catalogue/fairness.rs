@@ -107,8 +107,8 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          decides once in so many round-trip times, rounded to whole GoP times; `tfrc` with each report.",
         |r| r.interval_s();
     fairness.target_variation ["ratio", Lower, 3] "Target rate variation",
-        "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video. It counts \
-         until the end of a sender's last control period.",
+        "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video. The \
+         last rate of a sender counts for as long as the control period before it.",
         |r| r.target_variation();
     fairness.video_flows ["flows", Neither, 3] "Video flows",
         "Video flows, also those that are compared with no other.",

@@ -92,16 +92,17 @@ static METRICS: &[Measure<Players>] = metrics! {
          with the source's own; null if that is not known and there are fewer.",
         |p| p.screen.freeze_count();
     #[main] video.freeze_s ["s", Lower, 3] "Time frozen",
-        "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`.",
+        "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`. Null where `video.freezes` is.",
         |p| p.screen.freeze_s();
     video.freeze_max_s ["s", Lower, 3] "Longest freeze",
-        "Length of the longest freeze; 0 if there was none.",
+        "Length of the longest freeze; 0 if there was none, null where `video.freezes` is.",
         |p| p.screen.freeze_max_s();
     video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
         "Frames shown per second, from the first one to the end of the viewing.",
         |p| p.screen.fps_shown();
     video.frames_skipped ["frames", Lower, 3] "Frames skipped",
-        "Source frames that were not shown, counted between the first and the last that were.",
+        "Source frames left out between one frame shown and the next, by their numbers, whether or not they arrived. Where numbers fall, \
+         the player went back, and nothing counts.",
         |p| p.screen.frames_skipped();
     video.frames_damaged ["frames", Lower, 3] "Frames damaged",
         "Frames shown although parts of them, or of frames that they refer to, were lost and \

@@ -113,20 +113,21 @@ fn metrics_by_hand() {
 
 #[test]
 fn copies_that_a_link_makes_are_no_packets_of_a_flow() {
-    let mut records = records();
-    let copies = records
-        .link
-        .iter()
-        .filter(|row| row.departed_ns.is_some())
-        .map(|row| LinkRow { cause: Some(LinkCause::Duplicate), ..row.clone() });
-    let copies: Vec<LinkRow> = copies.collect();
-    records.link.extend(copies);
-    records.link.sort_by_key(|row| row.t_ns);
-    let want = [
-        ("fairness.video_mean_bps", Some(2102.0 * 8.0 / 1.001)),
-        ("fairness.video_loss_ratio", Some(0.25)),
-    ];
-    common::assert_metrics(&common::trial(31.5 * 1.001), &records, &want);
+    // A copy of which a bit was flipped is not marked as a copy.
+    for cause in [LinkCause::Duplicate, LinkCause::Corrupt] {
+        let mut records = records();
+        (0..).zip(&mut records.link).for_each(|(number, row)| row.packet = number);
+        let arrived = records.link.iter().filter(|row| row.departed_ns.is_some());
+        let copies: Vec<LinkRow> =
+            arrived.map(|row| LinkRow { cause: Some(cause), ..row.clone() }).collect();
+        records.link.extend(copies);
+        records.link.sort_by_key(|row| row.t_ns);
+        let want = [
+            ("fairness.video_mean_bps", Some(2102.0 * 8.0 / 1.001)),
+            ("fairness.video_loss_ratio", Some(0.25)),
+        ];
+        common::assert_metrics(&common::trial(31.5 * 1.001), &records, &want);
+    }
 }
 
 pub const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";

@@ -214,6 +214,15 @@ fn checks_of_ice_that_nobody_answers_are_told() {
         failed.because.starts_with("10 connectivity checks over 1 candidate pair in 4.5 s"),
         "{failed:?}"
     );
+    // An error, such as 401, is an answer.
+    packets.push(Made { t_ns: 50 * MS, data: udp(RECEIVER, SENDER, &message([1, 0x11], 7, &[])) });
+    let content = capture(&packets);
+    let account = explain(&[Source { name: "x", content: &content }]).unwrap();
+    let because = &only(&account).because;
+    assert!(
+        because.ends_with("none with success: the other host answered with 1 error"),
+        "{because}"
+    );
     packets.push(Made { t_ns: 60 * MS, data: udp(RECEIVER, SENDER, &message([1, 1], 7, &[])) });
     let content = capture(&packets);
     assert_eq!(told(&explain(&[Source { name: "x", content: &content }]).unwrap()), []);

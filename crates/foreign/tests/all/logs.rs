@@ -142,6 +142,14 @@ fn the_share_that_was_lost_is_of_what_was_sent() {
 }
 
 #[test]
+fn packets_of_which_none_came_are_lost() {
+    let sent = (0..10).map(|n| line(n * 6, "transport:packet_sent", n));
+    let lost = (0..10).map(|n| line(700, "recovery:packet_lost", n));
+    let account = account(&log(sent.chain(lost)));
+    assert_eq!(account.effects[0].what, "10 of 10 packets lost in 1.0 s");
+}
+
+#[test]
 fn losses_without_round_trips_have_no_cause() {
     let sent = (0..100).map(|n| line(n * 10, "transport:packet_sent", n));
     let lost = (0..10).map(|n| line(n * 100 + 50, "recovery:packet_lost", n * 10));

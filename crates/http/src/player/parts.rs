@@ -152,6 +152,8 @@ pub(super) struct Received {
     pub end: Option<Duration>,
     /// How long all chunks are together.
     pub length: Duration,
+    /// Size of all chunks together.
+    pub bytes: Bytes,
     /// Size and length of the first chunk, which has the key frame.
     pub first: Option<(Bytes, Duration)>,
 }
@@ -171,6 +173,7 @@ impl Received {
         (bytes, length): (Bytes, Duration),
     ) -> Duration {
         self.first.get_or_insert((bytes, length));
+        self.bytes += bytes;
         let near = |start: &Duration| start.abs_diff(segment.start) < segment.duration / 2;
         let from = self.end.unwrap_or(start.filter(near).unwrap_or(segment.start));
         let end = from + length;

@@ -82,9 +82,10 @@ impl Watch {
             }
             // Sent while it is captured. The remaining time of any other body of unknown length is unknown.
             None if request.fetch.chunks.is_some() => {
-                let (segment, first) = (segment_length, received.first);
+                let (segment, first, chunks) = (segment_length, received.first, received.bytes);
                 let media = received.of(&request.fetch.what);
-                let download = LiveDownload { rate, segment, running, samples, came, media, first };
+                let download =
+                    LiveDownload { rate, segment, running, samples, came, media, chunks, first };
                 abandon::judge_live(ladder, &download, buffer)?
             }
             None => return None,

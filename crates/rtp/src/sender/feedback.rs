@@ -20,6 +20,8 @@ const SPAN_MAX: u64 = 1 << 15;
 
 /// What the clocks may differ by in the time between two reports, with what rounding adds.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
+/// After so long without a report that was believed, the receiver's clock was set, or ours stopped.
+const CLOCK_SILENCE: Duration = Duration::from_secs(5);
 
 /// Explicit Congestion Notification: congestion experienced (RFC 3168 §5).
 const CONGESTION_EXPERIENCED: u8 = 3;
@@ -250,10 +252,11 @@ impl Reports {
     }
 
     /// Whether more time has passed at the receiver since the latest feedback than can have passed here. True reports would
-    /// be old to one that was believed from there, until their clock gets to it.
+    /// be old to one that was believed from there, until their clock gets to it. A clock that stays ahead was set.
     fn is_ahead(&self, now: Time, at: Time) -> bool {
-        let most = now.saturating_since(self.congestion_left) + CLOCK_SLACK;
-        self.congestion_at.is_some_and(|latest| at.saturating_since(latest) > most)
+        let here = now.saturating_since(self.congestion_left);
+        let ahead = |latest| at.saturating_since(latest) > here + CLOCK_SLACK;
+        here <= CLOCK_SILENCE && self.congestion_at.is_some_and(ahead)
     }
 }
 
@@ -490,6 +493,18 @@ mod tests {
         assert_eq!(feedback.receive_rate, Some(BitRate::from_kbps(80)));
         let late = at(7, congestion(FIRST + 1, &[Some(10)]));
         assert!(reports.on_congestion(ms(2100), &late, &history).is_ok());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_forward_is_believed_in_the_end() {
+        let (mut reports, history) = (reports(), history());
+        let at = |seconds: u32, told| Congestion { at: seconds << 16, ..told };
+        let first = at(5, congestion(FIRST, &[Some(10); 3]));
+        reports.on_congestion(ms(100), &first, &history).unwrap();
+        let told = || congestion(FIRST + 3, &[Some(10)]);
+        let early = reports.on_congestion(ms(1100), &at(16, told()), &history);
+        assert_eq!(early, Err(Disbelieved::Clock));
+        assert!(reports.on_congestion(ms(6100), &at(21, told()), &history).is_ok());
     }
 
     #[test]

@@ -222,14 +222,16 @@ impl Lane {
     }
 
     /// True if the current path, which has no room, has held up the others for half of a frame time, or did so in the frame
-    /// before: it goes without the rest of this burst.
+    /// before: it goes without the rest of this burst. The last path that has not been given up is waited for.
     fn goes_on_without(&mut self, now: Time) -> bool {
         let most = self.layout.geometry().rate().period() / 2;
         let waiting =
             self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        let several = self.outlets.len() > 1;
-        let own = self.patience.get_mut(self.path.0).filter(|_| several);
-        own.is_some_and(|own| own.is_over(waiting, most))
+        let place = self.path.0;
+        let mut others = self.patience.iter().enumerate().filter(|(at, _)| *at != place);
+        let holds_up = others.any(|(_, other)| !other.is_given_up());
+        let own = self.patience.get_mut(place);
+        own.is_some_and(|own| (holds_up || own.is_given_up()) && own.is_over(waiting, most))
     }
 
     /// The earliest time to send: the beginning of time, unless there was no room.

@@ -22,6 +22,11 @@ impl Patience {
         self.is_given_up
     }
 
+    /// True if the others do not wait for it.
+    pub const fn is_given_up(&self) -> bool {
+        self.is_given_up
+    }
+
     /// The others waited for it.
     pub fn waited(&mut self, time: Duration) {
         self.waited += time;

@@ -186,6 +186,8 @@ pub struct Peer {
     tap: Option<Tap>,
     flight: Flight,
     over: bool,
+    /// str0m panicked: what it left is not used again.
+    lost: bool,
 }
 
 /// An offer that was made and waits for its answer.
@@ -227,6 +229,7 @@ impl Peer {
             tap: setup.plain.then(Tap::new),
             flight: Flight::default(),
             over: false,
+            lost: false,
         })
     }
 
@@ -383,7 +386,7 @@ impl Peer {
             return Ok(());
         };
         let input = Input::Receive(self.instant(now), receive);
-        guarded(|| self.rtc.handle_input(input))?;
+        self.handle(input)?;
         self.drain(now)
     }
 
@@ -392,13 +395,20 @@ impl Peer {
         self.next
     }
 
+    /// Hands something to str0m, which may panic on it.
+    fn handle(&mut self, input: Input<'_>) -> Result<(), PeerError> {
+        let handled = guarded(|| self.rtc.handle_input(input));
+        self.lost |= matches!(handled, Err(PeerError::Panicked));
+        handled
+    }
+
     /// Does what is due.
     ///
     /// # Errors
-    /// [`PeerError::Broken`].
+    /// [`PeerError::Broken`], [`PeerError::Panicked`].
     pub fn on_time(&mut self, now: Time) -> Result<(), PeerError> {
         let input = Input::Timeout(self.instant(now));
-        guarded(|| self.rtc.handle_input(input))?;
+        self.handle(input)?;
         self.drain(now)
     }
 
@@ -465,8 +475,11 @@ impl Peer {
         self.flight.standing(self.estimate)
     }
 
-    /// Ends the connection: RTCP BYE and the end of DTLS are sent.
+    /// Ends the connection: RTCP BYE and the end of DTLS are sent, unless str0m panicked.
     pub fn close(&mut self, now: Time) {
+        if self.lost {
+            return;
+        }
         // It may be broken already; then there is nobody to notify.
         let _ = self.rtc.close().map_err(PeerError::from).and_then(|()| self.drain(now));
     }

@@ -282,6 +282,15 @@ fn an_end_that_says_good_bye_is_gone_at_once() {
 }
 
 #[test]
+fn what_str0m_left_after_a_panic_is_not_used() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(3));
+    world.peers[0].lost = true;
+    world.peers[0].close(Time::from_secs(3));
+    assert_eq!(world.peers[0].take_transmit(), None);
+}
+
+#[test]
 fn what_is_no_offer_of_video_is_refused_with_a_reason() {
     let refuse = |text: &str| {
         let error = peer(1, Way::Sends, zero()).answer(Time::from_secs(1), text).unwrap_err();
