@@ -119,7 +119,7 @@ fn judge(name: &str, limit: &Limit, run: &Run<'_>) -> JudgedLimit {
     }
 }
 
-/// What became of a limit that is for no cell of the run.
+/// The outcome of a limit that applies to no cell of the run.
 fn without_cells(limit: &Limit, axes: &[Axis]) -> JudgedCell {
     let axes: Vec<_> = axes.iter().map(Axis::named).collect();
     let (outcome, because) = match limit.check_labels(&axes) {

@@ -148,7 +148,7 @@ impl Player<'_> {
     /// that does not report its frames, or too few, when it reports that it stalled.
     pub fn stall_spans(&self) -> Vec<(i64, i64)> {
         if self.screen.knows_freezes() {
-            return self.screen.freezes();
+            return self.screen.freezes().to_vec();
         }
         let mut spans: Vec<(i64, i64)> = Vec::new();
         for state in self.states.iter().filter(|state| is(state.value, PlayerState::Stalled)) {

@@ -11,8 +11,10 @@ use crate::stats::Distribution;
 pub(crate) struct Screen<'a> {
     /// What was shown within the trial, in order.
     shown: Vec<(i64, &'a FrameRow)>,
-    /// The time from one frame of the source to the next; `None` unless that shows in when frames were captured.
-    interval: Option<Duration>,
+    /// When the video froze.
+    freezes: Vec<(i64, i64)>,
+    /// Whether these are all freezes: too few frames do not show the rate of their source.
+    knows_freezes: bool,
     /// Scores of what was shown within the trial, in order.
     pub quality: Vec<&'a QualityRow>,
     /// When the viewing ended.
@@ -28,7 +30,9 @@ impl<'a> Screen<'a> {
         shown.sort_by_key(|(t_ns, row)| (*t_ns, row.frame));
         quality.retain(|row| within(&row.t_ns));
         quality.sort_by_key(|row| row.t_ns);
-        Self { shown, interval: interval(frames), quality, end_ns }
+        let (freezes, is_certain) = find_freezes(interval(frames), &shown, end_ns);
+        let knows_freezes = is_certain && !shown.is_empty();
+        Self { shown, freezes, knows_freezes, quality, end_ns }
     }
 
     /// True if it is known which frames were shown.
@@ -66,32 +70,19 @@ impl<'a> Screen<'a> {
     }
 
     /// When the video froze, as stretches of time. Unless [`Self::knows_freezes`], there may have been more.
-    pub fn freezes(&self) -> Vec<(i64, i64)> {
-        self.find_freezes().0
+    pub fn freezes(&self) -> &[(i64, i64)] {
+        &self.freezes
     }
 
-    /// Whether it is known when the video froze: too few frames do not show the rate of their source.
-    pub fn knows_freezes(&self) -> bool {
-        self.is_known() && self.find_freezes().1
-    }
-
-    /// The freezes, and whether these are all.
-    fn find_freezes(&self) -> (Vec<(i64, i64)>, bool) {
-        let time = |ns: i64| Time::from_nanos(u64::try_from(ns).unwrap_or(0));
-        let mut freezes = self.interval.map(Freezes::of).unwrap_or_default();
-        let times = self.shown.iter().map(|(t_ns, _)| time(*t_ns));
-        let mut found: Vec<_> = times.filter_map(|at| freezes.on_displayed(at)).collect();
-        found.extend(freezes.on_end(time(self.end_ns)));
-        let ns = |time: Time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        let found = found.iter().map(|freeze| (ns(freeze.from), ns(freeze.to))).collect();
-        (found, freezes.is_certain())
+    /// Whether it is known when the video froze.
+    pub const fn knows_freezes(&self) -> bool {
+        self.knows_freezes
     }
 
     /// The lengths of the freezes in seconds; `None` if they are not known.
     fn freeze_lengths(&self) -> Option<Vec<f64>> {
-        let (freezes, is_certain) = self.find_freezes();
-        let lengths = freezes.into_iter().map(|(from, to)| (to - from) as f64 / 1e9);
-        (is_certain && self.is_known()).then(|| lengths.collect())
+        let lengths = self.freezes.iter().map(|(from, to)| (to - from) as f64 / 1e9);
+        self.knows_freezes.then(|| lengths.collect())
     }
 
     /// How often the video froze.
@@ -115,7 +106,7 @@ impl<'a> Screen<'a> {
         (span_ns > 0).then(|| self.shown.len() as f64 * 1e9 / span_ns as f64)
     }
 
-    /// Frames that were not shown, though later ones were. Where numbers fall, a player went back.
+    /// Frames left out between one that was shown and the next. If the number falls, the player went back, and nothing counts.
     pub fn frames_skipped(&self) -> Option<f64> {
         let numbers = self.shown.windows(2).map(|pair| (pair[0].1.frame, pair[1].1.frame));
         let between = numbers.map(|(one, next)| next.saturating_sub(one).saturating_sub(1).max(0));
@@ -141,6 +132,22 @@ impl<'a> Screen<'a> {
         let vmaf = self.scores(|row| row.picture_vmaf).mean()?;
         Some((vmaf / 20.0).clamp(1.0, 5.0))
     }
+}
+
+/// The freezes in what was shown, and whether these are all.
+fn find_freezes(
+    interval: Option<Duration>,
+    shown: &[(i64, &FrameRow)],
+    end_ns: i64,
+) -> (Vec<(i64, i64)>, bool) {
+    let time = |ns: i64| Time::from_nanos(u64::try_from(ns).unwrap_or(0));
+    let mut freezes = interval.map(Freezes::of).unwrap_or_default();
+    let times = shown.iter().map(|(t_ns, _)| time(*t_ns));
+    let mut found: Vec<_> = times.filter_map(|at| freezes.on_displayed(at)).collect();
+    found.extend(freezes.on_end(time(end_ns)));
+    let ns = |time: Time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    let found = found.iter().map(|freeze| (ns(freeze.from), ns(freeze.to))).collect();
+    (found, freezes.is_certain())
 }
 
 /// The time from one frame of the source to the next: what most frames were captured after the one that is known before.

@@ -48,7 +48,7 @@ fn of(player: &Player, duration_ns: i64) -> Viewing {
     let buffer = player.rows.iter().filter_map(|row| Some((row.t_ns, row.buffer_ms?)));
     Viewing {
         moments: moments.collect(),
-        freezes: player.screen.freezes(),
+        freezes: player.screen.freezes().to_vec(),
         buffer: buffer.collect(),
         end_ns: player.screen.end_ns().min(duration_ns),
     }

@@ -75,7 +75,9 @@ pub(crate) fn connections<'v>(view: &'v View<'_>, role: FlowRole) -> Vec<Connect
             capacity: session.map(|session| capacity(view, session)).unwrap_or_default(),
             first_shown_ns: shown,
             latencies: screen.map(|screen| screen.latencies().collect()).unwrap_or_default(),
-            freezes: screen.filter(|screen| screen.knows_freezes()).map(|screen| screen.freezes()),
+            freezes: screen
+                .filter(|screen| screen.knows_freezes())
+                .map(|screen| screen.freezes().to_vec()),
             duration_ns: view.duration_ns,
         }
     };

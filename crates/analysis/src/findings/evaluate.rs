@@ -1,12 +1,12 @@
 //! A formula over the figures of a run.
 //!
 //! Every part is looked at, also where the verdict stands already: a reader wants all figures. If
-//! one figure does not have, there is no verdict.
+//! one figure is missing, there is no verdict.
 //!
 //! A comparison is judged by the means, and by its margin in each repetition, where all cells have the same seeds: if the
-//! 95 % confidence interval of the mean margin reaches to the other side, it is not shown. If all figures are of the same one
+//! 95 % confidence interval of the mean margin has both signs, it is inconclusive. If all figures are of the same one
 //! repetition, nothing is known about its margin; then the figures decide alone. If they are of several, and at most one
-//! of these has all of them, there is no margin to judge, and nothing is shown.
+//! of these has all of them, there is no margin to judge, and it is inconclusive as well.
 
 use std::collections::BTreeSet;
 

@@ -174,8 +174,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         let fewer = self.runs(JOINED_LEFT_OUT_NS, |frame| frame.left_out.then(|| due(frame)));
         let one = |effect: Effect| move |span: (i64, i64)| self.effect(effect, span);
         let mut found: Vec<Explained> = freezes.iter().copied().map(one(Effect::Freeze)).collect();
-        found.extend(without(late, &freezes).into_iter().map(one(Effect::Late)));
-        found.extend(without(missing, &freezes).into_iter().map(one(Effect::Missing)));
+        found.extend(without(late, freezes).into_iter().map(one(Effect::Late)));
+        found.extend(without(missing, freezes).into_iter().map(one(Effect::Missing)));
         // A freeze is no end of it: the encoder goes on as before.
         found.extend(fewer.into_iter().map(one(Effect::FrameRate)));
         found.extend(self.constantly_late());

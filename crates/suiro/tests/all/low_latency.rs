@@ -1,10 +1,6 @@
 //! Live streams in chunks on a link that carries them: how far behind the live edge they are played.
 
-use std::path::Path;
-
-use suiro_media::Ffmpeg;
-
-use crate::common::{Done, Room, Trials};
+use crate::common::run_with_media;
 
 const TARGET_MS: f64 = 800.0;
 
@@ -53,16 +49,7 @@ target_latency = "{TARGET_MS} ms"
 
 #[test]
 fn a_stream_in_chunks_is_played_at_its_target_latency() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
-        return;
-    };
-    let Some(trials) = Trials::find() else { return };
-    let room = Room::new();
-    room.write("low-latency.toml", &scenario());
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut command = trials.run(&room, "low-latency.toml");
-    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
-    let done = Done::of(&mut command);
+    let Some((trials, room, done)) = run_with_media("low-latency", &scenario()) else { return };
     let summary = room.results("out").summary();
     assert_eq!(summary.trials.len(), 2, "{}", done.stderr);
     for trial in &summary.trials {

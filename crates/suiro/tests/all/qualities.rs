@@ -1,12 +1,9 @@
 //! A camera with two qualities over Media over QUIC, and a viewer that changes between them.
 
-use std::path::Path;
-
-use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{FrameRow, MoqSessionRow};
 
-use crate::common::{Done, Room, Trials};
+use crate::common::run_with_media;
 
 const SCENARIO: &str = r#"
 name = "qualities"
@@ -39,16 +36,7 @@ adaptation = "qualities"
 
 #[test]
 fn a_viewer_changes_to_a_higher_quality_where_nothing_waits() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
-        return;
-    };
-    let Some(trials) = Trials::find() else { return };
-    let room = Room::new();
-    room.write("qualities.toml", SCENARIO);
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut command = trials.run(&room, "qualities.toml");
-    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
-    let done = Done::of(&mut command);
+    let Some((trials, room, done)) = run_with_media("qualities", SCENARIO) else { return };
     let trial = room.results("out").trial("all/1");
     if !trial.valid {
         assert!(!trials.are_virtual(), "{:?}\n{}", trial.invalid_because, done.stderr);

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{EncoderRow, FrameRow, WebrtcRow};
 use suiro_record::words::FlowRole;
 
-use crate::common::{Done, Room, Trials};
+use crate::common::run_with_media;
 
 const SCENARIO: &str = r#"
 name = "simulcast"
@@ -87,16 +86,7 @@ fn rate_kbps(dir: &Path, viewer: &str) -> u64 {
 
 #[test]
 fn one_slow_viewer_does_not_degrade_the_other() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
-        return;
-    };
-    let Some(trials) = Trials::find() else { return };
-    let room = Room::new();
-    room.write("simulcast.toml", SCENARIO);
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut command = trials.run(&room, "simulcast.toml");
-    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
-    let done = Done::of(&mut command);
+    let Some((trials, room, done)) = run_with_media("simulcast", SCENARIO) else { return };
     let out = room.results("out");
     let summary = out.summary();
     assert_eq!(summary.trials.len(), 2, "{}", done.stderr);

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{AudioRow, AudioSentRow};
 use suiro_record::words::AudioFate;
 
-use crate::common::{Done, Room, Trials};
+use crate::common::run_with_media;
 
 const FPS: u32 = 25;
 
@@ -78,16 +77,7 @@ fn records(trial: &Path) -> (Vec<AudioRow>, BTreeSet<i64>) {
 
 #[test]
 fn sound_is_played_with_its_video_and_what_is_lost_is_concealed() {
-    let Some(ffmpeg) = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok() else {
-        return;
-    };
-    let Some(trials) = Trials::find() else { return };
-    let room = Room::new();
-    room.write("sound.toml", &scenario());
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut command = trials.run(&room, "sound.toml");
-    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
-    let done = Done::of(&mut command);
+    let Some((trials, room, done)) = run_with_media("sound", &scenario()) else { return };
     let out = room.results("out");
     let summary = out.summary();
     assert_eq!(summary.trials.len(), 4, "{}", done.stderr);

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::de::DeserializeOwned;
 use suiro_guest::Kernel;
 use suiro_hosts::{Privilege, sandbox};
-use suiro_media::cache;
+use suiro_media::{Ffmpeg, cache};
 use suiro_record::{Folder, Manifest, Summary, Trial};
 use tempfile::TempDir;
 
@@ -93,6 +93,21 @@ impl Trials {
             command.env("SUIRO_KERNEL", kernel);
         }
     }
+}
+
+/// Runs a scenario that needs prepared media, which is kept between the tests and their runs; the results are in the folder
+/// `out`. `None` if it cannot run here, for the reason that is printed.
+pub fn run_with_media(name: &str, scenario: &str) -> Option<(Trials, Room, Done)> {
+    let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
+    let trials = Trials::find()?;
+    let room = Room::new();
+    let file = format!("{name}.toml");
+    room.write(&file, scenario);
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let mut command = trials.run(&room, &file);
+    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
+    let done = Done::of(&mut command);
+    Some((trials, room, done))
 }
 
 /// A folder to run in: `work` is the working folder, `home` and `tmp` are for what does not belong

@@ -63,20 +63,26 @@ fn video(session: &mut Session) -> &mut TrackState {
     &mut session.stream.as_mut().expect("a manifest has come").tracks[0]
 }
 
-/// What was buffered of a segment that was given up is played; the rest of it comes from the rung that was asked for then.
-#[test]
-fn frames_and_the_playhead_agree_on_the_rung_of_a_segment_that_was_given_up() {
+/// DASH in chunks near the live edge, after its manifest has come: the next request is for segment 15 of the higher rung.
+fn begun() -> (World, Session, Time) {
     let mut world = world(live(), &[(0, 8000)]);
     world.catalogue = in_chunks();
     let target_latency = Some(Duration::from_millis(1500));
     let config = config(Protocol::Dash, Algorithm::Throughput);
     let mut session = Session::new(Config { target_latency, ..config });
     // Segment 15 of the stream, which began 30 s before, begins at the playhead.
-    let mut now = Time::from_millis(1500);
+    let now = Time::from_millis(1500);
     let manifest = session.poll(now).expect("the manifest is asked for");
     let fetched = Fetched { finished: now, ..world.fetch(&manifest, now) };
     session.on_fetched(now, &manifest, fetched);
     video(&mut session).choice = Some(1);
+    (world, session, now)
+}
+
+/// What was buffered of a segment that was given up is played; the rest of it comes from the rung that was asked for then.
+#[test]
+fn frames_and_the_playhead_agree_on_the_rung_of_a_segment_that_was_given_up() {
+    let (mut world, mut session, mut now) = begun();
     let first = next_segment(&mut session, &mut world, now);
     assert_eq!(first.resource.url.target(), "/v1/15.m4s");
     for number in 0..12 {

@@ -11,16 +11,7 @@ fn torn(fetch: &Fetch, now: Time) -> Fetched {
 /// It is asked for again after one second and after two, of the lowest rung, and then the live edge is too far away.
 #[test]
 fn a_segment_that_ends_within_a_chunk_is_asked_for_again_within_bounds() {
-    let mut world = world(live(), &[(0, 8000)]);
-    world.catalogue = in_chunks();
-    let target_latency = Some(Duration::from_millis(1500));
-    let config = config(Protocol::Dash, Algorithm::Throughput);
-    let mut session = Session::new(Config { target_latency, ..config });
-    let mut now = Time::from_millis(1500);
-    let manifest = session.poll(now).expect("the manifest is asked for");
-    let fetched = Fetched { finished: now, ..world.fetch(&manifest, now) };
-    session.on_fetched(now, &manifest, fetched);
-    video(&mut session).choice = Some(1);
+    let (mut world, mut session, mut now) = begun();
     let mut asked = Vec::new();
     while now < Time::from_secs(60) && session.failure().is_none() {
         while let Some(fetch) = session.poll(now) {
