@@ -38,6 +38,29 @@ fn a_flow_follows_the_capacity() {
     }
 }
 
+/// What the controller of RFC 8698's authors (NS3-RMCAT, §7) does over this path, with the same packets and reports. In it,
+/// one thing was corrected: of a report of several packets, it took the first alone, and the others with the next report.
+#[test]
+fn a_flow_does_as_the_authors_controller() {
+    let close = |ours: f64, theirs: f64, by: f64| {
+        assert!((ours - theirs).abs() <= by, "{ours}, the authors' {theirs}");
+    };
+    let cases::Followed { rates, delays } = cases::variable_capacity(&nada);
+    for (ours, theirs) in rates.into_iter().zip([1.000, 1.500, 0.475, 1.000]) {
+        close(ours, theirs, 0.01 * theirs);
+    }
+    for ((median, most), theirs) in
+        delays.into_iter().zip([(19.8, 19.8), (0.0, 0.0), (10.1, 15.8), (15.0, 15.0)])
+    {
+        close(median, theirs.0, 0.2);
+        close(most, theirs.1, 2.0);
+    }
+    let (_, rates) = cases::three_flows(&nada);
+    for (ours, theirs) in rates.into_iter().zip([1.264e6, 1.264e6, 0.972e6]) {
+        close(ours, theirs, 0.02 * theirs);
+    }
+}
+
 #[test]
 fn two_flows_share_evenly_after_a_minute() {
     let fairness = cases::two_flows(&nada);
