@@ -22,7 +22,7 @@ fn cell(stations: &[&str], seed: u64) -> Segment {
 /// Mbit/s of IP that each of the stations carries in this direction, if all have always something to send in it.
 fn goodput(stations: &[&str], direction: Direction, bytes: u64, seed: u64) -> Vec<f64> {
     let mut cell = cell(stations, seed);
-    let until = Time::from_secs(10);
+    let until = Time::from_secs(20);
     for station in 0..stations.len() {
         for _ in 0..70 {
             cell.arrive(Time::ZERO, station, direction, packet(station as u64, bytes));
@@ -110,7 +110,7 @@ fn heusse(n: f64) -> f64 {
 #[test]
 fn a_slow_station_pulls_all_others_down() {
     let slow_alone = goodput(&[SLOW], Direction::Up, 1500, 1)[0];
-    for (n, tolerance) in [(2, 0.03), (3, 0.04), (5, 0.12), (10, 0.25)] {
+    for (n, tolerance) in [(2, 0.04), (3, 0.05), (5, 0.12), (10, 0.25)] {
         let all_fast = goodput(&vec![FAST; n], Direction::Up, 1500, 1);
         let all_fast = all_fast.iter().sum::<f64>() / n as f64;
         let each = with_a_slow_one(n - 1, Direction::Up);

@@ -3,9 +3,11 @@
 //! Upper bounds are computed from the standard's own intervals: a cycle of n frames of 1500 bytes
 //! takes AIFS 43 µs, a mean backoff of 7.5 slots, the preamble, the symbols, SIFS and the answer.
 
-use crate::common::{self, link, packet};
-use suiro_link::{Cause, Direction, Link};
-use suiro_units::{Seed, Time};
+use std::collections::BTreeSet;
+
+use crate::common::{self, link, packet, us};
+use suiro_link::{Cause, Direction, Event, Link};
+use suiro_units::{Duration, Seed, Time};
 
 /// Strong and steady: the channel decides nothing.
 const STRONG: &str = "shadowing = '0 dB', rice_k = '60 dB'";
@@ -158,6 +160,73 @@ fn what_never_arrives_is_given_up_and_counted() {
     while link.poll(Time::from_nanos(10 * S)).is_some() {}
     let counts = link.counts(Direction::Up);
     assert_eq!((counts.dropped_for(Cause::Retry), counts.inside), (10, 0));
+}
+
+const AIFS: Duration = Duration::from_micros(43);
+const SLOT: Duration = Duration::from_micros(9);
+
+/// Everything that becomes of what is inside.
+fn all(link: &mut Link) -> Vec<Event> {
+    std::iter::from_fn(|| link.poll(Time::from_nanos(60 * S))).collect()
+}
+
+/// How many slots a packet was taken from its queue after the air had been free for AIFS.
+fn slots(event: &Event, free: Time) -> u64 {
+    let waited = event.dequeued.expect("it was sent") - (free + AIFS);
+    assert_eq!(waited.as_nanos() % SLOT.as_nanos(), 0, "{event:?} after {free}");
+    waited.as_nanos() / SLOT.as_nanos()
+}
+
+/// IEEE 802.11-2016, §10.22.2.2 and §10.22.2.4: after each frame there is a backoff, also if no other waits; when it is over,
+/// what comes is sent at the next slot boundary.
+#[test]
+fn only_idle_air_is_taken_at_once() {
+    let mut backoffs = BTreeSet::new();
+    for seed in 0..40 {
+        let mut link = link(&format!("wifi = {{ {STRONG} }}"), seed);
+        link.arrive(us(10_000), Direction::Down, packet(0, 1500));
+        let first = all(&mut link)[0];
+        // Boundaries are 43 µs + 9 µs n since the air has been free, here since the beginning.
+        assert_eq!(first.dequeued, Some(us(10_006)));
+        let free = first.at;
+        link.arrive(free, Direction::Down, packet(1, 1500));
+        let second = all(&mut link)[0];
+        backoffs.insert(slots(&second, free));
+        let later = second.at + Duration::from_millis(1);
+        link.arrive(later, Direction::Down, packet(2, 1500));
+        let third = all(&mut link)[0];
+        slots(&third, second.at);
+        assert!(third.dequeued.is_some_and(|at| at < later + SLOT), "{third:?}");
+    }
+    assert!(backoffs.len() > 8 && backoffs.last() <= Some(&15), "{backoffs:?}");
+}
+
+/// The same clause: what comes while another has the air waits for a backoff.
+#[test]
+fn air_that_is_taken_is_left_with_a_backoff() {
+    let mut backoffs = BTreeSet::new();
+    for seed in 0..40 {
+        let mut link = link(&format!("wifi = {{ {STRONG} }}"), seed);
+        link.arrive(us(10_000), Direction::Up, packet(0, 1500));
+        // The first frame is sent at the slowest rate and takes 2 ms.
+        link.arrive(us(11_000), Direction::Down, packet(1, 1500));
+        let events = all(&mut link);
+        assert_eq!(events[0].direction, Direction::Up);
+        backoffs.insert(slots(&events[1], events[0].at));
+    }
+    assert!(backoffs.len() > 8 && backoffs.last() <= Some(&15), "{backoffs:?}");
+}
+
+/// dot11ShortRetryLimit is 7. When a frame is given up, the contention window is the least again (§10.22.2.2).
+#[test]
+fn a_frame_is_tried_seven_times_and_leaves_the_least_window() {
+    for seed in 0..40 {
+        let mut link = link("wifi = { attenuation = '90 dB', aggregate = 1 }", seed);
+        (0..2).for_each(|id| link.arrive(Time::ZERO, Direction::Up, packet(id, 1500)));
+        let events = all(&mut link);
+        assert!(events.iter().all(|event| event.attempts == 7), "{events:?}");
+        assert!(slots(&events[1], events[0].at) <= 15, "{events:?}");
+    }
 }
 
 #[test]

@@ -82,8 +82,8 @@ pub struct WifiSpec {
     /// Maximum number of frames in an A-MPDU; 1 is no aggregation. Default: 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<u32>,
-    /// How often a frame is sent again after the first time before it is dropped. Default: 7, which is eight times in all; the
-    /// standard's limit of 7 (dot11ShortRetryLimit) counts the first.
+    /// How often a frame is sent again after the first time before it is dropped. Default: 6, which is seven times in all, the
+    /// standard's default limit (dot11ShortRetryLimit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
     /// Share of the air time that other stations use. Default: 0.
@@ -152,7 +152,7 @@ impl Default for WifiConfig {
             fading_time: Duration::from_millis(50),
             short_gi: false,
             aggregate: WINDOW as u32,
-            retries: 7,
+            retries: 6,
             air: Schedule::constant(Air { attenuation: Decibels(0.0), busy: Ratio::ZERO }),
         }
     }

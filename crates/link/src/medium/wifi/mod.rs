@@ -3,20 +3,16 @@
 //! An access point and its stations, one on a link, any number in a cell. A station with frames waits until the air has
 //! been free for AIFS and its backoff, sends an A-MPDU, and gets a block ACK after SIFS. What was lost is
 //! sent again; what was received waits for what comes before it. Those that send in the same slot
-//! collide, and their contention windows double (IEEE 802.11-2012, §9.19 and §9.21). The access point contends as any
-//! station does, with one backoff for all; it has a queue for each station, and they take turns.
+//! collide, and their contention windows double, up to the retry limit. After each attempt a station backs off, also with
+//! nothing left to send: what comes to air that has been idle for longer is sent at once (IEEE 802.11-2016, §10.22.2). The
+//! access point contends as any station does, with one backoff for all; it has a queue for each station, and they take
+//! turns.
 //!
 //! Simplifications: the signal does not change during an exchange, and every subcarrier has the same. All stations hear
-//! one another, and whatever collides is lost. A block ACK that is lost counts as if nothing had arrived. There are no
+//! one another, and whatever collides is lost. A block ACK that is lost counts as if nothing had arrived. A frame alone
+//! gets one too, where the standard has an ACK, 4 µs shorter at 24 Mbit/s. There are no
 //! RTS/CTS, beacons, encryption, broadcast or management frames, and the receiver knows at once which frames were given
-//! up. Three rules of §9.19 differ:
-//!
-//! - The contention window stays doubled when a frame is given up, until something arrives. It may then be 1023 slots instead
-//!   of 15: the next backoff takes 4.6 ms in the mean instead of 68 µs.
-//! - The retry limit counts the attempts after the first: with the default of 7, a frame is sent eight times, once more than
-//!   the standard allows.
-//! - A packet that comes to idle air has a backoff too, where the standard sends it at once after AIFS: 68 µs in the mean, and
-//!   135 µs at most.
+//! up.
 
 mod channel;
 mod config;
@@ -37,7 +33,6 @@ pub(crate) use config::BUSY;
 pub use config::{Air, WifiChangeSpec, WifiConfig, WifiSpec};
 use neighbour::Neighbour;
 pub(crate) use phy::MAX_IP_BYTES;
-use phy::SLOT;
 use station::{Ampdu, Peer, RateControl, Station};
 
 /// The air, and who sends on it.
@@ -50,7 +45,7 @@ pub(crate) struct Wifi {
     neighbour: Neighbour,
     busy: Follow<Ratio>,
     exchange: Option<Exchange>,
-    /// Since when the channel has been idle.
+    /// Since when the channel has been idle, or until when it is taken.
     free: Time,
 }
 
@@ -117,13 +112,13 @@ impl Wifi {
 
     /// Whoever has something to send waits for its turn, from `now` on.
     pub fn wake(&mut self, now: Time, paths: &[Path]) {
-        if self.exchange.is_some() {
+        if !self.stations.iter().any(|station| station.has_news(paths)) {
             return;
         }
+        while self.exchange.is_none() && self.others_held(now) {}
+        let taken = now < self.free;
         for station in &mut self.stations {
-            if station.contention.is_none() && station.has_some(paths) {
-                station.contend(now);
-            }
+            station.ask(now, taken, paths);
         }
     }
 
@@ -131,7 +126,7 @@ impl Wifi {
     pub fn next(&self) -> Option<Time> {
         match &self.exchange {
             Some(exchange) => Some(exchange.ends),
-            None => self.stations.iter().filter_map(|s| Some(s.contention?.begins())).min(),
+            None => self.stations.iter().filter_map(|station| station.begins(self.free)).min(),
         }
     }
 
@@ -145,32 +140,35 @@ impl Wifi {
         self.wake(at, paths);
     }
 
+    /// Whether others have held the air since it was free, up to `now`; then it is free after the first time that they did.
+    fn others_held(&mut self, now: Time) -> bool {
+        let busy = self.busy.at(now).get();
+        let held = self.neighbour.holds(self.free, now, busy);
+        if let Some((begins, ends)) = held {
+            self.take(begins, ends);
+        }
+        held.is_some()
+    }
+
     /// A backoff has ended: others hold the air by then, or those whose slot it is send.
     fn begin(&mut self, at: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
-        let busy = self.busy.at(at).get();
-        let waiting = || self.stations.iter().filter_map(|station| station.contention);
-        let from = waiting().map(|contention| contention.from).min().unwrap_or(at);
-        if let Some((begins, ends)) = self.neighbour.holds(self.free, from, at, busy) {
-            self.freeze(begins, ends);
-            self.free = ends;
+        if self.others_held(at) {
             return;
         }
-        let due = |s: &Station| s.contention.is_some_and(|c| c.begins() < at + SLOT);
         let mut sending: Vec<Sending> = Vec::new();
         for index in 0..self.stations.len() {
-            if !due(&self.stations[index]) {
+            let station = &mut self.stations[index];
+            if station.begins(self.free) != Some(at) {
                 continue;
             }
-            let station = &mut self.stations[index];
-            station.contention = None;
-            let Some((peer, ampdu)) = station.begins(at, paths, events) else { continue };
+            let Some((peer, ampdu)) = station.sends(at, paths, events) else { continue };
             let channel = station.peers[peer].channel;
             let snr_db = self.snr_db(at, channel, &sending);
             sending.push(Sending { station: index, peer, ampdu, snr_db });
         }
         // A queue discipline may have dropped all there was.
         let Some(lasts) = sending.iter().map(|sending| sending.ampdu.lasts).max() else { return };
-        self.freeze(at, at + lasts);
+        self.take(at, at + lasts);
         self.exchange = Some(Exchange { ends: at + lasts, sending });
     }
 
@@ -186,14 +184,15 @@ impl Wifi {
         }
     }
 
-    fn freeze(&mut self, at: Time, until: Time) {
-        for contention in self.stations.iter_mut().filter_map(|s| s.contention.as_mut()) {
-            contention.freeze(at, until);
+    /// Somebody has the air from `at` until `until`.
+    fn take(&mut self, at: Time, until: Time) {
+        for station in &mut self.stations {
+            station.freeze(self.free, at);
         }
+        self.free = until;
     }
 
     fn end(&mut self, exchange: &Exchange, paths: &mut [Path], events: &mut VecDeque<Event>) {
-        self.free = exchange.ends;
         let collided = exchange.sending.len() > 1;
         for sending in &exchange.sending {
             let station = &mut self.stations[sending.station];
@@ -204,6 +203,7 @@ impl Wifi {
             if peer.is_done(path) {
                 path.rest_in_medium(exchange.ends, events);
             }
+            station.back_off(exchange.ends, paths);
         }
     }
 
@@ -211,7 +211,7 @@ impl Wifi {
     pub fn drain(&mut self, now: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
         self.exchange = None;
         for station in &mut self.stations {
-            station.contention = None;
+            station.give_way();
             for peer in &mut station.peers {
                 peer.drain(now, &mut paths[peer.path], events);
             }
@@ -227,11 +227,12 @@ impl Station {
         let peer = &mut self.peers[sending.peer];
         let answered = !collided && random.chance(ampdu.mcs.block_ack_arrives(snr_db));
         let received = peer.receive(ampdu, answered, snr_db, random);
+        let retries = peer.retries;
         match (collided, received) {
             (true, _) => {}
             (false, 0) => peer.rate.unanswered(),
             (false, _) => peer.rate.answered(snr_db),
         }
-        if received == 0 { self.failed() } else { self.succeeded() }
+        if received == 0 { self.failed(retries) } else { self.succeeded() }
     }
 }

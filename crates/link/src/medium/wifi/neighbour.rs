@@ -21,36 +21,28 @@ impl Neighbour {
         Self { next: None, random: seed.random() }
     }
 
-    /// Whether they hold the air between `from`, when ours began to wait, and `at`, when ours would
-    /// begin: from when to when. Nobody has held it since `free`. `busy` is their share of the
-    /// time, below 1.
-    pub fn holds(&mut self, free: Time, from: Time, at: Time, busy: f64) -> Option<(Time, Time)> {
+    /// When they first held the air since `free`, up to `now`: from when to when. Nobody has held it between `free` and then.
+    /// `busy` is their share of the time, below 1.
+    pub fn holds(&mut self, free: Time, now: Time, busy: f64) -> Option<(Time, Time)> {
         if busy == 0.0 {
             self.next = None;
             return None;
         }
         let interval = HOLD.mul_f64(1.0 / busy);
-        let mut next = match self.next {
-            Some(next) if from.saturating_since(next) < FORGOTTEN => next,
+        let next = match self.next {
+            Some(next) if now.saturating_since(next) < FORGOTTEN => next,
             // The state in the long run, from now on.
-            _ if self.random.chance(busy) => from,
-            _ => from + self.span(interval),
+            _ if self.random.chance(busy) => now,
+            _ => now + self.span(interval),
         };
-        let mut free = free;
-        loop {
-            let begins = next.max(free);
-            if begins > at {
-                self.next = Some(next);
-                return None;
-            }
-            let ends = begins + self.span(HOLD);
-            next += self.span(interval);
-            if ends > from {
-                self.next = Some(next);
-                return Some((begins, ends));
-            }
-            free = ends;
+        let begins = next.max(free);
+        if begins > now {
+            self.next = Some(next);
+            return None;
         }
+        let ends = begins + self.span(HOLD);
+        self.next = Some(next + self.span(interval));
+        Some((begins, ends))
     }
 
     fn span(&mut self, mean: Duration) -> Duration {

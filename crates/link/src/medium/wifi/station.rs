@@ -20,8 +20,13 @@ pub(crate) struct Station {
     pub peers: Vec<Peer>,
     /// Who of them is asked first when it is next its turn.
     turn: usize,
-    pub contention: Option<Contention>,
+    /// Since when it has had something to send; `None` if it has nothing.
+    asked: Option<Time>,
+    /// Slots left of its backoff, as of when the air became free.
+    slots: u64,
     cw: u64,
+    /// Failed attempts in a row, QSRC of the standard.
+    failures: u32,
     pub random: Random,
 }
 
@@ -38,7 +43,7 @@ pub(crate) struct Peer {
     pub rate: RateControl,
     short_gi: bool,
     aggregate: usize,
-    retries: u32,
+    pub retries: u32,
 }
 
 #[derive(Debug)]
@@ -56,45 +61,68 @@ pub(crate) struct Ampdu {
     pub lasts: Duration,
 }
 
-/// A station that waits for its turn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Contention {
-    /// Since when it finds the air free.
-    pub from: Time,
-    slots: u64,
-}
-
-impl Contention {
-    pub fn begins(&self) -> Time {
-        self.from + AIFS + SLOT * self.slots
-    }
-
-    /// Somebody else took the air at `at`, until `until`: the slots counted so far stay counted.
-    pub fn freeze(&mut self, at: Time, until: Time) {
-        let waited = at.saturating_since(self.from + AIFS);
-        self.slots -= (waited.as_nanos() / SLOT.as_nanos()).min(self.slots);
-        self.from = until.max(self.from);
-    }
-}
-
 impl Station {
     pub fn new(peers: Vec<Peer>, seed: Seed) -> Self {
-        Self { peers, turn: 0, contention: None, cw: CW_MIN, random: seed.random() }
+        let random = seed.random();
+        Self { peers, turn: 0, asked: None, slots: 0, cw: CW_MIN, failures: 0, random }
     }
 
-    /// Whether it has something to send.
-    pub fn has_some(&self, paths: &[Path]) -> bool {
+    fn has_some(&self, paths: &[Path]) -> bool {
         self.peers.iter().any(|peer| !peer.is_done(&paths[peer.path]))
     }
 
-    pub fn contend(&mut self, from: Time) {
-        let slots = self.random.below(self.cw + 1);
-        self.contention.get_or_insert(Contention { from, slots });
+    /// Whether something to send has come since it had nothing.
+    pub fn has_news(&self, paths: &[Path]) -> bool {
+        self.asked.is_none() && self.has_some(paths)
+    }
+
+    /// Asks for the air if something to send has come. On idle air it has no backoff but what is left of the last one; if
+    /// the air is taken and nothing is left, it draws another (IEEE 802.11-2016, §10.22.2.2, event a).
+    pub fn ask(&mut self, now: Time, taken: bool, paths: &[Path]) {
+        if self.has_news(paths) {
+            self.asked = Some(now);
+            if taken && self.slots == 0 {
+                self.draw();
+            }
+        }
+    }
+
+    fn draw(&mut self) {
+        self.slots = self.random.below(self.cw + 1);
+    }
+
+    /// When it sends, if nobody takes the air, free since `free`, before that: at the first slot boundary after its backoff
+    /// at which it has something. The first of all is AIFS after `free` (IEEE 802.11-2016, §10.22.2.4).
+    pub fn begins(&self, free: Time) -> Option<Time> {
+        let passed = self.asked?.saturating_since(free + AIFS).as_nanos();
+        Some(free + AIFS + SLOT * self.slots.max(passed.div_ceil(SLOT.as_nanos())))
+    }
+
+    /// The air, free since `free`, is taken at `at`. The backoff has been a slot shorter from each slot boundary on, also the
+    /// one at which the air is taken (IEEE 802.11-2016, §10.22.2.4).
+    pub fn freeze(&mut self, free: Time, at: Time) {
+        let first = free + AIFS;
+        if at >= first {
+            let boundaries = (at - first).as_nanos() / SLOT.as_nanos() + 1;
+            self.slots = self.slots.saturating_sub(boundaries);
+        }
+    }
+
+    /// An attempt has ended at `at`. It backs off in any case, also with nothing left to send (IEEE 802.11-2016, §10.22.2.2,
+    /// events b and c).
+    pub fn back_off(&mut self, at: Time, paths: &[Path]) {
+        self.asked = self.has_some(paths).then_some(at);
+        self.draw();
+    }
+
+    /// Asks for the air no more.
+    pub fn give_way(&mut self) {
+        self.asked = None;
     }
 
     /// It is its turn: to whom it sends, and what. Receivers take turns, one A-MPDU each. `None` if queue disciplines have
     /// dropped all that there was.
-    pub fn begins(
+    pub fn sends(
         &mut self,
         at: Time,
         paths: &mut [Path],
@@ -112,15 +140,22 @@ impl Station {
                 return Some((index, ampdu));
             }
         }
+        self.give_way();
         None
     }
 
     pub fn succeeded(&mut self) {
-        self.cw = CW_MIN;
+        (self.cw, self.failures) = (CW_MIN, 0);
     }
 
-    pub fn failed(&mut self) {
-        self.cw = (self.cw * 2 + 1).min(CW_MAX);
+    /// After so many failed retries in a row, the window is the least again; else it doubles (IEEE 802.11-2016, §10.22.2.2).
+    pub fn failed(&mut self, retries: u32) {
+        self.failures += 1;
+        if self.failures > retries {
+            (self.cw, self.failures) = (CW_MIN, 0);
+        } else {
+            self.cw = (self.cw * 2 + 1).min(CW_MAX);
+        }
     }
 }
 
@@ -260,3 +295,53 @@ impl RateControl {
 
 /// Time on air is bounded for A-MPDUs, in addition to their number.
 pub(crate) const MAX_AIRTIME: Duration = Duration::from_millis(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn station(slots: u64) -> Station {
+        Station { slots, ..Station::new(Vec::new(), Seed(1)) }
+    }
+
+    #[test]
+    fn each_slot_boundary_shortens_the_backoff() {
+        let free = Time::from_millis(3);
+        let left = |at: Time| {
+            let mut station = station(5);
+            station.freeze(free, at);
+            station.slots
+        };
+        let boundary = |n| free + AIFS + SLOT * n;
+        assert_eq!(left(boundary(0).saturating_sub(Duration::from_nanos(1))), 5);
+        assert_eq!([0, 1, 4, 5, 900].map(|n| left(boundary(n))), [4, 3, 0, 0, 0]);
+        assert_eq!(left(boundary(2).saturating_sub(Duration::from_nanos(1))), 3);
+    }
+
+    #[test]
+    fn a_station_sends_at_slot_boundaries() {
+        let free = Time::from_millis(3);
+        let begins = |slots, asked| {
+            let asked = Some(free + Duration::from_micros(asked));
+            let begins = Station { asked, ..station(slots) }.begins(free);
+            begins.map(|at| (at - free).as_nanos() / 1000)
+        };
+        assert_eq!([0, 43, 44, 52, 53].map(|us| begins(0, us)), [43, 43, 52, 52, 61].map(Some));
+        assert_eq!([0, 60, 89, 200].map(|us| begins(5, us)), [88, 88, 97, 205].map(Some));
+        assert_eq!(station(5).begins(free), None);
+    }
+
+    #[test]
+    fn the_window_doubles_up_to_the_retry_limit() {
+        let mut station = station(0);
+        let windows: Vec<u64> = (0..8)
+            .map(|_| {
+                station.failed(6);
+                station.cw
+            })
+            .collect();
+        assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 15, 31]);
+        station.succeeded();
+        assert_eq!((station.cw, station.failures), (15, 0));
+    }
+}
