@@ -23,6 +23,7 @@ fn recording(protocol: Protocol, sent: bool) -> Recording {
         kernel: "6.18".into(),
         start: moment,
         end: moment,
+        pauses: Vec::new(),
         asked: Vec::new(),
         flows: vec![Flow { protocol, local: address(local), remote: address(remote), sent }],
         causes: Vec::new(),

@@ -164,6 +164,8 @@ pub struct Recording {
     pub start: Moment,
     /// When it ended.
     pub end: Moment,
+    /// Times in between in which nothing was recorded, in order: an agent restarted.
+    pub pauses: Vec<Pause>,
     /// The requested flows, as they were written.
     pub asked: Vec<String>,
     /// The flows that were seen.
@@ -211,6 +213,16 @@ impl Moment {
     pub fn since(self, earlier: Self) -> u64 {
         self.monotonic_ns.saturating_sub(earlier.monotonic_ns)
     }
+}
+
+/// A time in which nothing was recorded, by CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// The last moment known before it.
+    pub from_ns: u64,
+    /// When recording began again.
+    pub to_ns: u64,
 }
 
 /// The state of a point.

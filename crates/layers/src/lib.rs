@@ -22,8 +22,8 @@ pub mod report;
 pub mod verdict;
 
 pub use event::{
-    ClockStatus, Cost, DropCause, Event, Flow, KernelSample, Key, Moment, Point, PointStatus,
-    Protocol, Recording, Second,
+    ClockStatus, Cost, DropCause, Event, Flow, KernelSample, Key, Moment, Pause, Point,
+    PointStatus, Protocol, Recording, Second,
 };
 pub use flow::{Endpoint, FlowError, FlowFilter};
 pub use namespace::{Namespace, NamespaceError};

@@ -17,7 +17,7 @@ pub use seconds::{SECONDS, Second};
 pub use unseen::Unseen;
 
 use crate::clock::Alignment;
-use crate::event::{Point, Protocol, Recording};
+use crate::event::{Pause, Point, Protocol, Recording};
 use crate::matching::{Direction, Drop, Matched, Passage, Points, Side, side, watched};
 
 /// Packets still in transit when a recording ends are not lost. This is the shortest time allowed for them.
@@ -86,7 +86,7 @@ pub struct Account {
     pub sent: u64,
     /// What reached the last point.
     pub delivered: u64,
-    /// Of `sent`, in transit when a recording began or ended: the outcome is unknown.
+    /// Of `sent`, in transit when a recording began or ended, or paused: the outcome is unknown.
     pub unsettled: u64,
     /// First seen after the first point: gaps in the recorder, or sent before recording began; for TCP, also what it
     /// resent.
@@ -214,13 +214,28 @@ impl Of<'_> {
         end.map(|(number, _)| self.recordings[number])
     }
 
+    /// A time of a recording on the common clock.
+    fn common(&self, recording: &Recording, t_ns: u64) -> i64 {
+        let first = std::ptr::eq(recording, self.recordings[0]);
+        if first { to_i64(t_ns) } else { self.alignment.to_first(t_ns) }
+    }
+
     /// The start and end of a recording on the common clock.
     fn bounds(&self, side: Side) -> Option<(i64, i64)> {
         let recording = self.host(side)?;
-        let first = std::ptr::eq(recording, self.recordings[0]);
-        let to_common =
-            |t_ns: u64| if first { to_i64(t_ns) } else { self.alignment.to_first(t_ns) };
-        Some((to_common(recording.start.monotonic_ns), to_common(recording.end.monotonic_ns)))
+        let common = |t_ns| self.common(recording, t_ns);
+        Some((common(recording.start.monotonic_ns), common(recording.end.monotonic_ns)))
+    }
+
+    /// The times in between in which nothing was recorded.
+    fn pauses(&self, side: Side) -> impl Iterator<Item = (i64, i64)> {
+        let of = move |recording: &Recording| {
+            let common = |pause: &Pause| {
+                (self.common(recording, pause.from_ns), self.common(recording, pause.to_ns))
+            };
+            recording.pauses.iter().map(common).collect::<Vec<_>>()
+        };
+        self.host(side).map(of).unwrap_or_default().into_iter()
     }
 
     fn start_ns(&self) -> i64 {
@@ -229,7 +244,9 @@ impl Of<'_> {
 
     fn recorded_ns(&self, side: Side) -> Option<i64> {
         let (start, end) = self.bounds(side)?;
-        end.checked_sub(start).filter(|&span| span > 0)
+        let paused = self.pauses(side).map(|(from, to)| to.saturating_sub(from).max(0));
+        let span = paused.fold(end.checked_sub(start)?, i64::saturating_sub);
+        Some(span).filter(|&span| span > 0)
     }
 
     /// The clocks' error only matters between the hosts.
@@ -259,8 +276,9 @@ impl Of<'_> {
             return true;
         };
         let Some((start, end)) = self.bounds(side(next)) else { return true };
-        let slack = slack.get(&last).copied().unwrap_or(SETTLE_NS);
-        t_ns >= start && t_ns.saturating_add(slack) <= end
+        let until = t_ns.saturating_add(slack.get(&last).copied().unwrap_or(SETTLE_NS));
+        let paused = self.pauses(side(next)).any(|(from, to)| t_ns < to && until > from);
+        t_ns >= start && until <= end && !paused
     }
 
     fn sap(&self, point: Point, settled: &[&Passage], unsettled: &[&Passage]) -> Sap {

@@ -24,6 +24,8 @@ pub struct Second {
     pub lost_between: [u64; 4],
     /// Mean delay between each layer's service access points, for what was sent in this second.
     pub delay_between_ns: [Option<f64>; 4],
+    /// How many delays these are the means of: of packets for UDP, of ranges for TCP.
+    pub delays: [u64; 4],
     /// Mean delay of each layer itself, for what was sent in this second.
     pub own_delay_ns: [Option<f64>; 4],
     /// Mean difference between a packet's delay in each layer itself and that of the packet before it.
@@ -91,6 +93,7 @@ pub fn seconds(
     }
     for (second, means) in seconds.iter_mut().zip(means) {
         second.delay_between_ns = means.between.map(Mean::value);
+        second.delays = means.between.map(|mean| mean.count);
         second.own_delay_ns = means.own.map(Mean::value);
         second.own_jitter_ns = means.jitter.map(Mean::value);
     }

@@ -8,7 +8,7 @@ use super::AgentError;
 use super::connection::{self, Call, Line, lost, receive, send};
 use super::message::{ANSWER_BYTES_MAX, Answer, Batch, Head, Request};
 use crate::clock::{Alignment, Pair, estimate};
-use crate::{DropCause, Event, Moment, Recording};
+use crate::{DropCause, Event, Moment, Pause, Point, Recording};
 use suiro_units::to_i64;
 
 /// Most events that are kept per agent: some 1 GB.
@@ -47,6 +47,15 @@ pub enum Gap {
     Full,
 }
 
+impl Gap {
+    fn pause(&self) -> Option<Pause> {
+        match *self {
+            Self::Restarted { from_ns, to_ns } => Some(Pause { from_ns, to_ns }),
+            Self::Missed(_) | Self::Full => None,
+        }
+    }
+}
+
 /// An agent and its recording so far.
 pub struct Watched {
     peer: String,
@@ -64,6 +73,8 @@ pub struct Watched {
     samples: Vec<TimeSample>,
     /// Events that the agent no longer had.
     missed: u64,
+    /// Whether events came for which there was no room.
+    full: bool,
     gaps: Vec<Gap>,
 }
 
@@ -95,6 +106,7 @@ impl Watched {
             events: Vec::new(),
             samples: Vec::new(),
             missed: 0,
+            full: false,
             gaps: Vec::new(),
         }
     }
@@ -145,9 +157,20 @@ impl Watched {
         self.call = None;
     }
 
-    /// The recording so far; `None` before the first [`Self::update`].
+    /// The recording so far; `None` before the first [`Self::update`]. Events that the agent saw and that did not get here
+    /// count as lost by the recorder: they are no losses of a layer.
     pub fn recording(&self) -> Option<Recording> {
-        Some(self.head.clone()?.with(self.events.clone()))
+        let mut recording = self.head.clone()?.with(self.events.clone());
+        recording.pauses = self.gaps.iter().filter_map(Gap::pause).collect();
+        if self.missed > 0 || self.full {
+            let mut kept = [0u64; Point::ALL.len()];
+            recording.events.iter().for_each(|event| kept[event.point as usize] += 1);
+            for status in &mut recording.points {
+                let missing = status.events.saturating_sub(kept[status.point as usize]);
+                status.lost = status.lost.saturating_add(missing);
+            }
+        }
+        Some(recording)
     }
 
     /// The time exchanges so far.
@@ -171,7 +194,8 @@ impl Watched {
     /// The gaps in the recording.
     pub fn gaps(&self) -> Vec<Gap> {
         let missed = (self.missed > 0).then_some(Gap::Missed(self.missed));
-        self.gaps.iter().cloned().chain(missed).collect()
+        let full = self.full.then_some(Gap::Full);
+        self.gaps.iter().cloned().chain(full).chain(missed).collect()
     }
 
     fn fetch_all(&mut self) -> Result<(), AgentError> {
@@ -231,9 +255,7 @@ impl Watched {
         }
         self.head = Some(head);
         let room = EVENTS_MAX.saturating_sub(self.events.len());
-        if events.len() > room {
-            self.gaps.push(Gap::Full);
-        }
+        self.full |= events.len() > room;
         self.events.extend(events.into_iter().take(room).map(|event| Event {
             direction_flow: flows[usize::from(event.direction_flow)],
             cause: event.cause.map(|DropCause(cause)| DropCause(causes[usize::from(cause)])),

@@ -142,6 +142,7 @@ impl Head {
             kernel: self.kernel,
             start: self.start,
             end: self.end,
+            pauses: Vec::new(),
             asked: self.asked,
             flows: self.flows,
             causes: self.causes.iter().map(|cause| cause.as_str().into()).collect(),

@@ -148,7 +148,8 @@ impl Stream {
     }
 
     /// Among the transmissions that have not passed this point, the one with the same IP identification; otherwise the
-    /// one that has come furthest; otherwise the newest, because what is resent was usually lost before.
+    /// one that has come furthest; otherwise the newest, because what is resent was usually lost before. One that was read was
+    /// not dropped.
     fn find(&self, newest: u32, sighting: &Sighting) -> Option<u32> {
         let mut best: Option<(bool, u8, u32)> = None;
         let mut index = newest;
@@ -157,7 +158,11 @@ impl Stream {
             let same = sighting.ip_id != 0 && passage.ip_id == sighting.ip_id;
             let progress = passage.progress(sighting.point);
             let better = best.is_none_or(|(was, most, _)| (same, progress) > (was, most));
-            if better && !passage.has(sighting.point) {
+            let was_read = passage.at(Point::ReceiveCall).is_some();
+            if better
+                && !passage.has(sighting.point)
+                && !(was_read && sighting.point == Point::Dropped)
+            {
                 best = Some((same, progress, index));
             }
             index = passage.previous;

@@ -140,6 +140,7 @@ fn recording(
         kernel: "unknown".into(),
         start: moment(events.first()),
         end: moment(events.last()),
+        pauses: Vec::new(),
         asked: Vec::new(),
         causes: Vec::new(),
         points: way().map(|point| status(point, capture, flows.iter(), &events)).collect(),

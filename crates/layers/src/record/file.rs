@@ -11,7 +11,7 @@ use suiro_record::words::Heading;
 use suiro_record::{Reader, RecordError, Row, Text, Writer};
 
 use crate::event::{
-    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, PointStatus, Recording, Second,
+    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Pause, PointStatus, Recording, Second,
 };
 
 /// The format number of `layers.json`.
@@ -64,6 +64,9 @@ impl From<RecordError> for FileError {
     }
 }
 
+/// Most pauses of a recording that are read.
+const PAUSES_MAX: usize = 1000;
+
 /// `layers.json`: a [`Recording`] without its events.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +79,9 @@ struct Document {
     epoch_monotonic_ns: u64,
     start: Moment,
     end: Moment,
+    /// Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pauses: Vec<Pause>,
     asked: Vec<String>,
     flows: Vec<Flow>,
     points: Vec<PointStatus>,
@@ -168,6 +174,7 @@ pub(crate) fn write_document(
         epoch_monotonic_ns,
         start,
         end,
+        pauses: recording.pauses.clone(),
         asked,
         flows,
         points,
@@ -253,6 +260,7 @@ impl Document {
             kernel: document.kernel,
             start: document.start,
             end: document.end,
+            pauses: document.pauses.into_iter().take(PAUSES_MAX).collect(),
             asked: document.asked,
             flows: document.flows,
             causes: Vec::new(),
@@ -395,6 +403,7 @@ mod tests {
             kernel: "6.18".into(),
             start: Moment { monotonic_ns: 1_000_000_000, realtime_ns: 1 },
             end: Moment { monotonic_ns: 2_000_000_000, realtime_ns: 2 },
+            pauses: vec![Pause { from_ns: 1_200_000_000, to_ns: 1_300_000_000 }],
             asked: vec!["udp:*:*-*:*".into()],
             flows: vec![flow, Flow { sent: false, ..flow }],
             causes: vec!["SOCKET_RCVBUFF".into()],

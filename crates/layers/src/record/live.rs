@@ -36,6 +36,8 @@ struct Read {
 impl Sink for Read {
     fn take(&mut self, raw: &[u8]) -> Result<(), RecorderError> {
         let Self { reading, events } = self;
+        // The bound is one of a recording on disk. What waits for watchers has its own.
+        reading.written = 0;
         reading.take(raw, |event, _| {
             events.push(*event);
             Ok(())
@@ -104,5 +106,24 @@ impl LiveTap {
 impl Tap for LiveTap {
     fn poll(&mut self, events: &mut Vec<Event>) -> Result<Head, String> {
         self.take(events).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Point;
+    use crate::probe::raw::received;
+
+    #[test]
+    fn an_agent_hands_over_more_than_a_recording_may_hold() {
+        let mut read = Read::default();
+        // It has run for weeks.
+        read.reading.written = u64::MAX / 2;
+        for number in 0..3 {
+            read.take(&received(Point::ReceiveSocket, number, false)).unwrap();
+        }
+        assert_eq!(read.events.len(), 3);
+        assert_eq!(read.reading.beyond.iter().sum::<u64>(), 0);
     }
 }

@@ -441,6 +441,7 @@ impl<S: Sink> Work<S> {
             kernel: system("/proc/sys/kernel/osrelease")?,
             start: self.start,
             end: Moment::now(),
+            pauses: Vec::new(),
             asked: self.target.flows.iter().map(FlowFilter::to_string).collect(),
             flows: Vec::new(),
             causes: Vec::new(),

@@ -51,6 +51,8 @@ pub struct Host {
     pub kernel: String,
     /// How long it was recorded.
     pub recorded_ns: u64,
+    /// Of that, how long nothing was recorded, because an agent restarted.
+    pub paused_ns: u64,
     /// Its points: watched or why not, events, events lost by the recorder.
     pub points: Vec<PointStatus>,
     /// Fragments other than the first of each datagram; the first stands for all.
@@ -63,11 +65,13 @@ pub struct Host {
 
 impl Host {
     fn of(recording: &Recording) -> Self {
-        let Recording { start, end, .. } = recording;
+        let Recording { start, end, pauses, .. } = recording;
+        let paused = pauses.iter().map(|pause| pause.to_ns.saturating_sub(pause.from_ns));
         Self {
             name: recording.host.clone(),
             kernel: recording.kernel.clone(),
             recorded_ns: end.monotonic_ns.saturating_sub(start.monotonic_ns),
+            paused_ns: paused.fold(0, u64::saturating_add),
             points: recording.points.clone(),
             fragments: recording.fragments,
             scheduling: recording.scheduling.clone(),

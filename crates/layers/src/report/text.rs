@@ -58,6 +58,9 @@ fn of_host(host: &Host) -> String {
         0 => text.push_str("; the recorder lost nothing"),
         lost => text.push_str(&format!("; THE RECORDER LOST {lost} EVENTS of its own")),
     }
+    if host.paused_ns > 0 {
+        text.push_str(&format!("; not recorded for {:.1} s of it", host.paused_ns as f64 / 1e9));
+    }
     if host.fragments > 0 {
         text.push_str(&format!("; {} fragments", host.fragments));
     }
@@ -108,7 +111,7 @@ fn headline(account: &Account) -> String {
     );
     let counts = [
         (account.repeated, "resent"),
-        (account.unsettled, "in transit at the end or the beginning"),
+        (account.unsettled, "in transit at the end, the beginning or a pause"),
         (account.appeared.saturating_sub(account.repeated), "first seen in transit"),
         (account.hops.iter().map(|hop| hop.unplaced).sum(), "lost or missed by the recorder"),
     ];
@@ -212,17 +215,23 @@ fn steps(account: &Account, watched: &[Layer]) -> impl Iterator<Item = Vec<Strin
         let share = |lost: u64| format!("{:.1}", lost as f64 * 100.0 / sent as f64);
         let all = share(sum(&|second| second.lost_after.iter().sum()));
         let lost = watched.iter().map(|&layer| share(sum(&|s| s.lost_between[layer as usize])));
-        let delays = watched.iter().map(|&layer| {
-            let known = seconds.iter().filter_map(|second| second.delay_between_ns[layer as usize]);
-            let known: Vec<f64> = known.collect();
-            match known.len() {
-                0 => "-".into(),
-                count => ms(known.iter().sum::<f64>() / count as f64),
-            }
-        });
+        let delays = watched.iter().map(|&layer| mean_delay(seconds, layer));
         let begin = [(number * step).to_string(), sent.to_string(), all];
         Some(begin.into_iter().chain(lost).chain(delays).collect())
     })
+}
+
+/// Mean delay between the service access points of a layer, over what was sent in these seconds.
+fn mean_delay(seconds: &[Second], layer: Layer) -> String {
+    let of = |second: &Second| {
+        let count = second.delays[layer as usize];
+        Some((second.delay_between_ns[layer as usize]? * count as f64, count))
+    };
+    let (sum, count) = seconds
+        .iter()
+        .filter_map(of)
+        .fold((0.0, 0), |(sum, all), (delays, count)| (sum + delays, all + count));
+    if count > 0 { ms(sum / count as f64) } else { "-".into() }
 }
 
 /// Mean, 95th percentile, maximum, jitter.

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use suiro_layers::agent::keys::Role;
 use suiro_layers::agent::message::Head;
 use suiro_layers::agent::{Agent, AgentError, Gap, Identity, Limits, Tap, Watched, keys, listen};
-use suiro_layers::{Event, Flow, Key, Moment, Point, PointStatus, Protocol, Second};
+use suiro_layers::{Event, Flow, Key, Moment, Pause, Point, PointStatus, Protocol, Second};
 
 #[expect(clippy::disallowed_methods, reason = "certificates are checked against the real time")]
 fn now() -> SystemTime {
@@ -41,6 +41,8 @@ struct Told<'s> {
     /// Where it confirms that the agent has the earlier events.
     taken: Sender<()>,
     gave: bool,
+    /// Events since its start.
+    given: u64,
 }
 
 impl Tap for Told<'_> {
@@ -50,6 +52,7 @@ impl Tap for Told<'_> {
             let _ = self.taken.send(());
         }
         if let Ok(new) = self.events.recv_timeout(Duration::from_millis(20)) {
+            self.given += new.len() as u64;
             events.extend(new);
             self.gave = true;
         }
@@ -64,7 +67,7 @@ impl Tap for Told<'_> {
         let status = PointStatus {
             point: Point::SendIp,
             missing: None,
-            events: 0,
+            events: self.given,
             lost: counts.lost,
             skipped: 0,
         };
@@ -149,7 +152,7 @@ fn with_agent(limits: Limits, test: impl FnOnce(&Fixture)) {
     let counts = Mutex::new(Counts::default());
     let tell = |what: &str| complaints.lock().unwrap().push(what.to_owned());
     std::thread::scope(|scope| {
-        let told = Told { events: told, counts: &counts, taken: taking, gave: false };
+        let told = Told { events: told, counts: &counts, taken: taking, gave: false, given: 0 };
         scope.spawn(|| agent.run(&listener, told, &stopped, &tell).unwrap());
         // The agent ends whatever the result of the test.
         let fixture = Fixture {
@@ -234,6 +237,7 @@ fn events_discarded_by_an_agent_are_reported() {
         watched.update().unwrap();
         assert_eq!(ids(&watched), (60..100).collect::<Vec<_>>());
         assert_eq!(watched.gaps(), [Gap::Missed(60)]);
+        assert_eq!(counted(&watched).0, 60, "they are no losses of a layer");
     });
 }
 
@@ -250,6 +254,7 @@ fn events_fetched_by_another_watcher_are_reported_as_missing() {
         second.update().unwrap();
         assert_eq!(ids(&second), (10..20).collect::<Vec<_>>());
         assert_eq!((first.gaps(), second.gaps()), (vec![], vec![Gap::Missed(10)]));
+        assert_eq!((counted(&first).0, counted(&second).0), (0, 10));
     });
 }
 
@@ -271,6 +276,8 @@ fn a_recording_that_was_ended_restarts_and_the_gap_is_reported() {
         assert!(
             matches!(watched.gaps()[..], [Gap::Restarted { from_ns, to_ns }] if from_ns < to_ns)
         );
+        let pauses = watched.recording().unwrap().pauses;
+        assert!(matches!(pauses[..], [Pause { from_ns, to_ns }] if from_ns < to_ns), "{pauses:?}");
     });
 }
 

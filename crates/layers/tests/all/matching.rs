@@ -361,6 +361,28 @@ proptest! {
     }
 }
 
+/// Bytes that TCP sent again although they had been read. IPv6 has no identification to distinguish the two.
+#[test]
+fn bytes_that_were_read_were_not_dropped() {
+    let mut tcp = Connection { sightings: Vec::new(), t_ns: 0, first: 1 };
+    let path = [&DOWN[..], &[Point::SendDriver], &UP[..]].concat();
+    tcp.see(Point::SendCall, 0, 1_000);
+    tcp.see_in(&path, 0, 1_000);
+    tcp.see(Point::ReceiveCall, 0, 1_000);
+    tcp.see_in(&path, 0, 1_000);
+    let cause = Some(Drop { side: Side::Receiver, cause: DropCause(0) });
+    // A copy that the network made, which is dropped as well, is none of the two.
+    for _ in 0..2 {
+        tcp.see(Point::Dropped, 0, 1_000);
+        tcp.sightings.last_mut().expect("it was just added").drop = cause;
+    }
+    let mut matcher = Stream::new(Points::all());
+    tcp.sightings.iter().for_each(|sighting| matcher.push(sighting));
+    let matched = matcher.finish();
+    let ends: Vec<_> = matched.passages.iter().map(|p| (p.last(), p.drop)).collect();
+    assert_eq!(ends, [(Some(Point::ReceiveCall), None), (Some(Point::ReceiveSocket), cause)]);
+}
+
 #[test]
 fn sequence_numbers_of_a_stream_wrap_around() {
     stream_adds_up(3, 3_000_000, u32::MAX - 1_000_000);

@@ -1,11 +1,11 @@
 //! The report as text.
 
 use suiro_layers::report::{html, joined, rows, text};
-use suiro_layers::{Cost, Point};
+use suiro_layers::{Cost, Moment, Point};
 use suiro_record::tables::FlowRow;
 use suiro_record::words::{Carries, FlowRole, Layer, Transport};
 
-use crate::common::{MS, Way, call};
+use crate::common::{MS, SECOND, Way, call};
 
 #[test]
 fn a_call_that_loses() {
@@ -18,6 +18,28 @@ fn a_call_that_loses() {
     }
     b.points[Point::ReceiveSocket as usize].lost = 3;
     insta::assert_snapshot!(text(&joined(&a, &b)));
+}
+
+/// Of a longer recording each line is of several seconds: here of three, and of one of these a single packet comes through,
+/// late.
+#[test]
+fn the_delay_of_several_seconds_is_the_mean_over_their_packets() {
+    let way = |number: u64| {
+        let sent_ms = 500 + number * 100;
+        match (sent_ms / 1000 % 3, sent_ms % 1000) {
+            (0, 0) => Way::through().slow(Point::ReceiveSocket, 80 * MS),
+            (0, _) => Way::lost_after(Point::ReceiveSocket, None),
+            _ => Way::through(),
+        }
+    };
+    let (mut a, mut b) = call(100 * MS, &(0..400).map(way).collect::<Vec<_>>());
+    let end = Moment { monotonic_ns: 150 * SECOND, realtime_ns: (150 + 1_700_000_000) * SECOND };
+    (a.end, b.end) = (end, end);
+    let text = text(&joined(&a, &b));
+    let line = text.lines().find(|line| line.starts_with("  3  ")).expect("a line from 3 s on");
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    // 82.08 ms once, 2.09 ms twenty times.
+    assert_eq!((cells[1], cells[2], cells[7]), ("30", "30.0", "5.899"), "{text}");
 }
 
 #[test]

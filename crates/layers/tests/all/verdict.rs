@@ -4,7 +4,7 @@ use suiro_layers::account::{Layer, Second};
 use suiro_layers::clock::{Alignment, How};
 use suiro_layers::report::{Report, report};
 use suiro_layers::verdict::{Cause, Deed, Verdict};
-use suiro_layers::{Key, Point, Protocol, Recording};
+use suiro_layers::{Key, Pause, Point, Protocol, Recording};
 
 use crate::common::{MS, SECOND, Way, call};
 
@@ -349,6 +349,24 @@ fn packets_in_transit_when_recording_ended_are_not_lost() {
     assert_eq!(account.unsettled, account.sent - account.delivered);
     assert!((60..=61).contains(&account.unsettled), "{}", account.unsettled);
     assert_eq!(account.loss(), Some(0.0));
+}
+
+#[test]
+fn packets_that_came_while_a_host_was_not_recorded_are_not_lost() {
+    let (a, mut b) = call(5 * MS, &[Way::through(); 1_000]);
+    let pause = Pause { from_ns: 102 * SECOND, to_ns: 103 * SECOND };
+    b.events.retain(|event| !(pause.from_ns..pause.to_ns).contains(&event.t_ns));
+    b.pauses.push(pause);
+    let report = joined(&(a, b));
+    assert_eq!(report.verdicts, []);
+    let account = &report.accounts[0];
+    assert_eq!((account.sent, account.delivered, account.unsettled), (1_000, 800, 200));
+    assert_eq!((account.loss(), account.layers[3].loss_between), (Some(0.0), Some(0.0)));
+    // 800 packets of 1000 bytes in 9 of 10 s.
+    let received = account.saps.iter().find(|sap| sap.point == Point::ReceiveDevice).unwrap();
+    assert_eq!(received.throughput_bps.map(f64::round), Some(711_111.0));
+    let told = suiro_layers::report::text(&report);
+    assert!(told.contains("the recorder lost nothing; not recorded for 1.0 s of it"), "{told}");
 }
 
 #[test]

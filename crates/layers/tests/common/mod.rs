@@ -31,6 +31,7 @@ pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
         kernel: "6.18.0".into(),
         start: at(100),
         end: at(110),
+        pauses: Vec::new(),
         asked: vec!["udp".into()],
         flows: vec![Flow { protocol, local, remote, sent }],
         causes: [

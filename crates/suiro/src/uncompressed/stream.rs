@@ -368,12 +368,16 @@ pub fn receive(args: &ReceiveArgs) -> Result<Outcome> {
     };
     let received = node::receive(&job, tell, &stop)?;
     tell_received(&received, args.common.json)?;
-    let faulty = received.totals.iter().any(|total| {
-        let counts = &total.counts;
-        counts.frames == 0 || counts.lost != 0 || counts.incomplete > 2 || counts.corrupt > 0
-    });
+    let well = received.totals.iter().all(|total| came_well(&total.counts));
     let broken = received.recordings.iter().any(|(_, end)| end.written.is_err());
-    Ok(if faulty || broken { Outcome::Failed } else { Outcome::Done })
+    Ok(if well && !broken { Outcome::Done } else { Outcome::Failed })
+}
+
+/// True if a stream came whole and as one sequence. The frames amid which receiving began and ended may be incomplete. Where
+/// another sequence began, what was sent before it is unknown: no packet counts as lost.
+const fn came_well(counts: &receive::Counts) -> bool {
+    let whole = counts.frames > 0 && counts.incomplete <= 2 && counts.corrupt == 0;
+    whole && counts.lost == 0 && counts.restarts == 0
 }
 
 fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
@@ -490,13 +494,14 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
         }
         writeln!(
             out,
-            "stream {}: {gbps:.3} Gbit/s, {} packets lost, {} frames whole, {} not, {} damaged, {}; {}; thread \
-             {:.0} % of a CPU",
+            "stream {}: {gbps:.3} Gbit/s, {} packets lost, {} frames whole, {} not, {} damaged, {} restarts, {}; {}; \
+             thread {:.0} % of a CPU",
             total.stream,
             counts.lost,
             counts.frames,
             counts.incomplete,
             counts.corrupt,
+            counts.restarts,
             late.map_or("no common clock".to_owned(), |late| format!("{late} late")),
             seen.map_or("bursts unknown".to_owned(), |seen| {
                 let (most, above) = (seen.burst_max, seen.above_wide);
@@ -553,4 +558,30 @@ fn share(part: Duration, whole: Duration) -> f64 {
 /// Set by Ctrl-C and SIGTERM.
 pub fn stop_flag() -> Result<Arc<AtomicBool>> {
     suiro_endpoint::Stop::flag().context("handling signals")
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_uncompressed::receive::Counts;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_whose_sender_restarted_did_not_come_well() {
+        // Receiving began and ended amid a frame.
+        let well = Counts { frames: 600, incomplete: 2, ..Counts::default() };
+        assert!(came_well(&well));
+        let faults = [
+            // Its clock is not ours, so nothing of the outage counts.
+            Counts { restarts: 1, ..well },
+            Counts { frames: 0, ..well },
+            Counts { incomplete: 3, ..well },
+            Counts { corrupt: 1, ..well },
+            Counts { lost: 1, ..well },
+            Counts { lost: -1, ..well },
+        ];
+        for counts in faults {
+            assert!(!came_well(&counts), "{counts:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use suiro_units::{Duration, Time};
 
 use super::blame::{Cause, Spent, cause};
-use super::patience::Patience;
+use super::patience::{Patience, go_on_without};
 use super::{Counts, Error, NO_ROOM, Second};
 use crate::clock;
 use crate::epoch::Epoch;
@@ -221,17 +221,13 @@ impl Lane {
         Ok(sent)
     }
 
-    /// True if the current path, which has no room, has held up the others for half of a frame time, or did so in the frame
-    /// before: it goes without the rest of this burst. The last path that has not been given up is waited for.
+    /// True if the current path, which has no room, goes without the rest of this burst: it has held up the others for half of a
+    /// frame time, or did so in the frame before.
     fn goes_on_without(&mut self, now: Time) -> bool {
         let most = self.layout.geometry().rate().period() / 2;
         let waiting =
             self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        let place = self.path.0;
-        let mut others = self.patience.iter().enumerate().filter(|(at, _)| *at != place);
-        let holds_up = others.any(|(_, other)| !other.is_given_up());
-        let own = self.patience.get_mut(place);
-        own.is_some_and(|own| (holds_up || own.is_given_up()) && own.is_over(waiting, most))
+        go_on_without(&mut self.patience, self.path.0, waiting, most)
     }
 
     /// The earliest time to send: the beginning of time, unless there was no room.

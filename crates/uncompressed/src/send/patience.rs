@@ -38,6 +38,20 @@ impl Patience {
     }
 }
 
+/// True if the others go on without path `place`, which has no room: with the present wait, `waiting`, they have waited for it
+/// for more than `most` in this frame, or they gave it up before. The last path that has not been given up is waited for.
+pub fn go_on_without(
+    paths: &mut [Patience],
+    place: usize,
+    waiting: Duration,
+    most: Duration,
+) -> bool {
+    let mut others = paths.iter().enumerate().filter(|(at, _)| *at != place);
+    let holds_up = others.any(|(_, other)| !other.is_given_up());
+    let own = paths.get_mut(place);
+    own.is_some_and(|own| (holds_up || own.is_given_up()) && own.is_over(waiting, most))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +76,28 @@ mod tests {
         path.begin();
         assert!(!is_over(&mut path, MS * 10));
         assert!(is_over(&mut path, MS * 11));
+    }
+
+    #[test]
+    fn the_last_usable_path_is_waited_for() {
+        let mut paths = [Patience::default(); 3];
+        let go_on =
+            |paths: &mut [Patience], place, waiting| go_on_without(paths, place, waiting, MS * 10);
+        assert!(!go_on(&mut paths[..1], 0, MS * 1000), "the only path of a stream");
+        // All of them are full, one after the other.
+        assert!(!go_on(&mut paths, 0, MS * 10));
+        assert!(go_on(&mut paths, 0, MS * 11));
+        assert!(go_on(&mut paths, 1, MS * 11));
+        assert!(!go_on(&mut paths, 2, MS * 1000), "nobody would get the frame");
+        assert!(go_on(&mut paths, 0, Duration::ZERO), "it does not delay the last one");
+        // A frame for which the first path has room, and the second has none.
+        paths.iter_mut().for_each(Patience::begin);
+        assert!(go_on(&mut paths, 1, Duration::ZERO));
+        assert!(!go_on(&mut paths, 2, MS * 1000), "the first one is not trusted yet");
+        // From the next frame on the first path counts again, and the last one is the last no more.
+        paths.iter_mut().for_each(Patience::begin);
+        assert!(!go_on(&mut paths, 2, MS * 10));
+        assert!(go_on(&mut paths, 2, MS * 11));
+        assert!(!go_on(&mut paths, 0, MS * 1000), "now the first one is the last");
     }
 }
