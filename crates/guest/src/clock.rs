@@ -10,6 +10,7 @@ use suiro_clock::kernel::monotonic;
 use suiro_units::{Duration, Time};
 
 use crate::seat::Seat;
+use crate::session::{self, CpuTimes};
 
 /// How long a guest has been up when its program starts. The machines on which media are played have been up for longer than
 /// minutes, and programs rely on that: while a kernel was up for less than a minute, Chromium stopped encoding for some seconds
@@ -50,8 +51,8 @@ impl Clock {
 /// a browser some seconds.
 pub const STALLED_AFTER: Duration = Duration::from_secs(120);
 
-/// Watches a guest for two faults: time that stops because a program spins without a system call, and time that runs on
-/// because nothing ends the guest.
+/// Watches a guest for two faults: time that stops because a program never waits, and time that runs on because nothing ends
+/// the guest.
 #[derive(Debug)]
 pub struct Watch {
     clock: Clock,
@@ -65,7 +66,7 @@ pub struct Watch {
     seen: Time,
     since: Time,
     /// CPU time that it had used soon after.
-    spent_before: Option<Duration>,
+    spent_before: Option<CpuTimes>,
 }
 
 impl Watch {
@@ -107,54 +108,37 @@ impl Watch {
         if monotonic().saturating_since(self.since) < self.stalled_after / 4 {
             return None;
         }
-        let spent = cpu_time_of_session(self.pid);
-        let before = *self.spent_before.get_or_insert(spent);
-        (spent.saturating_sub(before) >= self.stalled_after / 4 * 3).then(|| {
-            let shown = time.as_nanos() as f64 / 1e9;
-            format!(
-                "its time has stopped at {shown:.3} s: a program computes without end, or waits for another by spinning \
-                 without a system call"
-            )
-        })
+        let spent = CpuTimes::of_session(self.pid);
+        let before = self.spent_before.get_or_insert_with(|| spent.clone());
+        let used = spent.since(before);
+        if used.total() < self.stalled_after / 4 * 3 {
+            return None;
+        }
+        let shown = time.as_nanos() as f64 / 1e9;
+        Some(format!("its time has stopped at {shown:.3} s: {}", culprit(&used, self.pid)))
     }
 }
 
-/// CPU time that the processes of a session have used so far.
-fn cpu_time_of_session(session: i32) -> Duration {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let ticks: u64 = processes
-        .filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            ticks_in(&text, session)
-        })
-        .sum();
-    // Linux counts 100 a second for programs, whatever its own tick is.
-    Duration::from_millis(ticks.saturating_mul(10))
-}
-
-/// The CPU time in the text of a /proc/PID/stat, in clock ticks, if the process is of this session (proc(5)).
-fn ticks_in(text: &str, session: i32) -> Option<u64> {
-    // The name is in parentheses and may contain anything.
-    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(3);
-    let own: i32 = fields.next()?.parse().ok()?;
-    let mut times = fields.skip(7);
-    let user: u64 = times.next()?.parse().ok()?;
-    let system: u64 = times.next()?.parse().ok()?;
-    (own == session).then(|| user + system)
+/// Who has used this CPU time of a guest whose kernel is process `kernel`.
+fn culprit(used: &CpuTimes, kernel: i32) -> String {
+    let all = used.total().as_secs_f64();
+    let share = |time: Duration| format!("{:.0} %", time.as_secs_f64() / all * 100.0);
+    let of_kernel = share(used.0.get(&kernel).copied().unwrap_or_default());
+    let Some((pid, most)) = used.busiest(kernel) else {
+        return format!("its kernel computes without end ({of_kernel} of the CPU time)");
+    };
+    let name = session::command_line(pid);
+    let name = name.map_or_else(|| "a program".to_owned(), |name| format!("`{name}`"));
+    format!(
+        "{name} computes without end, or waits for another program without sleeping ({} of the CPU time, the guest's kernel \
+         {of_kernel})",
+        share(most)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_cpu_time_of_a_process_is_found() {
-        let text = "42 (a ) b) S 1 42 7 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 1 0 9 0 0";
-        assert_eq!(ticks_in(text, 7), Some(200));
-        assert_eq!(ticks_in(text, 42), None, "of another session");
-        assert_eq!(ticks_in("42 (x", 42), None);
-    }
 
     #[test]
     fn a_guest_that_computes_while_its_time_stands_still_is_found() {
@@ -177,7 +161,7 @@ mod tests {
                 ),
             }
         };
-        assert!(why.contains("stopped at 0.000 s"), "{why}");
+        assert!(why.contains("stopped at 0.000 s: ") && why.contains("% of the CPU time"), "{why}");
         let show = |seconds: u64| {
             let up = UP.as_nanos() + seconds * 1_000_000_000;
             clock.0.write_all_at(&up.to_ne_bytes(), 0).unwrap();
@@ -186,5 +170,22 @@ mod tests {
         assert!(watch.look().unwrap().contains("did not end within 5 s"));
         show(4);
         assert_eq!((watch.look(), watch.time()), (None, Time::from_secs(4)));
+    }
+
+    #[test]
+    fn who_used_the_cpu_time_is_told() {
+        // Processes that do not exist: only their numbers are known.
+        let used = |of: [(i32, u64); 3]| {
+            CpuTimes(of.map(|(pid, ms)| (pid, Duration::from_millis(ms))).into())
+        };
+        assert_eq!(
+            culprit(&used([(-1, 30), (-2, 150), (-3, 20)]), -1),
+            "a program computes without end, or waits for another program without sleeping (75 % of the CPU time, the guest's \
+             kernel 15 %)"
+        );
+        assert_eq!(
+            culprit(&used([(-1, 110), (-2, 0), (-3, 0)]), -1),
+            "its kernel computes without end (100 % of the CPU time)"
+        );
     }
 }

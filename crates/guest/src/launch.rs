@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use suiro_units::{Bytes, Seed};
 
@@ -148,6 +148,11 @@ impl Child {
         // Without it the kernel starts itself once more, or, where it is forbidden, runs at other addresses of the host.
         // SAFETY: plain numbers.
         unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+        // The kernel has a file open for each file of the host that is open in the guest, and a socket for each address space.
+        // Ten browsers come near the usual limit of 1024.
+        let files = getrlimit(Resource::Nofile);
+        // It matters only to a guest with many programs.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
         if let Some(cpu) = &self.cpu {
             // It only makes the guest faster.
             let _ = rustix::thread::sched_setaffinity(None, cpu);
@@ -183,6 +188,23 @@ mod tests {
         let end = ["init=\"/my bin/suiro\"", "--", "guest", "\"/out/guest.json\""];
         assert!(arguments.ends_with(&end), "{arguments:?}");
         assert_eq!(clock.now(), suiro_units::Time::ZERO);
+    }
+
+    #[test]
+    fn a_guest_may_open_as_many_files_as_its_user_may() {
+        let files = getrlimit(Resource::Nofile);
+        let fewer = Rlimit { current: files.maximum.map(|most| most - 1), ..files };
+        setrlimit(Resource::Nofile, fewer).unwrap();
+        let clock = Clock::new().unwrap();
+        let child = Child { clock: clock.fd(), cpu: None, parent: std::process::id() };
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -Sn; ulimit -Hn"]);
+        // SAFETY: as above.
+        unsafe { command.pre_exec(move || child.prepare()) };
+        let printed = command.output().unwrap().stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        let (soft, hard) = printed.trim().split_once('\n').unwrap();
+        assert_eq!(soft, hard);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod inside;
 mod kernel;
 mod launch;
 mod seat;
+mod session;
 
 pub use clock::{Clock, Watch};
 pub use handover::{CACHE, Handover, Mount, ROOM, on_host};

@@ -56,6 +56,7 @@ pub struct Confinement {
     /// Unmounted when it is dropped.
     _memory: Memory,
     steps: Arc<Steps>,
+    kept: CapabilitySet,
 }
 
 /// Where memory is mounted that the commands see elsewhere.
@@ -126,7 +127,15 @@ impl Confinement {
             .iter()
             .map(|(path, writable)| Ok(Folder { path: text(path)?, writable: *writable }));
         let folders = folders.collect::<Result<_, HostsError>>()?;
-        Ok(Self { _memory: memory, steps: Arc::new(Steps { covers, folders }) })
+        let steps = Arc::new(Steps { covers, folders });
+        Ok(Self { _memory: memory, steps, kept: KEPT })
+    }
+
+    /// The same, and commands may read and write files whoever owns them. In a guest, files have the owners that they have on
+    /// the host, commands are root, and the host allows what the user may who started the guest.
+    pub fn whoever_owns_files(mut self) -> Self {
+        self.kept = KEPT.union(CapabilitySet::DAC_OVERRIDE);
+        self
     }
 
     /// Makes `command` start with these limits. Call it after [`Host::command`](crate::Host::command), because the
@@ -138,9 +147,9 @@ impl Confinement {
         }
         // Programs that keep settings in it shall find a place.
         command.env("HOME", "/tmp");
-        let steps = Arc::clone(&self.steps);
+        let (steps, kept) = (Arc::clone(&self.steps), self.kept);
         // SAFETY: between fork and exec it makes system calls on prepared data and allocates nothing.
-        unsafe { command.pre_exec(move || steps.take().map_err(Into::into)) }
+        unsafe { command.pre_exec(move || steps.take(kept).map_err(Into::into)) }
     }
 }
 
@@ -184,7 +193,7 @@ impl Drop for Memory {
 }
 
 impl Steps {
-    fn take(&self) -> io::Result<()> {
+    fn take(&self, kept: CapabilitySet) -> io::Result<()> {
         let mut working = [0; PATH_MAX];
         // SAFETY: the array is live and as long as is said.
         let here = unsafe { libc::getcwd(working.as_mut_ptr(), working.len()) };
@@ -227,7 +236,7 @@ impl Steps {
             // SAFETY: getcwd wrote a C string. A working folder that is hidden leaves this process in one it can only read.
             unsafe { libc::chdir(here) };
         }
-        drop_capabilities()
+        drop_capabilities(kept)
     }
 }
 
@@ -297,9 +306,9 @@ fn read_only(at: impl AsFd, path: &CStr, recursive: bool) -> io::Result<()> {
     }
 }
 
-/// Leaves this process, and what it executes, the capabilities [`KEPT`] and no other.
-fn drop_capabilities() -> io::Result<()> {
-    for capability in CapabilitySet::all().difference(KEPT).iter() {
+/// Leaves this process, and what it executes, the capabilities `kept` and no other.
+fn drop_capabilities(kept: CapabilitySet) -> io::Result<()> {
+    for capability in CapabilitySet::all().difference(kept).iter() {
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             // The kernel does not know this one.
             Ok(()) | Err(io::Errno::INVAL) => {}
@@ -308,7 +317,7 @@ fn drop_capabilities() -> io::Result<()> {
     }
     rustix::thread::clear_ambient_capability_set()?;
     let inheritable = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: KEPT, permitted: KEPT, inheritable };
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable };
     rustix::thread::set_capabilities(None, sets)?;
     rustix::thread::set_no_new_privs(true)
 }

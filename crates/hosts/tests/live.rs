@@ -195,6 +195,13 @@ fn commands_have_limits(network: &Network) {
     drop(limits);
     assert!(!std::path::Path::new("/tmp/of-the-trial").exists());
     assert!(!dir.path().join(".tmp").exists());
+    let limits = Confinement::prepare(dir.path(), &[dir.path()], &[]).unwrap().whoever_owns_files();
+    let mut command = Command::new("cat");
+    network.host("client").unwrap().command(command.arg("/proc/self/status"));
+    let status = limits.command(&mut command).output().unwrap().stdout;
+    let status = String::from_utf8(status).unwrap();
+    // CAP_DAC_OVERRIDE is 1.
+    assert!(status.contains("CapEff:\t0000000000003402\n"), "{status}");
 }
 
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]

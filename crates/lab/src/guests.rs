@@ -106,7 +106,7 @@ impl Guests {
         Ok((process, watch))
     }
 
-    /// Starts a guest for a command line of suiro, with the standard output and standard error of this process. The folder
+    /// Starts a guest for a command line of suiro, whose output and errors are copied to those of this process. The folder
     /// `dir` is [`DIR`] in the guest, and it may write there and to the working folder.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Guests {
         };
         let seat = Seat::take();
         let (command, clock) = self.command(task, seat.as_ref())?;
-        let process = Process::start_attached(command, 0, events)
+        let process = Process::start_relayed(command, 0, events)
             .with_context(|| format!("starting the guest {}", self.kernel.program.display()))?;
         let watch = Watch::new(clock, seat, process.pid(), None);
         Ok((process, watch))

@@ -3,12 +3,13 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -90,6 +91,38 @@ impl Process {
         Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends: Default::default() })
     }
 
+    /// Starts `command` with pipes, whose content is copied to the standard output and standard error of this process; only
+    /// its exit is an event, after the last copy. For a kernel of guests: it makes a terminal that it gets raw, and Ctrl-C
+    /// would be a byte like any other. Output that nobody takes is an [`Event::Interrupted`], as SIGPIPE is to a program.
+    pub fn start_relayed(
+        mut command: Command,
+        process: usize,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
+        let (output, their_output) = io::pipe()?;
+        let (errors, their_errors) = io::pipe()?;
+        let ours = io::stdout().as_fd().try_clone_to_owned()?;
+        let our_errors = io::stderr().as_fd().try_clone_to_owned()?;
+        command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
+        let mut child = command.spawn()?;
+        // It holds our copies of the other ends of the pipes.
+        drop(command);
+        let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let relays = [
+            relay(output, File::from(ours), events.clone())?,
+            relay(errors, File::from(our_errors), events.clone())?,
+        ];
+        let relayed = move || {
+            let status = child.wait();
+            // A thread that panicked has nothing more to copy.
+            relays.into_iter().for_each(|relay| drop(relay.join()));
+            status
+        };
+        watch_end(relayed, process, events)?;
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends: Default::default() })
+    }
+
     /// The same as [`start`](Self::start) for a process in a sandbox of its own.
     pub fn start_sandboxed(
         sandbox: Sandbox,
@@ -124,6 +157,11 @@ impl Process {
     pub fn last_words(&self) -> Option<String> {
         self.ends.iter().find_map(End::last_line)
     }
+
+    /// The last line of standard error with one of these texts, of what it printed there last.
+    pub fn last_error_with(&self, texts: &[&str]) -> Option<String> {
+        self.ends[0].last_line_that(|line| texts.iter().any(|text| line.contains(text)))
+    }
 }
 
 /// The end of what a program printed on a stream.
@@ -139,10 +177,13 @@ impl End {
     }
 
     fn last_line(&self) -> Option<String> {
+        self.last_line_that(|line| !line.is_empty() && !is_message(line))
+    }
+
+    fn last_line_that(&self, holds: impl Fn(&str) -> bool) -> Option<String> {
         let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&end);
-        let is_word = |line: &&str| !line.is_empty() && !is_message(line);
-        text.lines().map(str::trim).rfind(is_word).map(str::to_owned)
+        text.lines().map(str::trim).rfind(|line| holds(line)).map(str::to_owned)
     }
 }
 
@@ -217,6 +258,22 @@ fn swallow(mut output: impl Read, log: &mut Log) {
     if let Ok(more @ 1..) = io::copy(&mut output, &mut io::sink()) {
         log.write(format!("\nsuiro: {more} more bytes were discarded\n").as_bytes());
     }
+}
+
+/// A thread that copies a pipe to its end. If that fails, it discards the rest, so that the program does not wait.
+fn relay(
+    mut from: PipeReader,
+    mut to: impl Write + Send + 'static,
+    events: Sender<Event>,
+) -> io::Result<JoinHandle<()>> {
+    let copy = move || {
+        if io::copy(&mut from, &mut to).is_err() {
+            // The trial may already be over.
+            let _ = events.send(Event::Interrupted);
+            let _ = io::copy(&mut from, &mut io::sink());
+        }
+    };
+    std::thread::Builder::new().name("relay".to_owned()).spawn(copy)
 }
 
 /// Threads that save output and errors, and turn lines and the exit into events.
@@ -360,6 +417,36 @@ mod tests {
         assert_eq!(process.last_words().unwrap(), "bye");
         std::fs::write(dir.path().join("later"), "late\n").unwrap();
         assert!(matches!(events.recv().unwrap(), Event::Line { text, .. } if text == "late"));
+    }
+
+    #[test]
+    fn output_that_nobody_takes_is_an_interruption_and_does_not_block() {
+        let (sender, events) = channel();
+        let (from, mut into) = io::pipe().unwrap();
+        let (theirs, to) = io::pipe().unwrap();
+        drop(theirs);
+        let copying = relay(from, to, sender).unwrap();
+        // More than a pipe holds.
+        into.write_all(&[b'x'; 1 << 20]).unwrap();
+        drop(into);
+        copying.join().unwrap();
+        assert!(matches!(events.recv().unwrap(), Event::Interrupted));
+        assert!(events.recv().is_err(), "it is sent once");
+    }
+
+    #[test]
+    fn what_is_relayed_arrives_before_the_end() {
+        let (sender, events) = channel();
+        let (from, mut into) = io::pipe().unwrap();
+        let (mut copied, to) = io::pipe().unwrap();
+        let copying = relay(from, to, sender).unwrap();
+        into.write_all(b"one\ntwo\n").unwrap();
+        drop(into);
+        copying.join().unwrap();
+        let mut text = String::new();
+        copied.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "one\ntwo\n");
+        assert!(events.recv().is_err(), "nobody was interrupted");
     }
 
     #[test]

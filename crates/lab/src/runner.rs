@@ -1,6 +1,8 @@
 //! Runs the trials of a plan, several side by side, each in its own process.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::DirEntry;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -31,6 +33,13 @@ const PER_ENDPOINT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Why a process was killed that did not end by itself.
 const HUNG: &str = "its process did not end in time";
+/// What the kernel of a guest prints when this machine refuses it memory or mappings, or kills one of its processes. The
+/// program that was affected dies as if by its own fault.
+const REFUSED: [&str; 3] = [
+    "ran out of memory on the host side",
+    "Error flushing stub syscalls",
+    "failed to wait for stub",
+];
 /// Why a trial that was interrupted is not valid.
 pub(crate) const INTERRUPTED: &str = "it was interrupted";
 
@@ -319,9 +328,12 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     if guest {
         guests::tidy(&ended.trial.order.dir);
     }
+    remove_hidden(&ended.trial.order.dir);
+    let refusal = refusal(ended);
     let because = match folder.outcome(planned) {
         // A guest that did not end well may have written half of what it measured.
         Ok(Some(_)) if guest && !status.success() => death(ended, status),
+        Ok(Some(_)) if refusal.is_some() => refusal.unwrap_or_default(),
         Ok(Some(trial)) if ended.trial.attempts.is_empty() => return trial,
         Ok(Some(trial)) => {
             let trial = Trial { attempts: ended.trial.attempts.clone(), ..trial };
@@ -336,10 +348,41 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     write_unmeasured(folder, planned, &ended.trial.attempts, because)
 }
 
+/// Removes the hidden folders of a trial that has ended: profiles of browsers, and where memory was mounted. Processes that were
+/// killed leave them.
+fn remove_hidden(dir: &Path) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let is_hidden = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    for entry in entries.filter(is_hidden) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            // What stays is in nobody's way.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// That this machine refused the guest what it needed, if its kernel said so. One that was interrupted keeps what it measured.
+fn refusal(ended: &Running) -> Option<String> {
+    if ended.asked || !matches!(ended.bound, Bound::Guest(_)) {
+        return None;
+    }
+    let words = ended.process.last_error_with(&REFUSED)?;
+    Some(format!(
+        "this machine refused the guest memory or killed one of its processes, because its memory is full or vm.max_map_count \
+         is too small: {words}"
+    ))
+}
+
 /// Why a trial's process wrote no outcome.
 fn death(ended: &Running, status: ExitStatus) -> String {
     if let Some(because) = &ended.killed {
         return because.clone();
+    }
+    if let Some(because) = refusal(ended) {
+        return because;
+    }
+    if matches!(ended.bound, Bound::Guest(_)) && status.signal() == Some(Signal::KILL.as_raw()) {
+        return "its guest was killed (signal 9), by the machine if its memory was full".to_owned();
     }
     let words = ended.process.last_words().unwrap_or_else(|| "it printed nothing".to_owned());
     format!("its process ended with {}: {words}", describe(status))
@@ -390,6 +433,7 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         virtual_time: None,
         started: clock::rfc3339(clock::realtime_ns()),
         duration_s: 0.0,
+        warm_up_s: 0.0,
         epoch_monotonic_ns: 0,
         self_checks: Vec::new(),
         links: Vec::new(),
@@ -405,6 +449,8 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
     use std::process::Command;
 
     use suiro_guest::Clock;
@@ -481,6 +527,60 @@ mod tests {
         trial.interrupt();
         assert_eq!(describe(exit(&events)), "signal 9");
         assert_eq!(death(&trial, ExitStatus::default()), INTERRUPTED);
+    }
+
+    /// The outcome of a guest whose program printed these errors and then wrote that its trial is valid.
+    fn after(errors: &str) -> Trial {
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, events) = channel();
+        let mut command = Command::new("sh");
+        command.args(["-c", "printf %s \"$0\" >&2", errors]);
+        let process = Process::start(command, 0, &dir.path().join("log"), &sender).unwrap();
+        let bound = guest(&process);
+        let running = Running::new(waiting(), process, bound);
+        let status = exit(&events);
+        let folder = Folder::new(dir.path());
+        let planned = &running.trial.order.trial;
+        let wrote =
+            Trial { valid: true, invalid_because: None, ..unmeasured(planned, String::new()) };
+        std::fs::create_dir_all(folder.trial(planned)).unwrap();
+        suiro_record::folder::write_outcome(&folder.trial(planned), &wrote).unwrap();
+        outcome(&folder, &running, status)
+    }
+
+    #[test]
+    fn a_guest_that_this_machine_refused_memory_has_measured_nothing() {
+        assert!(after("").valid);
+        assert!(after("a warning\n").valid);
+        let refused = after("userspace - Error flushing stub syscalls\nlater\n");
+        assert!(!refused.valid);
+        let because = refused.invalid_because.unwrap();
+        let end = "vm.max_map_count is too small: userspace - Error flushing stub syscalls";
+        assert!(because.ends_with(end), "{because}");
+    }
+
+    #[test]
+    fn a_guest_that_was_killed_is_told_from_one_that_ended() {
+        let (trial, events, _logs) = stubborn(guest);
+        trial.process.signal(Signal::KILL);
+        let because = death(&trial, exit(&events));
+        assert!(because.contains("its memory was full"), "{because}");
+    }
+
+    #[test]
+    fn what_killed_programs_left_is_removed_and_results_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [".it.profile/Default/Cache", "logs"] {
+            std::fs::create_dir_all(dir.path().join(path)).unwrap();
+        }
+        for path in [".it.profile/Default/x", ".file", "link.a.parquet"] {
+            std::fs::write(dir.path().join(path), "x").unwrap();
+        }
+        remove_hidden(dir.path());
+        remove_hidden(Path::new("/nowhere"));
+        let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let names: BTreeSet<_> = names.collect();
+        assert_eq!(names, [".file", "link.a.parquet", "logs"].map(OsString::from).into());
     }
 
     #[test]

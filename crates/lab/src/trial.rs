@@ -1,5 +1,6 @@
 //! One trial, from empty namespaces to closed records. Runs as the init process of its own sandbox.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -75,6 +76,7 @@ pub fn run(
         virtual_time: order.virtual_time.clone(),
         started,
         duration_s: supervised.ended.as_secs_f64(),
+        warm_up_s: setup.warm_up.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,
         self_checks,
         links: found.links.totals,
@@ -168,7 +170,16 @@ fn confinement(order: &Order) -> Result<Option<Confinement>> {
     }
     let working = std::env::current_dir().context("finding the working folder")?;
     let confinement = Confinement::prepare(&order.dir, &[&order.dir, &working], &programs(order));
-    confinement.map(Some).context("limiting the rights of commands")
+    let confinement = confinement.context("limiting the rights of commands")?;
+    let is_own = |folder: &Path| {
+        let own = rustix::process::geteuid().as_raw();
+        std::fs::metadata(folder).is_ok_and(|found| found.uid() == own)
+    };
+    // Of an ordinary user's guest, whose commands may write to the trial's folder as they may on the machine.
+    Ok(Some(match order.virtual_time {
+        Some(_) if !is_own(&order.dir) => confinement.whoever_owns_files(),
+        _ => confinement,
+    }))
 }
 
 /// Where programs are that commands may start: those that the scenario names, those of the search path, with their
