@@ -3,6 +3,7 @@
 
 import type { Job, Report, RequestReport, Shown, StateReport } from "../src/generated/players";
 import { type Adapter, adapt } from "./adapter";
+import { follow } from "./shown";
 
 /** How often the state is looked at, and how often reports are sent, in milliseconds. */
 const LOOK_EVERY_MS = 100;
@@ -30,7 +31,8 @@ function main(job: Job): void {
   watchRequests(job, (request) => push(requests, request));
   const adapter = adapt(job, video, fail);
   const look = (): void => push(states, view(video, state(), adapter));
-  for (const event of ["playing", "waiting", "ended"]) video.addEventListener(event, look);
+  for (const event of ["playing", "waiting", "ratechange", "ended"])
+    video.addEventListener(event, look);
   setInterval(look, LOOK_EVERY_MS);
 
   setInterval(() => {
@@ -44,21 +46,6 @@ function main(job: Job): void {
     // The endpoint ends the browser, not the other way round: a report that fails is only lost.
     fetch("/report", { method: "POST", body: JSON.stringify(report) }).catch(() => {});
   }, SEND_EVERY_MS);
-}
-
-/** What a viewer sees: the state that the element's events lead to. */
-function follow(video: HTMLVideoElement): () => Shown {
-  let state: Shown = "starting";
-  video.addEventListener("playing", () => {
-    state = "playing";
-  });
-  video.addEventListener("waiting", () => {
-    if (state === "playing") state = "stalled";
-  });
-  video.addEventListener("ended", () => {
-    state = "ended";
-  });
-  return () => state;
 }
 
 function view(video: HTMLVideoElement, state: Shown, adapter: Adapter): StateReport {

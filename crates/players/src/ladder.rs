@@ -49,7 +49,7 @@ struct PartNames {
     prefix: String,
     between: String,
     suffix: String,
-    /// Duration of a part.
+    /// Duration of a part; the last one of a segment may be shorter.
     seconds: f64,
 }
 
@@ -261,6 +261,8 @@ impl PartNames {
     /// From the last part that is listed; `None` if its URL does not have the numbers of its segment and its own.
     fn learn(names: &Names, parts: &Parts) -> Option<Self> {
         let last = parts.listed.last()?;
+        // The target is rounded up, by which the tenth part of a segment would begin milliseconds too late.
+        let longest = parts.listed.iter().map(|part| part.segment.duration).max()?;
         let behind = last.segment.media.url.target().strip_prefix(&names.prefix)?;
         let (name, rest) = number(behind)?;
         let between = rest.split(|c: char| c.is_ascii_digit()).next()?;
@@ -270,7 +272,7 @@ impl PartNames {
             prefix: names.prefix.clone(),
             between: between.to_owned(),
             suffix: suffix.to_owned(),
-            seconds: parts.target.as_secs_f64(),
+            seconds: longest.as_secs_f64(),
         })
     }
 
@@ -278,8 +280,10 @@ impl PartNames {
         let (name, rest) = number(target.strip_prefix(&self.prefix)?)?;
         let (part, rest) = number(rest.strip_prefix(&self.between)?)?;
         let segment = names.numbered(name).filter(|_| rest == self.suffix)?;
-        let start_s = segment.start_s + part as f64 * self.seconds;
-        Some(PlacedSegment { start_s, duration_s: self.seconds, ..segment })
+        let ahead_s = part as f64 * self.seconds;
+        let left_s = segment.duration_s - ahead_s;
+        let duration_s = if left_s > 0.0 { self.seconds.min(left_s) } else { self.seconds };
+        Some(PlacedSegment { start_s: segment.start_s + ahead_s, duration_s, ..segment })
     }
 }
 
@@ -375,6 +379,26 @@ pub(crate) mod tests {
         {
             assert_eq!(parts.place(&names, other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn parts_are_as_long_as_they_are_listed_and_the_last_of_a_segment_is_its_rest() {
+        let text = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n#EXT-X-PART-INF:PART-TARGET=0.42\n\
+                    #EXT-X-MEDIA-SEQUENCE:7\n#EXTINF:2,\n7.m4s\n#EXTINF:2,\n8.m4s\n\
+                    #EXT-X-PART:DURATION=0.416666667,URI=\"9.0.m4s\"\n\
+                    #EXT-X-PART:DURATION=0.416666667,URI=\"9.1.m4s\"\n";
+        let url = Url::parse("http://server/v0/rung.m3u8").unwrap();
+        let Ok(Playlist::Media(media)) = presentation::from_playlist(text.as_bytes(), &url) else {
+            panic!("it is a media playlist");
+        };
+        let names = Names::learn(&media.segments_from(0)).unwrap();
+        let parts = PartNames::learn(&names, media.parts.as_ref().unwrap()).unwrap();
+        let place = |target| {
+            let placed = parts.place(&names, target).unwrap();
+            [placed.start_s, placed.duration_s].map(|seconds| (seconds * 1e3).round())
+        };
+        assert_eq!(place("/v0/9.1.m4s"), [4417.0, 417.0]);
+        assert_eq!(place("/v0/9.4.m4s"), [5667.0, 333.0]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Players of others as endpoints: VLC, GStreamer, and dash.js and hls.js in Chromium.
+//! Players of others as endpoints: VLC, GStreamer, and dash.js, hls.js and Shaka Player in Chromium.
 //!
 //! [`run`] has the shape of suiro's own player: it plays one manifest until it is stopped, and writes the tables
 //! `player` and `requests`. It starts the program as a child ([`suiro_browser::child`]), receives its reports (a module per player),
@@ -9,7 +9,7 @@
 //! |---|---|---|---|---|---|---|---|
 //! | VLC | its messages (`-vv`), `stats` of its control | without their ends | by segment and playhead | – | by its buffering | yes | within half a second |
 //! | GStreamer | bus messages and debug log of `gst-launch-1.0` | without their size | by segment and time played | – | by its buffering | yes | by time played |
-//! | dash.js, hls.js | reports of our page | yes | yes | yes | yes | yes | yes |
+//! | dash.js, hls.js, Shaka Player | reports of our page | yes | yes | yes | yes | yes | yes |
 
 mod browser;
 mod gstreamer;
@@ -69,17 +69,15 @@ pub struct PlayJob {
     pub program: Program,
     /// The manifest: an MPD, or a multivariant playlist.
     pub url: Url,
-    /// How the server is spoken to; only dash.js and hls.js speak more than HTTP/1.1.
+    /// How the server is spoken to; only players in a browser speak more than HTTP/1.1.
     pub served: Served,
     /// What the manifest is.
     pub protocol: Protocol,
-    /// The most media to hold ahead of the playhead; only dash.js and hls.js are configured with
-    /// it.
+    /// The most media to hold ahead of the playhead; only players in a browser are configured with it.
     pub buffer: Duration,
-    /// Live only: how far behind the live edge to play; only dash.js and hls.js are configured with
-    /// it.
+    /// Live only: how far behind the live edge to play; only players in a browser are configured with it.
     pub target_latency: Option<Duration>,
-    /// What else dash.js and hls.js are configured with.
+    /// What else players in a browser are configured with.
     pub settings: Settings,
     /// The folder for records.
     pub dir: PathBuf,

@@ -126,11 +126,14 @@ impl StateReport {
         view.dropped = Some(self.dropped);
         let shown = self.shown.as_deref().and_then(|target| ladder.place(target));
         let shown = shown.map(|place| place.rate.as_bps());
-        view.rung_bps = self.rung_bps.or(shown).or(view.rung_bps);
+        // Before anything is shown, a library may name what it loads.
+        let begun = view.state != State::Starting;
+        view.rung_bps = self.rung_bps.or(shown).filter(|_| begun).or(view.rung_bps);
         // A video on demand was captured long ago: that is no latency.
-        let live = ladder.zero_unix_ns.is_some() && view.state != State::Starting;
-        view.latency_ms =
-            self.captured_ms.filter(|_| live).map(|captured_ms| unix_ns as f64 / 1e6 - captured_ms);
+        let live = ladder.zero_unix_ns.is_some() && begun;
+        // dash.js says 0 where it does not know.
+        let captured_ms = self.captured_ms.filter(|captured_ms| live && *captured_ms > 0.0);
+        view.latency_ms = captured_ms.map(|captured_ms| unix_ns as f64 / 1e6 - captured_ms);
         view.estimate_bps = self.estimate_bps.map(|bps| bps as u64).filter(|bps| *bps > 0);
     }
 }
@@ -170,6 +173,49 @@ mod tests {
         assert!(refused(late).contains("a time of"));
         let negative = late.replace("1e300", "-1");
         assert!(refused(&negative).contains("a time of -1 ms"));
+    }
+
+    const STATE: StateReport = StateReport {
+        at_ms: 1.0,
+        state: Shown::Playing,
+        position_s: 20.0,
+        buffer_s: 1.0,
+        speed: 1.0,
+        dropped: 0,
+        rung_bps: None,
+        shown: None,
+        captured_ms: None,
+        estimate_bps: None,
+    };
+
+    fn apply(view: &mut View, state: &StateReport) {
+        state.apply(view, 1_795_239_060_000_000_000, &crate::ladder::tests::ladder());
+    }
+
+    #[test]
+    fn a_frame_that_was_captured_in_1970_has_no_latency() {
+        let latency = |captured_ms| {
+            let mut view = View::default();
+            apply(&mut view, &StateReport { captured_ms: Some(captured_ms), ..STATE });
+            view.latency_ms
+        };
+        assert_eq!([latency(1_795_239_058_500.0), latency(0.0)], [Some(1500.0), None]);
+    }
+
+    #[test]
+    fn the_rung_is_what_is_shown_and_not_what_is_loaded_before() {
+        let mut view = View::default();
+        let states = [
+            (Shown::Starting, Some(900_000)),
+            (Shown::Starting, Some(300_000)),
+            (Shown::Playing, Some(300_000)),
+            (Shown::Stalled, None),
+        ];
+        let rungs = states.map(|(state, rung_bps)| {
+            apply(&mut view, &StateReport { state, rung_bps, ..STATE });
+            view.rung_bps
+        });
+        assert_eq!(rungs, [None, None, Some(300_000), Some(300_000)]);
     }
 
     #[test]

@@ -263,6 +263,15 @@ mod tests {
     }
 
     #[test]
+    fn a_rung_is_found_by_its_peak_or_by_the_rate_of_the_ladder() {
+        let mut package = package();
+        package.video[0].fmp4.as_mut().unwrap().bitrate_max = suiro_units::BitRate::from_kbps(600);
+        let rung = |bps| crate::rung(&package, Some(bps)).ok();
+        let found = [600_000, 400_000, 800_000, 500_000].map(rung);
+        assert_eq!(found, [Some(0), Some(0), Some(1), None]);
+    }
+
+    #[test]
     fn what_p1203_is_not_for_is_refused() {
         let told = |change: fn(&mut Package)| {
             let mut package = package();
