@@ -29,7 +29,7 @@ use suiro_payload::Codec;
 use suiro_rate::RateSpec;
 use suiro_rtp::receiver::{self, Receiver};
 use suiro_rtp::sender::{self, ReportTimes, Sender, SourceFrame};
-use suiro_scenario::{NoFiles, OnBreak, Overrides};
+use suiro_scenario::{FeedbackFormat, NoFiles, OnBreak, Overrides};
 use suiro_tcp::diag;
 use suiro_uncompressed::epoch::Epoch;
 use suiro_uncompressed::live::What;
@@ -404,6 +404,13 @@ pub fn rtp(data: &[u8]) {
 
 /// Anything at the RTCP port of a sender, in the middle of its stream.
 pub fn rtcp(data: &[u8]) {
+    for feedback in [FeedbackFormat::Rfc8888, FeedbackFormat::TransportWide] {
+        rtcp_of(feedback, data);
+    }
+}
+
+/// What [`rtcp`] does with a sender that asks for that feedback.
+fn rtcp_of(feedback: FeedbackFormat, data: &[u8]) {
     let config = sender::Config {
         codec: Codec::H264,
         payload_type: 96,
@@ -412,6 +419,7 @@ pub fn rtcp(data: &[u8]) {
         cname: "fuzz".into(),
         reports: ReportTimes::Pictures(1),
         rtt: suiro_scenario::RoundTrip::Path,
+        feedback,
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Stop,

@@ -75,14 +75,20 @@ pub fn mp4_chunks(data: &[u8]) {
     assert_eq!(cut.ok(), whole.ok());
 }
 
-/// What a cache reads of an origin's response: `Cache-Control` and dates; and what an origin reads of a cache's request.
+/// What a cache reads of an origin's response: `Cache-Control` and dates; and what an origin reads of a cache's request:
+/// `Forwarded` and `If-None-Match`.
 pub fn caching(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let directives = caching::Directives::parse(text);
     let longest = Some(Duration::from_secs(1 << 31));
     assert!(directives.max_age <= longest && directives.shared_max_age <= longest);
     assert!(text.len() <= 4096 || directives.not_shared, "what is too long is not shared");
-    let _ = caching::http_date_s(text);
+    if let Some(seconds) = caching::http_date_s(text) {
+        let written = caching::http_date(seconds * 1_000_000_000);
+        let again = written.to_str().ok().and_then(caching::http_date_s);
+        assert!(again.is_none_or(|again| again == seconds));
+    }
+    assert_eq!(caching::lists_tag(text, "\"a\""), caching::lists_tag(text, "W/\"a\""));
     if let Some(asked) = Asked::parse(text) {
         let written = asked.written().and_then(|value| value.to_str().ok().and_then(Asked::parse));
         assert!(written.is_none_or(|written| written == asked));

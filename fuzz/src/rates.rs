@@ -5,7 +5,7 @@ use suiro_rate::{RateKind, RateSpec};
 use suiro_rtp::packet::Packet;
 use suiro_rtp::rtcp::Outgoing;
 use suiro_rtp::sender::{Config, ReportTimes, Sender, SourceFrame, Transmit};
-use suiro_scenario::{OnBreak, RoundTrip};
+use suiro_scenario::{FeedbackFormat, OnBreak, RoundTrip};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
 /// Reports that are made of one input at most.
@@ -14,7 +14,7 @@ const REPORTS_MAX: usize = 200;
 const MIN: BitRate = BitRate::from_kbps(100);
 const MAX: BitRate = BitRate::from_mbps(20);
 
-fn sender(kind: RateKind) -> Sender {
+fn sender(kind: RateKind, feedback: FeedbackFormat) -> Sender {
     let config = Config {
         codec: Codec::H264,
         payload_type: 96,
@@ -23,6 +23,7 @@ fn sender(kind: RateKind) -> Sender {
         cname: "fuzz".into(),
         reports: ReportTimes::Pictures(1),
         rtt: RoundTrip::Path,
+        feedback,
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,
@@ -34,7 +35,7 @@ fn sender(kind: RateKind) -> Sender {
     Sender::new(Time::ZERO, config, control, Seed(1).random())
 }
 
-/// Sends until then, and a frame; the stream and the number of its latest packet, if one left.
+/// Sends until then, and a frame; the stream and the number of its latest packet that reports are about, if one left.
 fn send(sender: &mut Sender, now: Time, number: u64, latest: &mut Option<(u32, u16)>) {
     let mut picture = vec![0, 0, 1, 0x65, 0x88];
     picture.resize(3000, 7);
@@ -53,7 +54,7 @@ fn send(sender: &mut Sender, now: Time, number: u64, latest: &mut Option<(u32, u
     for transmit in left {
         if let Transmit::Rtp(bytes) = transmit {
             let packet = Packet::parse(&bytes).expect("our own packet");
-            *latest = Some((packet.ssrc, packet.sequence));
+            *latest = Some((packet.ssrc, packet.wide.unwrap_or(packet.sequence)));
         }
     }
     while sender.take_period().is_some() {}
@@ -93,40 +94,72 @@ impl Report {
         bytes.truncate(bytes.len() - self.cut.1);
         bytes
     }
+
+    /// A transport-wide report about `count` packets: `body` is all that is behind its fixed part.
+    fn write_wide(&self, count: u16, body: &[u8]) -> Vec<u8> {
+        let media = if self.others.1 == 0 { self.media } else { !self.media };
+        let mut fci = Vec::new();
+        fci.extend(self.first.to_be_bytes());
+        fci.extend(count.to_be_bytes());
+        // A sixteenth of a second is about 64 ms.
+        fci.extend((self.at >> 12 << 8 | u32::from(self.others.0)).to_be_bytes());
+        fci.extend(body);
+        fci.resize(fci.len().next_multiple_of(4), 0);
+        fci.truncate(fci.len().saturating_sub(4 * self.cut.0).max(4));
+        let mut bytes = Outgoing { media: self.media, ..Outgoing::default() }.write();
+        bytes.extend([0x8f, 205]); // version 2, format 15 of transport layer feedback
+        bytes.extend((fci.len() as u16 / 4 + 2).to_be_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(media.to_be_bytes());
+        bytes.extend(fci);
+        bytes.truncate(bytes.len() - self.cut.1);
+        bytes
+    }
 }
 
-/// RFC 8888 reports about packets that were sent, or not. Each has a byte for the time since the one before, one for how far
-/// behind the latest packet it begins, and one for the number of its packets. Two say how far the receiver's clock is off, in
-/// sixteenths of a second. One is for streams that are not ours, and one for where the packet is cut. Then it has two bytes for
-/// each of its packets, as on the wire. Targets stay within their bounds, and nothing is sent without end.
+/// Reports about packets that were sent, or not: each as one of RFC 8888, and as a transport-wide one. Each has a byte for the
+/// time since the one before, one for how far behind the latest packet it begins, and one for the number of its packets. Two say
+/// how far the receiver's clock is off, in sixteenths of a second. One is for streams that are not ours, and one for where the
+/// packet is cut. Then it has two bytes for each of its packets, as on the wire; in a transport-wide report these are chunks and
+/// deltas. Targets stay within their bounds, and nothing is sent without end.
 pub fn congestion(data: &[u8]) {
     for kind in [RateKind::Nada, RateKind::Scream, RateKind::Gcc, RateKind::Tfrc] {
-        let mut sender = sender(kind);
-        let (mut now, mut latest, mut rest) = (Time::ZERO, None, data);
-        for number in 0..REPORTS_MAX as u64 {
-            let Some((&[wait, behind, count, off_high, off_low, others, cut], after)) =
-                rest.split_first_chunk::<7>()
-            else {
-                break;
-            };
-            let (blocks, after) = after.split_at(after.len().min(usize::from(count) * 2));
-            rest = after;
-            now += Duration::from_millis(u64::from(wait));
-            send(&mut sender, now, number, &mut latest);
-            let Some((media, highest)) = latest else { continue };
-            let at = (now.as_nanos() * 65_536 / 1_000_000_000) as u32;
-            let off = i32::from(i16::from_be_bytes([off_high, off_low])) * (65_536 / 16);
-            let report = Report {
-                media,
-                first: highest.wrapping_sub(behind.into()),
-                at: at.wrapping_add_signed(off),
-                others: (others % 4, others / 4 % 4),
-                cut: (usize::from(cut / 4), usize::from(cut % 4)),
-            };
-            sender.on_rtcp(now, &report.write(blocks));
-            let target = sender.target();
-            assert!(MIN <= target && target <= MAX, "{kind}: {target}");
+        for feedback in [FeedbackFormat::Rfc8888, FeedbackFormat::TransportWide] {
+            hear(sender(kind, feedback), (kind, feedback), data);
         }
+    }
+}
+
+/// What [`congestion`] does with one sender.
+fn hear(mut sender: Sender, (kind, feedback): (RateKind, FeedbackFormat), data: &[u8]) {
+    let (mut now, mut latest, mut rest) = (Time::ZERO, None, data);
+    for number in 0..REPORTS_MAX as u64 {
+        let Some((&[wait, behind, count, off_high, off_low, others, cut], after)) =
+            rest.split_first_chunk::<7>()
+        else {
+            break;
+        };
+        let (blocks, after) = after.split_at(after.len().min(usize::from(count) * 2));
+        rest = after;
+        now += Duration::from_millis(u64::from(wait));
+        send(&mut sender, now, number, &mut latest);
+        let Some((media, highest)) = latest else { continue };
+        let at = (now.as_nanos() * 65_536 / 1_000_000_000) as u32;
+        let off = i32::from(i16::from_be_bytes([off_high, off_low])) * (65_536 / 16);
+        let report = Report {
+            media,
+            first: highest.wrapping_sub(behind.into()),
+            at: at.wrapping_add_signed(off),
+            others: (others % 4, others / 4 % 4),
+            cut: (usize::from(cut / 4), usize::from(cut % 4)),
+        };
+        let bytes = match feedback {
+            FeedbackFormat::Rfc8888 => report.write(blocks),
+            FeedbackFormat::TransportWide => report.write_wide(count.into(), blocks),
+        };
+        sender.on_rtcp(now, &bytes);
+        let target = sender.target();
+        assert!(MIN <= target && target <= MAX, "{kind}, {feedback:?}: {target}");
     }
 }
 

@@ -29,8 +29,8 @@ fn packets(codec: Codec) -> Vec<Vec<u8>> {
     let payloads = codec.packetise(&picture(codec), ROOM, ROOM).expect("it is a frame");
     let packet = |(number, payload)| {
         let (ssrc, payload_type, timestamp) = (7, 96, 9000);
-        let sequence = number as u16;
-        Packet { ssrc, payload_type, sequence, timestamp, marker: false, mark: None, payload }
+        let (sequence, marker, mark, wide) = (number as u16, false, None, None);
+        Packet { ssrc, payload_type, sequence, timestamp, marker, mark, wide, payload }
     };
     payloads.into_iter().enumerate().map(packet).map(|packet| packet.write()).collect()
 }

@@ -25,6 +25,13 @@ pub const FRAME_MARK_ID: u8 = 1;
 /// What the header extension of that identifier is called in SDP.
 pub const FRAME_MARK_URI: &str = "urn:x-suiro:frame-mark";
 
+/// The local identifier of the transport-wide number.
+pub const TRANSPORT_WIDE_ID: u8 = 2;
+
+/// What the header extension of that identifier is called in SDP.
+pub const TRANSPORT_WIDE_URI: &str =
+    "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
+
 /// A packet's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
@@ -40,6 +47,8 @@ pub struct Packet {
     pub marker: bool,
     /// What it says of the frame that it begins; `None` within a frame, and from senders not ours.
     pub mark: Option<FrameMark>,
+    /// Its number among all packets of its sender, whichever stream they are of; it wraps. For transport-wide feedback.
+    pub wide: Option<u16>,
     /// The payload, without padding. A packet of ours without payload is all padding, [`PADDING_BYTES`] of it.
     pub payload: Vec<u8>,
 }
@@ -58,19 +67,24 @@ impl Packet {
             timestamp: packet.timestamp(),
             marker: packet.marker_bit(),
             mark: packet.extension().and_then(|(profile, data)| mark(profile, data)),
+            wide: packet.extension().and_then(|(profile, data)| wide(profile, data)),
             payload: packet.payload().to_vec(),
         })
     }
 
     /// The packet's bytes.
     pub fn write(&self) -> Vec<u8> {
-        let extension = self.mark.map(|mark| {
-            // RFC 8285 §4.2: identifier and length less one share a byte; padded to words of four.
-            let mut data = vec![FRAME_MARK_ID << 4 | (FrameMark::BYTES as u8 - 1)];
-            data.extend(mark.write());
-            data.resize(data.len().next_multiple_of(4), 0);
-            data
-        });
+        // RFC 8285 §4.2: identifier and length less one share a byte; padded to words of four.
+        let mut extensions = Vec::new();
+        if let Some(mark) = self.mark {
+            extensions.push(FRAME_MARK_ID << 4 | (FrameMark::BYTES as u8 - 1));
+            extensions.extend(mark.write());
+        }
+        if let Some(number) = self.wide {
+            extensions.push(TRANSPORT_WIDE_ID << 4 | 1);
+            extensions.extend(number.to_be_bytes());
+        }
+        extensions.resize(extensions.len().next_multiple_of(4), 0);
         let mut builder: RtpPacketBuilder<&[u8], &[u8]> = RtpPacketBuilder::new()
             .payload_type(self.payload_type)
             .sequence_number(self.sequence)
@@ -79,20 +93,45 @@ impl Packet {
             .marker_bit(self.marker)
             .maybe_padding(self.payload.is_empty().then_some(PADDING_BYTES))
             .payload(&self.payload);
-        if let Some(data) = &extension {
-            builder = builder.extension(ONE_BYTE, data);
+        if !extensions.is_empty() {
+            builder = builder.extension(ONE_BYTE, &extensions);
         }
         builder
             .write_vec()
             .expect("seven bits of payload type, and a short extension of whole words")
     }
 
-    /// Bytes of the headers of a frame's first packet, which bears a mark, beyond the fixed one.
-    pub const MARK_BYTES: usize = 4 + (1 + FrameMark::BYTES).next_multiple_of(4);
+    /// Bytes of its headers.
+    pub const fn header_bytes(&self) -> usize {
+        let mark = if self.mark.is_some() { MARK_BYTES } else { 0 };
+        let wide = if self.wide.is_some() { WIDE_BYTES } else { 0 };
+        HEADER_BYTES + extension_bytes(mark + wide)
+    }
+}
+
+/// Bytes of a frame mark among a packet's extensions.
+pub const MARK_BYTES: usize = 1 + FrameMark::BYTES;
+/// Bytes of a transport-wide number among them.
+pub const WIDE_BYTES: usize = 1 + size_of::<u16>();
+
+/// Bytes that extensions of so many add to a header.
+pub const fn extension_bytes(extensions: usize) -> usize {
+    if extensions == 0 { 0 } else { 4 + extensions.next_multiple_of(4) }
 }
 
 /// The frame mark among a packet's extensions.
 fn mark(profile: u16, data: &[u8]) -> Option<FrameMark> {
+    FrameMark::read(extension(profile, data, FRAME_MARK_ID)?)
+}
+
+/// The transport-wide number among them.
+fn wide(profile: u16, data: &[u8]) -> Option<u16> {
+    let value = extension(profile, data, TRANSPORT_WIDE_ID)?;
+    value.try_into().ok().map(u16::from_be_bytes)
+}
+
+/// What the first extension of that identifier says.
+fn extension(profile: u16, data: &[u8], wanted: u8) -> Option<&[u8]> {
     if profile != ONE_BYTE {
         return None;
     }
@@ -107,8 +146,8 @@ fn mark(profile: u16, data: &[u8]) -> Option<FrameMark> {
             return None; // RFC 8285 §4.2: nothing after it may be looked at
         }
         let value = after.get(..length)?;
-        if id == FRAME_MARK_ID {
-            return FrameMark::read(value);
+        if id == wanted {
+            return Some(value);
         }
         rest = &after[length..];
     }
@@ -121,28 +160,38 @@ mod tests {
 
     use super::*;
 
-    fn packet(mark: Option<FrameMark>) -> Packet {
+    fn packet(mark: Option<FrameMark>, wide: Option<u16>) -> Packet {
         let payload = vec![1, 2, 3];
         let (ssrc, payload_type, sequence, timestamp) = (0x1234_5678, 96, 65_535, 9);
-        Packet { ssrc, payload_type, sequence, timestamp, marker: true, mark, payload }
+        Packet { ssrc, payload_type, sequence, timestamp, marker: true, mark, wide, payload }
     }
 
     #[test]
     fn what_is_written_is_read_back() {
         let mark = FrameMark { number: 70_000, references: 3, rate_bps: 27_260, waited: Some(7) };
-        for packet in [packet(None), packet(Some(mark))] {
-            let bytes = packet.write();
-            let marked = if packet.mark.is_some() { Packet::MARK_BYTES } else { 0 };
-            assert_eq!(bytes.len(), HEADER_BYTES + marked + packet.payload.len());
-            assert_eq!(Packet::parse(&bytes).unwrap(), packet);
+        let cases = [(None, None, 0), (Some(mark), None, 16), (None, Some(65_535), 8)];
+        for (mark, wide, bytes) in cases.into_iter().chain([(Some(mark), Some(0), 20)]) {
+            let packet = packet(mark, wide);
+            let written = packet.write();
+            assert_eq!(packet.header_bytes(), HEADER_BYTES + bytes);
+            assert_eq!(written.len(), packet.header_bytes() + packet.payload.len());
+            assert_eq!(Packet::parse(&written).unwrap(), packet);
         }
     }
 
     #[test]
+    fn a_transport_wide_number_is_an_extension_of_two_bytes() {
+        let bytes = packet(None, Some(0x1234)).write();
+        // One word of extensions: identifier 2, two bytes (less one), the number, padding.
+        assert_eq!(bytes[HEADER_BYTES..][..8], [0xbe, 0xde, 0, 1, 0x21, 0x12, 0x34, 0]);
+        assert_eq!(wide(ONE_BYTE, &[0x22, 1, 2, 3]), None, "of three bytes");
+    }
+
+    #[test]
     fn without_payload_it_is_padding() {
-        let packet = Packet { payload: Vec::new(), ..packet(None) };
+        let packet = Packet { payload: Vec::new(), ..packet(None, Some(1)) };
         let bytes = packet.write();
-        assert_eq!(bytes.len(), HEADER_BYTES + usize::from(PADDING_BYTES));
+        assert_eq!(bytes.len(), packet.header_bytes() + usize::from(PADDING_BYTES));
         assert_eq!(bytes[0] & 0x20, 0x20, "RFC 3550 §5.1: the padding bit");
         assert_eq!(Packet::parse(&bytes).unwrap(), packet);
     }

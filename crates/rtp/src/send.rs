@@ -15,7 +15,8 @@ use suiro_record::tables::RateRow;
 use suiro_record::words::FlowRole;
 use suiro_record::{Text, Writer};
 use suiro_scenario::{
-    EndpointSpec, Job, OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, RtpSender, VersionRate,
+    EndpointSpec, FeedbackFormat, Job, OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, RtpSender,
+    VersionRate,
 };
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
@@ -60,6 +61,8 @@ pub struct SenderJob {
     pub pace: Pace,
     /// Between which moments the round-trip time is measured.
     pub rtt: RoundTrip,
+    /// In which format the receiver reports what became of each packet.
+    pub feedback: FeedbackFormat,
     /// Folder for records.
     pub dir: PathBuf,
     /// When to begin.
@@ -100,6 +103,7 @@ impl SenderJob {
             on_break: spec.circuit_breaker,
             pace: spec.pace,
             rtt: spec.rtt,
+            feedback: spec.feedback,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
             pauses: spec
@@ -135,6 +139,7 @@ impl SenderJob {
                 Pace::None => Some(Duration::ZERO),
             },
             rtt: self.rtt,
+            feedback: self.feedback,
             times,
             on_break: self.on_break,
             pauses: self.pauses.clone(),
@@ -217,6 +222,7 @@ pub async fn run(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
+    job.feedback.check(&job.control)?;
     let source = AtHand::get(job)?;
     let pair = Pair::bind(job.port)?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));

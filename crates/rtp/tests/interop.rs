@@ -169,6 +169,7 @@ fn config(film: &Film, clock: Clock) -> Config {
         cname: "suiro@test".into(),
         reports: ReportTimes::Pictures(5),
         rtt: suiro_scenario::RoundTrip::Path,
+        feedback: suiro_scenario::FeedbackFormat::Rfc8888,
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,

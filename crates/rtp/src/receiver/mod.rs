@@ -16,7 +16,7 @@ use crate::rtcp::congestion::Arrivals;
 use crate::rtcp::interval::Interval;
 use crate::rtcp::nack::Nacks;
 use crate::rtcp::reception::{Arrived, Reception};
-use crate::rtcp::{self, Message, Outgoing, Sent};
+use crate::rtcp::{self, Congestion, Message, Outgoing, Sent, TransportWide, transport_wide};
 
 /// How long what is only reordered may take at least, where nothing is sent again: it is of use until the frame is due.
 const REORDER: Duration = Duration::from_millis(20);
@@ -38,7 +38,8 @@ pub struct Config {
     pub cname: String,
     /// Whether each sender report is answered at once, as the study does, next to regular reports.
     pub answer: bool,
-    /// How often congestion control feedback (RFC 8888) is sent; `None`: never.
+    /// How often what became of each packet is reported: transport-wide if the packets bear numbers for it, else as RFC 8888.
+    /// `None`: never.
     pub feedback: Option<Duration>,
     /// How the video is played.
     pub policy: Policy,
@@ -59,6 +60,10 @@ pub struct Receiver {
     incoming: Incoming,
     nacks: Nacks,
     arrivals: Arrivals,
+    /// The packets of all streams by their transport-wide numbers, if the stream's first packet bore one.
+    wide: Option<Reception>,
+    /// Transport-wide reports so far; it wraps.
+    wide_count: u8,
     feedback_at: Option<Time>,
     interval: Interval,
     answer_due: bool,
@@ -84,6 +89,8 @@ impl Receiver {
             incoming: Incoming::new(config.codec, config.policy),
             nacks: Nacks::default(),
             arrivals: Arrivals::default(),
+            wide: None,
+            wide_count: 0,
             feedback_at: None,
             interval,
             answer_due: false,
@@ -156,6 +163,7 @@ impl Receiver {
                     _ => self.sent = None,
                 }
                 self.reception = Some(reception);
+                self.wide = first.wide.map(|number| Reception::new(first.ssrc, number));
                 self.on_media(at, first_ecn, first);
                 self.on_media(now, ecn, packet);
                 true
@@ -186,9 +194,7 @@ impl Receiver {
             }
         };
         self.counters.packets += 1;
-        if self.config.feedback.is_some() {
-            self.arrivals.on_packet(now, sequence, ecn);
-        }
+        self.note(now, &packet, Some((sequence, ecn)));
         if let Arrived::New(_) = arrived {
             self.ask_for(now, before + 1..sequence);
         }
@@ -200,9 +206,27 @@ impl Receiver {
         self.take(now, sequence, packet);
     }
 
+    /// A packet is to be reported: by its transport-wide number, if the stream bears these, else by its number in the stream.
+    fn note(&mut self, now: Time, packet: &Packet, own: Option<(u64, u8)>) {
+        if self.config.feedback.is_none() {
+            return;
+        }
+        let number = match (&mut self.wide, packet.wide) {
+            (Some(wide), Some(number)) => match wide.on_packet(now, number, packet.timestamp) {
+                Arrived::New(number) | Arrived::Restarted(number) => Some((number, 0)),
+                Arrived::Repeated | Arrived::Jump => None,
+            },
+            (Some(_), None) => None,
+            (None, _) => own,
+        };
+        if let Some((number, ecn)) = number {
+            self.arrivals.on_packet(now, number, ecn);
+        }
+    }
+
     /// A packet that was sent again (RFC 4588 §4): its original's number comes before its payload.
     fn on_again(&mut self, now: Time, packet: &Packet) -> bool {
-        let Some(reception) = &mut self.reception else { return false };
+        let Some(highest) = self.reception.as_ref().map(Reception::highest) else { return false };
         let Some((&number, payload)) = packet.payload.split_first_chunk::<2>() else {
             self.counters.malformed += 1;
             return false;
@@ -211,8 +235,8 @@ impl Receiver {
             self.counters.foreign += 1;
             return false;
         }
+        self.note(now, packet, None);
         let sequence = u16::from_be_bytes(number);
-        let highest = reception.highest();
         let behind = (highest as u16).wrapping_sub(sequence);
         let extended = highest.checked_sub(behind.into());
         let Some(extended) = extended.filter(|extended| self.nacks.again(now, *extended)) else {
@@ -316,10 +340,11 @@ impl Receiver {
         self.advance(now);
         let missing = self.nacks.poll(now);
         let picture_loss = self.picture_loss_at().is_some_and(|at| at <= now);
-        let congestion = self.congestion(now);
+        let (congestion, transport_wide) = self.feedback(now);
         let reception = self.reception.as_mut()?;
         let report = self.answer_due || self.interval.next() <= now;
-        if !report && missing.is_empty() && !picture_loss && congestion.is_none() {
+        let feedback = congestion.is_some() || !transport_wide.is_empty();
+        if !report && missing.is_empty() && !picture_loss && !feedback {
             return None;
         }
         self.counters.asked += missing.len() as u64;
@@ -340,6 +365,7 @@ impl Receiver {
             missing,
             picture_loss,
             congestion,
+            transport_wide,
             ..Outgoing::default()
         };
         let bytes = outgoing.write();
@@ -361,16 +387,22 @@ impl Receiver {
         self.interval.on_report(now, self.random.uniform());
     }
 
-    fn congestion(&mut self, now: Time) -> Option<rtcp::Congestion> {
-        let every = self.config.feedback?;
+    /// What became of each packet, if it is time to report that, in the format that the packets ask for.
+    fn feedback(&mut self, now: Time) -> (Option<Congestion>, Vec<TransportWide>) {
+        let nothing = (None, Vec::new());
+        let Some(every) = self.config.feedback else { return nothing };
         let due = *self.feedback_at.get_or_insert(now);
-        let media = self.reception.as_ref()?.ssrc();
+        let Some(media) = self.reception.as_ref().map(Reception::ssrc) else { return nothing };
         if due > now || self.arrivals.is_empty() {
-            return None;
+            return nothing;
         }
         self.feedback_at = Some((due + every).max(now));
+        if self.wide.is_some() {
+            let Some((first, came)) = self.arrivals.take() else { return nothing };
+            return (None, transport_wide::reports(media, first, &came, &mut self.wide_count));
+        }
         let unix_ns = self.config.epoch_unix_ns.saturating_add(now.as_nanos());
-        self.arrivals.report(now, unix_ns, media)
+        (self.arrivals.report(now, unix_ns, media), Vec::new())
     }
 
     /// Ends the viewing: everything still held has its fate. A last report says good-bye.

@@ -137,11 +137,20 @@ impl FciBuilder<'_> for Congestion {
     }
 }
 
+/// A packet that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Came {
+    /// When.
+    pub at: Time,
+    /// The two bits of Explicit Congestion Notification (RFC 3168 §5).
+    pub ecn: u8,
+}
+
 /// What a receiver keeps for its reports: when each packet came, of those that a report may be about.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     /// By extended number.
-    arrived: BTreeMap<u64, (Time, u8)>,
+    arrived: BTreeMap<u64, Came>,
     /// The lowest of those that came since the last report.
     new: Option<u64>,
     /// The first above all that were reported.
@@ -156,7 +165,7 @@ impl Arrivals {
         if is_known || sequence + REPORTED_MAX as u64 <= highest {
             return;
         }
-        self.arrived.insert(sequence, (now, ecn));
+        self.arrived.insert(sequence, Came { at: now, ecn });
         self.new = Some(self.new.map_or(sequence, |new| new.min(sequence)));
         if self.arrived.len() > 2 * REPORTED_MAX {
             self.arrived.pop_first();
@@ -168,22 +177,28 @@ impl Arrivals {
         self.new.is_none()
     }
 
-    /// A report about everything since the last one, up to the highest that came; `None` if nothing
-    /// did. The receiver's wall clock says `unix_ns`.
-    pub fn report(&mut self, now: Time, unix_ns: u64, media: u32) -> Option<Congestion> {
+    /// Everything since the last report, up to the highest that came: its first number, and what came from there on. `None` if
+    /// nothing did.
+    pub fn take(&mut self) -> Option<(u64, Vec<Option<Came>>)> {
         let new = self.new.take()?;
         let (&last, _) = self.arrived.last_key_value()?;
         let oldest = (last + 1).saturating_sub(REPORTED_MAX as u64);
         // A packet that arrives after a report covered its number is reported with those that follow, as far as there is
         // room. A packet that was reported as received is reported so again (§3.1).
         let first = self.next.map_or(new, |next| next.min(new)).max(oldest);
-        let arrival = |sequence| {
-            let (at, ecn) = self.arrived.get(&sequence)?;
-            Some(Arrival { ecn: *ecn, ago: Some(now.saturating_since(*at)) })
-        };
-        let arrivals = (first..=last).map(arrival).collect();
+        let arrivals =
+            (first..=last).map(|sequence| self.arrived.get(&sequence).copied()).collect();
         self.arrived = self.arrived.split_off(&oldest);
         self.next = Some(last + 1);
+        Some((first, arrivals))
+    }
+
+    /// A report about that. The receiver's wall clock says `unix_ns`.
+    pub fn report(&mut self, now: Time, unix_ns: u64, media: u32) -> Option<Congestion> {
+        let (first, came) = self.take()?;
+        let arrival =
+            |came: Came| Arrival { ecn: came.ecn, ago: Some(now.saturating_since(came.at)) };
+        let arrivals = came.into_iter().map(|came| came.map(arrival)).collect();
         Some(Congestion { media, first: first as u16, arrivals, at: middle(ntp(unix_ns)) })
     }
 }

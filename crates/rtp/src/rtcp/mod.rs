@@ -4,6 +4,7 @@ pub mod congestion;
 pub mod interval;
 pub mod nack;
 pub mod reception;
+pub mod transport_wide;
 
 use rtcp_types::{
     Bye, Compound, Nack, Packet, PayloadFeedback, Pli, ReceiverReport, ReportBlock,
@@ -13,6 +14,7 @@ use rtcp_types::{
 use suiro_units::{Duration, Time};
 
 pub use congestion::{Arrival, Congestion};
+pub use transport_wide::TransportWide;
 
 /// Most sequence numbers that one NACK of ours names, and that are heeded of one received.
 pub const NACK_MAX: usize = 256;
@@ -44,6 +46,8 @@ pub enum Message {
     },
     /// What became of each packet (RFC 8888).
     Congestion(Congestion),
+    /// What became of each packet (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+    TransportWide(TransportWide),
     /// Somebody leaves (RFC 3550 §6.6).
     Bye {
         /// Who.
@@ -110,7 +114,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Message>, RtcpParseError> {
                 let from = report.ssrc();
                 messages.extend(report.report_blocks().map(|b| Message::Received(block(from, &b))));
             }
-            Packet::TransportFeedback(feedback) => messages.extend(transport(&feedback)),
+            Packet::TransportFeedback(feedback) => messages.extend(transport(&feedback)?),
             Packet::PayloadFeedback(feedback) if feedback.parse_fci::<Pli>().is_ok() => {
                 messages.push(Message::PictureLoss { media: feedback.media_ssrc() });
             }
@@ -136,15 +140,19 @@ fn block(from: u32, block: &ReportBlock) -> Block {
     }
 }
 
-fn transport(feedback: &TransportFeedback) -> Vec<Message> {
+fn transport(feedback: &TransportFeedback) -> Result<Vec<Message>, RtcpParseError> {
     let media = feedback.media_ssrc();
     if let Ok(nack) = feedback.parse_fci::<Nack>() {
         let sequences = nack.entries().take(NACK_MAX).collect();
-        return vec![Message::Missing { media, sequences }];
+        return Ok(vec![Message::Missing { media, sequences }]);
     }
-    match feedback.parse_fci::<congestion::Streams>() {
-        Ok(streams) => streams.of(media).map(Message::Congestion).collect(),
-        Err(_) => Vec::new(),
+    if let Ok(streams) = feedback.parse_fci::<congestion::Streams>() {
+        return Ok(streams.of(media).map(Message::Congestion).collect());
+    }
+    match feedback.parse_fci::<TransportWide>() {
+        Ok(told) => Ok(vec![Message::TransportWide(TransportWide { media, ..told })]),
+        Err(RtcpParseError::WrongImplementation) => Ok(Vec::new()),
+        Err(why) => Err(why),
     }
 }
 
@@ -168,6 +176,8 @@ pub struct Outgoing {
     pub picture_loss: bool,
     /// What became of packets.
     pub congestion: Option<Congestion>,
+    /// The same by transport-wide numbers.
+    pub transport_wide: Vec<TransportWide>,
     /// Whether it leaves.
     pub bye: bool,
 }
@@ -236,6 +246,10 @@ impl Outgoing {
             compound =
                 compound.add_packet(feedback.sender_ssrc(self.ssrc).media_ssrc(congestion.media));
         }
+        for told in &self.transport_wide {
+            let feedback = TransportFeedback::builder_owned(told.builder());
+            compound = compound.add_packet(feedback.sender_ssrc(self.ssrc).media_ssrc(told.media));
+        }
         compound
     }
 }
@@ -298,6 +312,15 @@ mod tests {
             Sent { ssrc: 7, ntp: 0xdead_beef_1234_5678, timestamp: 1, packets: 2, octets: 3 };
         let arrivals = vec![None, Some(Arrival { ecn: 3, ago: Some(Duration::ZERO) }), None];
         let congestion = Congestion { media: 9, first: 65_535, arrivals, at: 0x1234_5678 };
+        let arrived = vec![(0, 3), (2, -700)];
+        let wide = TransportWide {
+            media: 9,
+            first: 65_535,
+            packets: 3,
+            arrived,
+            reference: 7,
+            count: 255,
+        };
         let outgoing = Outgoing {
             ssrc: 7,
             cname: "suiro@server".into(),
@@ -307,6 +330,7 @@ mod tests {
             missing: vec![1, 2, 17, 18, 65_535],
             picture_loss: true,
             congestion: Some(congestion.clone()),
+            transport_wide: vec![wide.clone()],
             bye: true,
         };
         let messages = parse(&outgoing.write()).unwrap();
@@ -316,6 +340,7 @@ mod tests {
             Message::Missing { media: 9, sequences: vec![1, 2, 17, 18, 65_535] },
             Message::PictureLoss { media: 9 },
             Message::Congestion(congestion),
+            Message::TransportWide(wide),
             Message::Bye { ssrc: 7 },
         ];
         assert_eq!(messages, expected);

@@ -8,8 +8,8 @@ use suiro_units::{Duration, Time};
 
 use suiro_scenario::RoundTrip;
 
-use super::history::History;
-use crate::rtcp::{Block, Congestion, from_short};
+use super::history::{Departures, History, Numbered};
+use crate::rtcp::{Arrival, Block, Congestion, TransportWide, from_short};
 use suiro_payload::sequence::Unwrap;
 
 /// How many of our own reports an echo may be of.
@@ -32,6 +32,9 @@ pub enum Disbelieved {
     /// It is about a stream that is not ours.
     #[error("about another stream")]
     Stream,
+    /// It is in the format that the sender does not use.
+    #[error("in a format that was not asked for")]
+    Format,
     /// It is about packets that were never sent.
     #[error("about packets that were not sent")]
     NotSent,
@@ -67,7 +70,9 @@ pub struct Reports {
     congestion_at: Option<Time>,
     /// A time on our clock before which that feedback cannot have left: a packet that it is about had just arrived.
     congestion_left: Time,
+    /// The receiver's clock, as RFC 8888 and as transport-wide reports carry it.
     clock: Unwrap<32>,
+    reference: Unwrap<24>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +99,7 @@ impl Reports {
             congestion_at: None,
             congestion_left: now,
             clock,
+            reference: Unwrap::default(),
         }
     }
 
@@ -192,17 +198,49 @@ impl Reports {
         if told.media != self.ssrc {
             return Err(Disbelieved::Stream);
         }
+        let at = short_time(self.clock.peek(told.at));
+        let feedback = self.on_packets(now, (told.first, at), &told.arrivals, history)?;
+        self.clock.take(told.at);
+        Ok(feedback)
+    }
+
+    /// Transport-wide feedback has come. It counts as made when the latest of its packets came.
+    ///
+    /// # Errors
+    /// [`Disbelieved`]: nothing changes.
+    pub fn on_transport_wide(
+        &mut self,
+        now: Time,
+        told: &TransportWide,
+        departures: &Departures,
+    ) -> Result<Feedback, Disbelieved> {
+        if told.media != self.ssrc {
+            return Err(Disbelieved::Stream);
+        }
+        let (at, arrivals) = told.arrivals(self.reference.peek(told.reference));
+        let feedback = self.on_packets(now, (told.first, at), &arrivals, departures)?;
+        self.reference.take(told.reference);
+        Ok(feedback)
+    }
+
+    /// A report that was made at that time, on the receiver's clock, says what became of packets from a number on.
+    fn on_packets<P>(
+        &mut self,
+        now: Time,
+        (first, at): (u16, Time),
+        arrivals: &[Option<Arrival>],
+        history: &Numbered<P>,
+    ) -> Result<Feedback, Disbelieved> {
         let newest = history.highest().ok_or(Disbelieved::NotSent)?;
-        let first = history.extend(told.first).ok_or(Disbelieved::NotSent)?;
-        let end = first + told.arrivals.len() as u64;
-        if end > newest + 1 || newest - first > SPAN_MAX {
+        let first = history.extend(first).ok_or(Disbelieved::NotSent)?;
+        let end = first + arrivals.len() as u64;
+        if first < self.first || end > newest + 1 || newest - first > SPAN_MAX {
             return Err(Disbelieved::NotSent);
         }
         let before = self.congestion.unwrap_or(self.first);
-        let at = short_time(self.clock.peek(told.at));
         // A later one without a higher number is about packets that came late.
         let is_later = self.congestion_at.is_none_or(|latest| latest < at);
-        if told.arrivals.is_empty() || end <= before && !is_later {
+        if arrivals.is_empty() || end <= before && !is_later {
             return Err(Disbelieved::Old);
         }
         if self.is_ahead(now, at) {
@@ -212,7 +250,7 @@ impl Reports {
         let expected = end.saturating_sub(before.max(first));
         let mut feedback = Feedback { expected, ..Feedback::default() };
         let (mut bytes, mut left) = (0, self.congestion_left);
-        for (sequence, arrival) in (first..end).zip(&told.arrivals) {
+        for (sequence, arrival) in (first..end).zip(arrivals) {
             let Some(past) = history.get(sequence) else { continue };
             if let Some(arrival) = arrival {
                 let ago = arrival.ago.unwrap_or(Duration::ZERO);
@@ -242,7 +280,6 @@ impl Reports {
             None => now.saturating_since(self.start),
         };
         feedback.receive_rate = (!span.is_zero()).then(|| suiro_units::Bytes::new(bytes) / span);
-        self.clock.take(told.at);
         self.congestion = Some(end.max(before));
         self.congestion_at = self.congestion_at.max(Some(at));
         if is_later {
@@ -291,6 +328,7 @@ mod tests {
                 timestamp: 0,
                 marker: false,
                 mark: None,
+                wide: None,
                 payload: Vec::new(),
             };
             history.push(ms(10 * n), Bytes::new(1000), packet);

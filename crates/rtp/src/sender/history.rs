@@ -14,38 +14,49 @@ const AGE_MAX: Duration = Duration::from_secs(2);
 
 /// A packet that was sent.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct Past<P> {
     /// When it left.
     pub sent: Time,
     /// Size of the IP packet.
     pub size: Bytes,
-    /// Itself.
-    packet: Packet,
+    /// What is kept of it.
+    packet: P,
     /// When it was sent again last.
     again: Option<Time>,
 }
 
-/// The packets of one stream, by extended number, without gaps.
-#[derive(Debug, Default)]
-pub struct History {
-    past: VecDeque<Past>,
+/// Packets by extended number, without gaps.
+#[derive(Debug)]
+pub struct Numbered<P> {
+    past: VecDeque<Past<P>>,
     /// The number after the last.
     next: u64,
 }
 
-impl History {
+/// The packets of one stream.
+pub type History = Numbered<Packet>;
+
+/// All packets of a sender, by their transport-wide numbers.
+pub type Departures = Numbered<()>;
+
+impl<P> Numbered<P> {
     /// A history that begins with this number.
     pub fn new(first: u64) -> Self {
         Self { past: VecDeque::new(), next: first }
     }
 
     /// The packet with the next number has left.
-    pub fn push(&mut self, now: Time, size: Bytes, packet: Packet) {
+    pub fn push(&mut self, now: Time, size: Bytes, packet: P) {
         if self.past.len() == PACKETS_MAX {
             self.past.pop_front();
         }
         self.past.push_back(Past { sent: now, size, packet, again: None });
         self.next += 1;
+    }
+
+    /// The number of the next packet.
+    pub const fn next(&self) -> u64 {
+        self.next
     }
 
     /// The highest number sent; `None` before the first.
@@ -61,7 +72,7 @@ impl History {
     }
 
     /// What was sent with that number, if it is remembered.
-    pub fn get(&self, sequence: u64) -> Option<&Past> {
+    pub fn get(&self, sequence: u64) -> Option<&Past<P>> {
         self.past.get(self.place(sequence)?)
     }
 
@@ -69,7 +80,9 @@ impl History {
         let first = self.next - self.past.len() as u64;
         usize::try_from(sequence.checked_sub(first)?).ok()
     }
+}
 
+impl Numbered<Packet> {
     /// Bytes of the packets with these numbers; of those that are forgotten, as much as others.
     pub fn bytes(&self, numbers: std::ops::RangeInclusive<u64>) -> Bytes {
         let wanted = (numbers.end() + 1).saturating_sub(*numbers.start());
@@ -104,7 +117,16 @@ mod tests {
     fn packet(sequence: u16) -> Packet {
         let (ssrc, payload_type, timestamp) = (1, 96, 0);
         let payload = vec![0; 10];
-        Packet { ssrc, payload_type, sequence, timestamp, marker: false, mark: None, payload }
+        Packet {
+            ssrc,
+            payload_type,
+            sequence,
+            timestamp,
+            marker: false,
+            mark: None,
+            wide: None,
+            payload,
+        }
     }
 
     fn history(packets: u64) -> History {

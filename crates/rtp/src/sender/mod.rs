@@ -2,6 +2,7 @@
 //! the time, and has no sockets.
 
 mod breaker;
+mod config;
 mod counters;
 mod feedback;
 mod history;
@@ -11,20 +12,23 @@ mod period;
 use std::collections::VecDeque;
 
 use suiro_rate::{Controller, Feedback};
-use suiro_scenario::{OnBreak, RoundTrip};
+use suiro_scenario::{FeedbackFormat, OnBreak};
 use suiro_units::{BitRate, Bytes, Duration, Random, Time};
 
 pub use breaker::{Breaker, Cause};
+pub use config::{Config, ReportTimes};
 pub use counters::Counters;
 pub use feedback::{Disbelieved, Reports};
-pub use history::History;
+pub use history::{Departures, History};
 pub use pacer::Pacer;
 pub use period::Period;
 
-use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, PADDING_BYTES, Packet};
+use crate::packet::{
+    HEADER_BYTES, IP_UDP_BYTES, MARK_BYTES, PADDING_BYTES, Packet, WIDE_BYTES, extension_bytes,
+};
 use crate::rtcp::{self, Message, Outgoing, Sent, interval::Interval};
 use period::Account;
-use suiro_payload::{Codec, FrameMark, PayloadError};
+use suiro_payload::{FrameMark, PayloadError};
 
 /// What retransmissions may take, of what is sent for the first time.
 const AGAIN_SHARE: f64 = 0.25;
@@ -36,47 +40,6 @@ const KEY_FRAMES: Duration = Duration::from_millis(250);
 
 /// The round-trip time before it is known.
 const RTT_FIRST: Duration = Duration::from_millis(100);
-
-/// How a sender sends.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Config {
-    /// The codec, and so the payload format.
-    pub codec: Codec,
-    /// The payload type that marks it for the receiver.
-    pub payload_type: u8,
-    /// The payload type of retransmissions (RFC 4588), if there are to be any.
-    pub again_type: Option<u8>,
-    /// Largest IP packet.
-    pub packet_max: Bytes,
-    /// The canonical name (RFC 3550 §6.5.1).
-    pub cname: String,
-    /// When reports are sent.
-    pub reports: ReportTimes,
-    /// Time within which queued packets must be sent, faster than the rate control allows if need be; `None` for no
-    /// limit, zero for at once. For a source that cannot follow the rate control at once, as prepared
-    /// video cannot within a group.
-    pub drain: Option<Duration>,
-    /// Between which moments the round-trip time is measured.
-    pub rtt: RoundTrip,
-    /// The time of a frame, and of a group of pictures, for the circuit breaker; where groups have no
-    /// end, that of a frame again.
-    pub times: (Duration, Duration),
-    /// What is done when the circuit breaker is triggered.
-    pub on_break: OnBreak,
-    /// Times from and until which no frame is sent, in order.
-    pub pauses: Vec<(Time, Time)>,
-    /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
-    pub epoch_unix_ns: u64,
-}
-
-/// When a sender reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportTimes {
-    /// After so many frames, at least one; and as RFC 3550 says, should no frame come.
-    Pictures(u32),
-    /// As RFC 3550 §6.3 says, with the reduced least interval.
-    Standard,
-}
 
 /// A frame, as a source hands it over.
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +95,8 @@ pub struct Sender {
     again_sequence: u16,
     pacer: Pacer<Waiting>,
     history: History,
+    /// All packets by their transport-wide numbers, if they bear any. These begin where the stream's own numbers do.
+    departures: Option<Departures>,
     reports: Reports,
     interval: Interval,
     breaker: Breaker,
@@ -175,6 +140,8 @@ impl Sender {
             again_sequence: random.next_u64() as u16,
             pacer: Pacer::new(controller.pacing()).within(config.drain),
             history: History::new(sequence.into()),
+            departures: (config.feedback == FeedbackFormat::TransportWide)
+                .then(|| Departures::new(sequence.into())),
             reports: Reports::new(now, config.rtt, ssrc, sequence.into()),
             interval,
             breaker: Breaker::new(config.times.0, config.times.1),
@@ -245,8 +212,7 @@ impl Sender {
             self.picture_ends();
             return Ok(());
         }
-        let most = self.payload_max();
-        let first = most - Packet::MARK_BYTES;
+        let (first, most) = self.payload_max();
         let payloads = self.config.codec.packetise(frame.data, first, most)?;
         let distance = frame.references.map(|other| frame.number.saturating_sub(other));
         let mark = FrameMark {
@@ -267,6 +233,7 @@ impl Sender {
                 timestamp,
                 marker: n == last,
                 mark: (n == 0).then_some(mark),
+                wide: self.departures.as_ref().map(|_| 0), // until it leaves
                 payload,
             };
             let size = size(&packet);
@@ -296,11 +263,14 @@ impl Sender {
         self.paused
     }
 
-    /// Bytes of payload in the largest packet.
-    fn payload_max(&self) -> usize {
+    /// Bytes of payload in the largest packet that begins a frame, and in the largest of the others.
+    fn payload_max(&self) -> (usize, usize) {
         let most = self.config.packet_max.get().saturating_sub(IP_UDP_BYTES) as usize;
+        let wide = if self.departures.is_some() { WIDE_BYTES } else { 0 };
+        let (mark, others) = (extension_bytes(MARK_BYTES + wide), extension_bytes(wide));
         // Two more for the number that a retransmission bears.
-        most.saturating_sub(HEADER_BYTES + 2).max(64 + Packet::MARK_BYTES)
+        let most = most.saturating_sub(HEADER_BYTES + 2).max(64 + mark);
+        (most - mark, most - others)
     }
 
     fn timestamp(&self, time: Time) -> u32 {
@@ -337,7 +307,9 @@ impl Sender {
         self.interval.on_packet(bytes.len() as u64 + IP_UDP_BYTES);
         if !self.reports.has_congestion() {
             // The report blocks before the first congestion feedback leave the losses to it, too.
-            messages.sort_by_key(|message| !matches!(message, Message::Congestion(_)));
+            messages.sort_by_key(|message| {
+                !matches!(message, Message::Congestion(_) | Message::TransportWide(_))
+            });
         }
         for message in messages {
             let feedback = match message {
@@ -348,7 +320,12 @@ impl Sender {
                     }
                     told
                 }
+                Message::Congestion(_) if self.departures.is_some() => Err(Disbelieved::Format),
                 Message::Congestion(told) => self.reports.on_congestion(now, &told, &self.history),
+                Message::TransportWide(told) => match &self.departures {
+                    Some(sent) => self.reports.on_transport_wide(now, &told, sent),
+                    None => Err(Disbelieved::Format),
+                },
                 Message::Missing { media, .. } if media == self.ssrc && self.has_stopped() => {
                     continue;
                 }
@@ -500,6 +477,7 @@ impl Sender {
             let leaving = |mark: FrameMark| mark.leaving(now, captured);
             waiting.packet.mark = waiting.packet.mark.map(leaving);
         }
+        self.number(now, &mut waiting.packet);
         let (bytes, size) = (waiting.packet.write(), size(&waiting.packet));
         self.controller.on_sent(now, size);
         self.account.on_sent(size);
@@ -519,6 +497,14 @@ impl Sender {
         Some(Transmit::Rtp(bytes))
     }
 
+    /// A packet leaves: it gets the next transport-wide number, if it is to bear one.
+    fn number(&mut self, now: Time, packet: &mut Packet) {
+        if let Some(departures) = &mut self.departures {
+            packet.wide = Some(departures.next() as u16);
+            departures.push(now, size(packet), ());
+        }
+    }
+
     /// When a packet of padding leaves; `None`: the rate control wants none, or there is no stream.
     fn padding_at(&self) -> Option<Time> {
         let flows = self.history.highest().is_some() && !self.paused && !self.ended;
@@ -529,16 +515,18 @@ impl Sender {
     /// A packet of padding, if its time has come.
     fn pad(&mut self, now: Time) -> Option<Transmit> {
         self.padding_at().filter(|at| *at <= now)?;
-        let packet = Packet {
+        let mut packet = Packet {
             ssrc: self.ssrc,
             payload_type: self.config.payload_type,
             sequence: self.sequence,
             timestamp: self.timestamp(now),
             marker: false,
             mark: None,
+            wide: None,
             payload: Vec::new(),
         };
         self.sequence = self.sequence.wrapping_add(1);
+        self.number(now, &mut packet);
         let (bytes, size) = (packet.write(), size(&packet));
         self.pacer.spend(now, size);
         self.controller.on_sent(now, size);
@@ -579,9 +567,8 @@ impl Sender {
 
 /// Size of the IP packet that a packet travels in.
 fn size(packet: &Packet) -> Bytes {
-    let mark = if packet.mark.is_some() { Packet::MARK_BYTES } else { 0 };
     let padding = if packet.payload.is_empty() { PADDING_BYTES.into() } else { 0 };
-    Bytes::new((HEADER_BYTES + mark + padding + packet.payload.len()) as u64 + IP_UDP_BYTES)
+    Bytes::new((packet.header_bytes() + padding + packet.payload.len()) as u64 + IP_UDP_BYTES)
 }
 
 #[cfg(test)]

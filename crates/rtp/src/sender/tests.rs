@@ -1,11 +1,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use suiro_payload::Codec;
 use suiro_rate::{Estimate, RateSpec};
+use suiro_scenario::RoundTrip;
 use suiro_units::{Ratio, Seed};
 
 use super::*;
 use crate::rtcp::{Arrival, Block, Congestion};
+
+mod transport_wide;
 
 fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
@@ -18,6 +22,7 @@ fn config() -> Config {
         again_type: Some(97),
         drain: None,
         rtt: RoundTrip::Path,
+        feedback: FeedbackFormat::Rfc8888,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,
         pauses: Vec::new(),

@@ -2,10 +2,11 @@ use std::collections::BTreeMap;
 
 use suiro_payload::FrameMark;
 use suiro_rate::RateSpec;
-use suiro_scenario::{OnBreak, RoundTrip};
+use suiro_scenario::{FeedbackFormat, OnBreak, RoundTrip};
 use suiro_units::{Bytes, Seed};
 use suiro_viewer::{Buffer, Fate};
 
+mod transport_wide;
 mod tshark;
 
 use super::*;
@@ -39,6 +40,11 @@ struct World {
 
 impl World {
     fn new(change: fn(&mut Config), lost: fn(u64) -> bool) -> Self {
+        Self::with(FeedbackFormat::Rfc8888, change, lost)
+    }
+
+    /// The same with feedback in another format.
+    fn with(feedback: FeedbackFormat, change: fn(&mut Config), lost: fn(u64) -> bool) -> Self {
         let epoch_unix_ns = 1_800_000_000_000_000_000;
         let controller = RateSpec::fixed(BitRate::from_mbps(4)).build(Time::ZERO).unwrap();
         let mut config = Config {
@@ -61,6 +67,7 @@ impl World {
             reports: ReportTimes::Pictures(5),
             drain: None,
             rtt: RoundTrip::Path,
+            feedback,
             times: (Duration::from_millis(33), Duration::from_secs(1)),
             on_break: OnBreak::Tell,
             pauses: Vec::new(),
@@ -245,9 +252,10 @@ fn a_packet_that_was_overtaken_is_no_answer_to_the_request_for_it() {
     let ask = |config: &mut Config| config.again_type = Some(97);
     let mut receiver = World::new(ask, |_| false).receiver;
     let arrives = |receiver: &mut Receiver, at: u64, sequence| {
-        let (ssrc, payload_type, timestamp, marker, mark) = (7, 96, 0, false, None);
-        let payload = vec![0x41, 0x9a];
-        let packet = Packet { ssrc, payload_type, sequence, timestamp, marker, mark, payload };
+        let (ssrc, payload_type, timestamp, marker) = (7, 96, 0, false);
+        let (mark, wide, payload) = (None, None, vec![0x41, 0x9a]);
+        let packet =
+            Packet { ssrc, payload_type, sequence, timestamp, marker, mark, wide, payload };
         receiver.on_rtp(ms(at), &packet.write(), 0);
     };
     arrives(&mut receiver, 0, 9);
@@ -285,6 +293,7 @@ fn without_retransmission_a_packet_that_was_overtaken_is_of_use_until_its_frame_
             timestamp: 3600 * number,
             marker: !begins,
             mark: begins.then_some(mark),
+            wide: None,
             payload: vec![if number == 0 { 0x65 } else { 0x41 }, if begins { 0x9a } else { 0x1a }],
         };
         receiver.on_rtp(ms(at), &packet.write(), 0);
@@ -334,9 +343,9 @@ fn other_streams_and_nonsense_are_counted_and_change_nothing() {
     world.run(10);
     let before = world.receiver.reception().unwrap().clone();
     let packet = |ssrc: u32, payload_type| {
-        let (sequence, timestamp, marker, mark) = (1, 2, true, None);
+        let (sequence, timestamp, marker, mark, wide) = (1, 2, true, None, None);
         let payload = vec![0x41, 0x9a];
-        Packet { ssrc, payload_type, sequence, timestamp, marker, mark, payload }.write()
+        Packet { ssrc, payload_type, sequence, timestamp, marker, mark, wide, payload }.write()
     };
     let now = ms(5000);
     assert!(!world.receiver.on_rtp(now, &packet(before.ssrc() + 1, 96), 0));

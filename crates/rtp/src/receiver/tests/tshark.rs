@@ -59,10 +59,39 @@ fn count(file: &Path, filter: &str) -> usize {
     tshark(file, &["-Y", filter, "-T", "fields", "-e", "frame.number"]).lines().count()
 }
 
+/// Whether there is a tshark; prints that it is skipped if not.
+fn is_there() -> bool {
+    let there = Command::new("tshark").arg("--version").output().is_ok();
+    if !there {
+        suiro_units::skipped("no tshark");
+    }
+    there
+}
+
+#[test]
+fn tshark_reads_transport_wide_numbers_and_reports() {
+    if !is_there() {
+        return;
+    }
+    let change = |config: &mut Config| {
+        (config.codec, config.payload_type) = (Codec::Mpeg2, 32);
+        config.feedback = Some(Duration::from_millis(100));
+    };
+    let mut world =
+        World::with(FeedbackFormat::TransportWide, change, |packet| packet > 5 && packet % 10 == 7);
+    world.run(100);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("world.pcap");
+    std::fs::write(&file, pcap(&world.arrived)).unwrap();
+    assert_eq!(count(&file, "_ws.malformed || _ws.expert.severity == error"), 0);
+    assert!(count(&file, "rtcp.pt == 205 && rtcp.rtpfb.fmt == 15") > 20);
+    let rtp = world.arrived.iter().filter(|(_, _, it)| matches!(it, Transmit::Rtp(_))).count();
+    assert_eq!(count(&file, "rtp.ext.rfc5285.id == 2 && rtp.ext.rfc5285.len == 2"), rtp);
+}
+
 #[test]
 fn tshark_reads_everything_and_counts_the_same() {
-    if Command::new("tshark").arg("--version").output().is_err() {
-        suiro_units::skipped("no tshark");
+    if !is_there() {
         return;
     }
     let all = |config: &mut Config| {
