@@ -78,6 +78,7 @@ fn equal_stations_share_what_bianchi_computed() {
     for n in [2, 5, 10, 20] {
         let each = goodput(&vec![FAST; n], Direction::Up, 1500, 3);
         let (sum, expected) = (each.iter().sum::<f64>(), bianchi(n as f64));
+        eprintln!("{n} stations: {sum:.1} Mbit/s, by Bianchi {expected:.1}");
         assert!((sum / expected - 1.0).abs() < 0.05, "{n}: {sum} for {expected}");
         let jain = sum.powi(2) / (n as f64 * each.iter().map(|x| x * x).sum::<f64>());
         assert!(jain > 0.97, "{jain}: {each:?}");
@@ -101,10 +102,10 @@ fn heusse(n: f64) -> f64 {
 ///
 /// | stations | all fast | fast | slow | formula |
 /// |---|---|---|---|---|
-/// | 2 | 15.7 | 4.37 | 4.43 | 4.44 |
-/// | 3 | 10.3 | 3.68 | 3.58 | 3.61 |
-/// | 5 | 5.9 | 2.84 | 2.67 | 2.60 |
-/// | 10 | 2.8 | 1.78 | 1.60 | 1.48 |
+/// | 2 | 15.9 | 4.47 | 4.41 | 4.44 |
+/// | 3 | 10.5 | 3.67 | 3.63 | 3.61 |
+/// | 5 | 6.0 | 2.70 | 2.73 | 2.60 |
+/// | 10 | 2.8 | 1.60 | 1.81 | 1.48 |
 ///
 /// The formula keeps the least contention window after collisions, so it is too low where collisions are many.
 #[test]
@@ -116,6 +117,9 @@ fn a_slow_station_pulls_all_others_down() {
         let each = with_a_slow_one(n - 1, Direction::Up);
         let (slow, fast) = (each[n - 1], each[..n - 1].iter().sum::<f64>() / (n - 1) as f64);
         let formula = heusse(n as f64);
+        eprintln!(
+            "{n}: all fast {all_fast:.1}, fast {fast:.2}, slow {slow:.2}, formula {formula:.2}"
+        );
         assert!((fast / slow - 1.0).abs() < 0.15, "{n}: fast {fast}, slow {slow}");
         assert!(fast < 0.7 * all_fast && fast < slow_alone, "{n}: {fast} of {all_fast}");
         for one in [fast, slow] {
@@ -144,6 +148,7 @@ fn aggregation_ends_the_anomaly() {
     let fast_only = goodput(&[&fast, &fast], Direction::Up, 1500, 1);
     for direction in Direction::BOTH {
         let each = goodput(&[&fast, &slow], direction, 1500, 1);
+        eprintln!("with aggregation {each:.1?}");
         assert!(each[0] > 0.85 * fast_only[0] && each[0] > 6.0 * each[1], "{each:?}");
     }
 }
