@@ -2,21 +2,36 @@
 
 use moq_net::{Timescale, Timestamp, broadcast, group, origin, track};
 use suiro_realtime::SoundFrame;
-use suiro_scenario::MoqStreams;
+use suiro_scenario::{MoqPublisher, MoqStreams};
 
 use crate::EndpointError;
 use crate::catalog::{self, Catalog};
 use crate::container;
 use crate::data::{self, Message};
+use crate::deadline::Deadline;
 use crate::job::{FOREVER, PublisherJob};
-use crate::order;
 
 /// Largest object that is sent as a datagram, in bytes. Every path of QUIC carries UDP payloads of 1,200 bytes (RFC 9000
 /// §14); the headers of QUIC, of MoQT and of a session of WebTransport need less than 100 of them.
 pub const DATAGRAM_MAX: usize = 1100;
 
-/// The priority of sound: before all video, and before a data track that says nothing else.
-const SOUND_PRIORITY: u8 = 220;
+/// The priority of the catalog: before everything.
+const CATALOG_PRIORITY: u8 = u8::MAX;
+/// That of the video of the highest quality.
+const VIDEO_PRIORITY: u8 = MoqPublisher::VIDEO_PRIORITY;
+const SOUND_PRIORITY: u8 = MoqPublisher::SOUND_PRIORITY;
+
+/// The deadline of video and sound. Neither the catalog nor the data track has one: no scenario has a data track with the
+/// priority of video or sound and a deadline that ends before the trial.
+pub(crate) fn deadline(job: &PublisherJob) -> Option<Deadline> {
+    let priorities = priorities(job.rates.len(), job.audio.is_some());
+    job.deadline.map(|after| Deadline { after, priorities: Some(priorities) })
+}
+
+/// The priorities of the tracks of video and sound.
+fn priorities(qualities: usize, sound: bool) -> Vec<u8> {
+    (VIDEO_PRIORITY..).take(qualities).chain(sound.then_some(SOUND_PRIORITY)).collect()
+}
 
 /// Tracks that are announced to the relay. They end when they are dropped.
 pub(crate) struct Broadcast {
@@ -50,11 +65,12 @@ impl Broadcast {
         let failed = || EndpointError::session(format!("publishing `{}`", job.common.broadcast));
         let broadcast = origin.create_broadcast(&job.common.broadcast).map_err(failed())?;
         let info = track::Info::default().with_timescale(Timescale::MICRO);
-        let mut catalog = broadcast.create_track(catalog::TRACK, info.clone()).map_err(failed())?;
+        let first = info.clone().with_priority(CATALOG_PRIORITY);
+        let mut catalog = broadcast.create_track(catalog::TRACK, first).map_err(failed())?;
         let deadline = job.deadline.map_or(FOREVER, Into::into);
         let qualities = job.qualities();
         let mut videos = Vec::new();
-        for (quality, priority) in qualities.iter().zip(order::DEFAULT..) {
+        for (quality, priority) in qualities.iter().zip(VIDEO_PRIORITY..) {
             let info = info.clone().with_max_age(deadline).with_priority(priority);
             let track = broadcast.create_track(quality.name.as_str(), info).map_err(failed())?;
             videos.push(Video { track, streams: job.streams, group: None });
@@ -140,4 +156,16 @@ fn send(
 
 fn time(time_us: u64) -> Result<Timestamp, moq_net::Error> {
     Timestamp::from_micros(time_us).map_err(|_| moq_net::Error::Closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn video_and_sound_have_a_deadline_and_the_catalog_has_none() {
+        assert_eq!(priorities(3, true), [127, 128, 129, 220]);
+        assert_eq!(priorities(1, false), [127]);
+        assert!(!priorities(5, true).contains(&CATALOG_PRIORITY));
+    }
 }

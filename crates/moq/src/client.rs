@@ -1,6 +1,7 @@
 //! The part that publisher and viewer share: the connection to a relay, and the session in it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use moq_net::{Client, Session, Version};
 use moq_noq::Connection;
@@ -10,6 +11,7 @@ use suiro_record::words::FlowRole;
 use suiro_scenario::Job;
 use suiro_units::Time;
 
+use crate::deadline::Groups;
 use crate::net::{self, Behaviour, NetError};
 use crate::records::{Carried, Records};
 use crate::{EndpointError, tls, transport};
@@ -71,19 +73,20 @@ impl Common {
         }
     }
 
-    /// Connects to the relay and sets a session up.
+    /// Connects to the relay and sets a session up, in which `groups` are sent.
     pub(crate) async fn connect(
         &self,
         clock: Clock,
         client: Client,
         records: &mut Records,
         role: FlowRole,
+        groups: Option<Arc<Groups>>,
     ) -> Result<Link, EndpointError> {
         let (relay, host, port) = &self.relay;
         let doing = format!("connecting to `{relay}` at {host}:{port}");
         let late =
             |_| EndpointError::Session { doing: doing.clone(), cause: moq_net::Error::Timeout };
-        tokio::time::timeout(CONNECT, self.set_up(clock, client, records, role))
+        tokio::time::timeout(CONNECT, self.set_up(clock, client, records, role, groups))
             .await
             .map_err(late)?
     }
@@ -94,6 +97,7 @@ impl Common {
         client: Client,
         records: &mut Records,
         role: FlowRole,
+        groups: Option<Arc<Groups>>,
     ) -> Result<Link, EndpointError> {
         let (relay, host, port) = &self.relay;
         let version: Version = format!("moq-transport-{}", self.draft)
@@ -110,10 +114,11 @@ impl Common {
             .map_err(|error| failed(error.to_string()))?;
         let connection = connecting.await.map_err(|error| failed(error.to_string()))?;
         let local = endpoint.local_addr().map_err(|error| failed(error.to_string()))?;
-        let carried = Carried { role, local, peer: Some(relay.as_str().into()) };
-        let times = (begun, clock.now());
-        let number = records.connected(times, &connection, FlowRole::Client, Some(carried));
-        let session = transport::Session::new(connection.clone(), protocol(&connection));
+        let carried = Carried { role, peer: Some(relay.as_str().into()) };
+        let (times, own) = ((begun, clock.now()), (FlowRole::Client, local));
+        let number = records.connected(times, &connection, own, Some(carried));
+        let session = transport::Session::new(connection.clone(), protocol(&connection))
+            .with_deadline(groups);
         let client = client.with_versions(version.into()).with_path(self.path());
         let now = clock.instant(clock.now());
         let set_up = client.connect(now, session).await;

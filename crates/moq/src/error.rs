@@ -79,6 +79,9 @@ pub enum TransportError {
     /// The datagram cannot be sent.
     #[error(transparent)]
     Datagram(#[from] SendDatagramError),
+    /// The stream was reset, because its group is late.
+    #[error("the group is late")]
+    Late,
     /// The peer has ended its session of WebTransport.
     #[error("closed by peer: {1} (code {0})")]
     Ended(u32, String),

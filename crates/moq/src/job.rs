@@ -35,7 +35,7 @@ pub struct PublisherJob {
     pub audio: Option<BitRate>,
     /// Its data track, if it has one.
     pub data: Option<data::Spec>,
-    /// How much older than the newest a frame may be and still be sent; `None`: any age.
+    /// How long after the beginning of the next group a group of video or sound may still be sent; `None`: for ever.
     pub deadline: Option<Duration>,
 }
 

@@ -8,6 +8,7 @@ mod client;
 pub mod cmaf;
 pub mod container;
 pub mod data;
+pub mod deadline;
 mod encoders;
 mod error;
 pub mod follow;

@@ -2,7 +2,8 @@
 //! the subscriber gave to the track, then by the publisher's, which the header of each stream of a track has.
 //!
 //! moq-net sets a stream's priority to the subscriber's only, and asks for the lowest one whatever a viewer wants: the
-//! publisher's is what distinguishes tracks.
+//! publisher's is what distinguishes tracks. Of the groups of one track, those that began first are sent first, although moq-net
+//! asks for the newest first (group order Descending): each is passed to QUIC as it is made.
 
 /// The publisher's priority of a track that says none. A higher one is sent first; on the wire it is the other way round.
 pub(crate) const DEFAULT: u8 = 127;
@@ -25,28 +26,71 @@ impl Order {
     }
 }
 
-/// The publisher's priority in the header of a subgroup (§11.4.2), with which a stream of objects begins. `None` if the
-/// stream has no such header, or its header has no priority.
-pub(crate) fn publisher(protocol: Option<&str>, begin: &[u8]) -> Option<u8> {
+/// The header of a subgroup (§11.4.2), with which a stream of objects begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The alias of its track.
+    pub track: u64,
+    /// The number of its group.
+    pub group: u64,
+    /// The publisher's priority; `None` if the header has none.
+    pub publisher: Option<u8>,
+}
+
+/// What a stream begins with, if it is the header of a subgroup.
+pub(crate) fn header(protocol: Option<&str>, begin: &[u8]) -> Option<Header> {
     // Type: 0x10 to 0x1d, with 0x40 for a subgroup that begins with its first object; with 0x20 there is no priority.
     let (&kind, mut rest) = begin.split_first()?;
-    if kind & 0xb0 != 0x10 {
+    if kind & 0x90 != 0x10 {
         return None;
     }
-    let of_quic = protocol.is_some_and(|protocol| QUIC_INTEGERS.contains(&protocol));
-    // The alias of the track, the number of the group, and that of the subgroup where the type says that it is there.
-    let integers = if kind & 0x06 == 0x04 { 3 } else { 2 };
-    for _ in 0..integers {
-        let first = *rest.first()?;
-        let length = if of_quic { 1 << (first >> 6) } else { first.leading_ones() as usize + 1 };
-        rest = rest.get(length..)?;
+    let of_quic = is_of_quic(protocol);
+    let (track, group) = (integer(of_quic, &mut rest)?, integer(of_quic, &mut rest)?);
+    // The number of the subgroup, where the type says that it is there.
+    if kind & 0x06 == 0x04 {
+        integer(of_quic, &mut rest)?;
     }
-    rest.first().map(|priority| u8::MAX - priority)
+    let publisher = if kind & 0x20 == 0 { Some(u8::MAX - rest.first()?) } else { None };
+    Some(Header { track, group, publisher })
+}
+
+/// The alias of the track, and the number of the group, of an object that is a datagram (§11.3).
+pub(crate) fn datagram(protocol: Option<&str>, datagram: &[u8]) -> Option<(u64, u64)> {
+    // Type: 0x00 to 0x0f, with 0x20 for a status.
+    let (&kind, mut rest) = datagram.split_first()?;
+    if kind & 0xd0 != 0 {
+        return None;
+    }
+    let of_quic = is_of_quic(protocol);
+    Some((integer(of_quic, &mut rest)?, integer(of_quic, &mut rest)?))
+}
+
+fn is_of_quic(protocol: Option<&str>) -> bool {
+    protocol.is_some_and(|protocol| QUIC_INTEGERS.contains(&protocol))
+}
+
+/// Takes an integer from the front.
+fn integer(of_quic: bool, bytes: &mut &[u8]) -> Option<u64> {
+    let first = *bytes.first()?;
+    let (length, prefix) = if of_quic {
+        (1 << (first >> 6), 2)
+    } else {
+        let ones = first.leading_ones();
+        (ones as usize + 1, ones + 1)
+    };
+    let (integer, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    let high = u64::from(first) & (0xff_u64 >> prefix);
+    Some(integer[1..].iter().fold(high, |value, byte| value << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn publisher(protocol: Option<&str>, begin: &[u8]) -> Option<u8> {
+        header(protocol, begin)?.publisher
+    }
 
     #[test]
     fn a_header_says_the_publishers_priority() {
@@ -57,6 +101,23 @@ mod tests {
         assert_eq!(publisher(Some("moqt-18"), &[0x5c, 3, 0x81, 0x2c, 7, 55]), Some(200));
         assert_eq!(publisher(Some("moqt-16"), &[0x18, 3, 0x41, 0x2c, 55]), Some(200));
         assert_eq!(publisher(None, &[0x58, 3, 1, 128]), Some(DEFAULT));
+    }
+
+    #[test]
+    fn a_header_says_the_track_and_the_group() {
+        fn place(protocol: &str, begin: &[u8]) -> Option<(u64, u64)> {
+            header(Some(protocol), begin).map(|header| (header.track, header.group))
+        }
+        assert_eq!(place("moqt-18", &[0x58, 3, 0x81, 0x2c, 55]), Some((3, 300)));
+        assert_eq!(place("moqt-16", &[0x18, 3, 0x41, 0x2c, 55]), Some((3, 300)));
+        // Without a priority. The longest integer has nine bytes.
+        let longest = [0x78, 3, 0xff, 1, 0, 0, 0, 0, 0, 0, 2];
+        assert_eq!(place("moqt-18", &longest), Some((3, (1 << 56) + 2)));
+        assert_eq!(datagram(Some("moqt-18"), &[0x02, 3, 0x81, 0x2c, 55]), Some((3, 300)));
+        assert_eq!(datagram(Some("moqt-16"), &[0x20, 0x41, 0x2c, 5]), Some((300, 5)));
+        for other in [&[0x58, 3, 1, 55][..], &[0x02, 3], &[]] {
+            assert_eq!(datagram(Some("moqt-18"), other), None, "{other:?}");
+        }
     }
 
     #[test]

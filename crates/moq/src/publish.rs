@@ -1,6 +1,7 @@
 //! The publisher: the loop between the camera and the session.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use moq_net::{Client, origin};
 use suiro_clock::Clock;
@@ -10,8 +11,9 @@ use suiro_record::words::FlowRole;
 use suiro_scenario::Job;
 use suiro_units::{Bytes, Time};
 
-use crate::broadcast::Broadcast;
+use crate::broadcast::{self, Broadcast};
 use crate::client::{Link, is_farewell};
+use crate::deadline::Groups;
 use crate::encoders::Encoders;
 use crate::follow::Sample;
 use crate::job::PublisherJob;
@@ -60,14 +62,24 @@ pub async fn run(
     tokio::spawn(moq_net::time::run(driver));
     let broadcast = Broadcast::announce(&origin, job)?;
     let client = Client::new().with_publisher(&origin);
+    let groups = broadcast::deadline(job).map(|deadline| Groups::new(clock, deadline));
     let link = tokio::select! {
-        link = common.connect(clock, client, &mut records, FlowRole::Sender) => link?,
+        link = common.connect(clock, client, &mut records, FlowRole::Sender, groups.clone()) => link?,
         () = &mut stop => return unused(records, encoders),
     };
-    records.target = Some(job.rates[0]);
     let data = job.data.map(|_| clock.now());
-    let publisher =
-        Publisher { clock, job, records, link, broadcast, encoders, microphone, data, looks: 0 };
+    let publisher = Publisher {
+        clock,
+        job,
+        records,
+        link,
+        groups,
+        broadcast,
+        encoders,
+        microphone,
+        data,
+        looks: 0,
+    };
     publisher.run(stop).await
 }
 
@@ -82,6 +94,8 @@ struct Publisher<'a> {
     job: &'a PublisherJob,
     records: Records,
     link: Link,
+    /// What is being sent, if it has a deadline.
+    groups: Option<Arc<Groups>>,
     broadcast: Broadcast,
     encoders: Encoders,
     /// It starts when somebody receives its sound.
@@ -149,10 +163,14 @@ impl Publisher<'_> {
         Ok(records)
     }
 
-    /// Takes a sample of the connection, and sets encoders to what it can send.
+    /// Takes a sample of the connection, sets encoders to what it can send, and gives up what is late.
     async fn on_look(&mut self) -> Result<(), EndpointError> {
         let now = self.clock.now();
+        self.records.target = self.encoders.rate();
         self.records.look(now)?;
+        if let Some(groups) = &self.groups {
+            groups.look(now);
+        }
         self.looks += 1;
         if let Some(microphone) = &mut self.microphone
             && self.broadcast.is_heard()
@@ -161,11 +179,10 @@ impl Publisher<'_> {
         }
         let videos = &self.broadcast.videos;
         self.encoders.look(now, |quality| videos[quality].is_wanted()).await?;
-        if self.looks.is_multiple_of(FOLLOW_EVERY) {
-            if let Some(sample) = self.sample() {
-                self.encoders.follow(now, sample)?;
-            }
-            self.records.target = self.encoders.rate();
+        if self.looks.is_multiple_of(FOLLOW_EVERY)
+            && let Some(sample) = self.sample()
+        {
+            self.encoders.follow(now, sample)?;
         }
         Ok(())
     }

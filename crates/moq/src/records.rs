@@ -35,6 +35,8 @@ pub struct Summary {
     pub received_bytes: u64,
     /// Objects that could not be read.
     pub malformed: u64,
+    /// Streams that were reset because their group was late.
+    pub given_up: u64,
     /// Of a viewer: frames that came twice, or after they had been given up. Table `frames` has the latter as frames that
     /// never came.
     pub refused_frames: u64,
@@ -69,8 +71,6 @@ pub struct Records {
 pub struct Carried {
     /// What this end does in it.
     pub role: FlowRole,
-    /// The local address.
-    pub local: SocketAddr,
     /// The endpoint at the other end, if it is known.
     pub peer: Option<Text>,
 }
@@ -96,12 +96,13 @@ impl Records {
         })
     }
 
-    /// Records a connection that was begun at `begun` and whose handshake is done. Returns its number.
+    /// Records a connection that was begun at `begun` and whose handshake is done; its socket is bound to `local`. Returns its
+    /// number.
     pub fn connected(
         &mut self,
         (begun, now): (Time, Time),
         connection: &Connection,
-        role: FlowRole,
+        (role, local): (FlowRole, SocketAddr),
         carried: Option<Carried>,
     ) -> u64 {
         self.last += 1;
@@ -109,12 +110,10 @@ impl Records {
         let remote = path.as_ref().and_then(|path| path.remote_address().ok());
         let own = path.as_ref().and_then(|path| path.local_ip().ok().flatten());
         let remote = remote.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
-        let port = carried.as_ref().map_or(0, |carried| carried.local.port());
-        let local = own.map_or("*".to_owned(), |ip| SocketAddr::new(ip, port).to_string());
+        let local = End::from(SocketAddr::new(own.unwrap_or(local.ip()), local.port()));
         let flow = carried.zip(remote).map(|(carried, remote)| {
-            let local = own.map_or(carried.local, |ip| SocketAddr::new(ip, port));
             let (protocol, carries) = (Transport::Udp, Carries::Video);
-            let (local, remote) = (local.into(), End::from(remote));
+            let remote = End::from(remote);
             let (role, peer) = (carried.role, carried.peer);
             self.flows.opened(begun, Flow { role, protocol, local, remote, carries, peer })
         });
@@ -123,7 +122,9 @@ impl Records {
             endpoint: self.endpoint.clone(),
             session: self.last,
             role,
-            addresses: remote.map_or(local.clone(), |at| format!("{local}>{at}")).into(),
+            addresses: remote
+                .map_or_else(|| local.to_string(), |at| format!("{local}>{at}"))
+                .into(),
             congestion: self.congestion.clone(),
             version: None,
             connected_ns: Some(now),
@@ -166,6 +167,7 @@ impl Records {
         open.row.streams = open.written.streams();
         open.row.datagrams = Some(open.written.datagrams());
         open.row.switches = self.switches;
+        self.summary.given_up += open.written.given_up();
         if open.row.set_up_ns.is_none() {
             self.summary.refused += 1;
         }

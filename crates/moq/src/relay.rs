@@ -14,6 +14,7 @@ use suiro_units::{Bytes, Duration, Time};
 use tokio::sync::mpsc;
 
 use crate::client::{TOKEN_KEY, protocol};
+use crate::deadline::{Deadline, Groups};
 use crate::job::{FOREVER, qlog};
 use crate::net::{self, Behaviour};
 use crate::places::{Answer, Place, Places};
@@ -24,7 +25,7 @@ use crate::{EndpointError, tls, transport, webtransport};
 const SET_UP: std::time::Duration = std::time::Duration::from_secs(10);
 /// Names of broadcasts that a session may have announced at the same time. Each takes about 10 kB.
 const NAMES_MAX: usize = 1000;
-/// Code of a session that has too many (moq-transport, `TOO_MANY_REQUESTS`).
+/// Code of a session that has too many: `TOO_MANY_REQUESTS` of moq-transport until draft 16. Later ones have none for it.
 const TOO_MANY: u32 = 0x7;
 /// Largest number of events of sessions that wait to be recorded.
 const EVENTS_MAX: usize = 1024;
@@ -42,7 +43,7 @@ pub struct RelayJob {
     pub port: u16,
     /// The token that clients must present.
     pub token: Option<String>,
-    /// How much older than the newest a group may be and still be passed on; `None`: any age.
+    /// How long after the beginning of the next group a group may still be passed on; `None`: for ever.
     pub deadline: Option<Duration>,
     /// Memory for groups.
     pub cache: Bytes,
@@ -122,19 +123,24 @@ struct Shared {
     versions: Versions,
     events: mpsc::Sender<Event>,
     places: Places,
-    /// What each session has announced.
-    announced: Mutex<Vec<Announced>>,
+    deadline: Option<Deadline>,
+    served: Mutex<Vec<Served>>,
 }
 
-/// What a session has announced, which the relay looks at now and then.
-struct Announced {
+/// What a session has announced and what it is sent, which the relay looks at now and then.
+struct Served {
     by_name: stats::Registry,
     connection: Connection,
+    /// What is being sent, if it has a deadline.
+    groups: Option<Arc<Groups>>,
 }
 
-impl Announced {
-    /// Ends the connection if there are too many names. Returns whether it goes on.
-    fn look(&self) -> bool {
+impl Served {
+    /// Gives up what is late. Ends the connection if there are too many names. Returns whether it goes on.
+    fn look(&self, now: Time) -> bool {
+        if let Some(groups) = &self.groups {
+            groups.look(now);
+        }
         let mut report = stats::Report::default();
         self.by_name.report(&mut report);
         let names = report.traffic.iter().filter(|it| it.subscriber.is_announced()).count();
@@ -170,8 +176,10 @@ pub async fn run(
     let (events, mut happened) = mpsc::channel(EVENTS_MAX);
     let token = job.token.clone();
     let places = Places::new(job.sessions);
-    let announced = Mutex::default();
-    let shared = Arc::new(Shared { clock, token, origin, versions, events, places, announced });
+    let deadline = job.deadline.map(|after| Deadline { after, priorities: None });
+    let served = Mutex::default();
+    let shared =
+        Arc::new(Shared { clock, token, origin, versions, events, places, deadline, served });
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut look = clock.now();
@@ -184,7 +192,8 @@ pub async fn run(
             () = clock.sleep_until(look) => {
                 let now = clock.now();
                 records.look(now)?;
-                shared.announced.lock().expect("no holder panics").retain(Announced::look);
+                let mut served = shared.served.lock().expect("no holder panics");
+                served.retain(|session| session.look(now));
                 look = now + EVERY;
             }
         }
@@ -208,9 +217,10 @@ fn on_event(job: &RelayJob, records: &mut Records, event: Event) -> Result<(), E
     match event {
         Event::Connected { begun, at, connection, tell } => {
             let local = (std::net::Ipv4Addr::UNSPECIFIED, job.port).into();
-            let carried = Carried { role: FlowRole::Server, local, peer: None };
+            let carried = Carried { role: FlowRole::Server, peer: None };
             let carried = Some(carried).filter(|_| !job.known_clients);
-            let number = records.connected((begun, at), &connection, FlowRole::Server, carried);
+            let own = (FlowRole::Server, local);
+            let number = records.connected((begun, at), &connection, own, carried);
             // This fails only if the session has ended in the meantime.
             let _ = tell.send(number);
         }
@@ -281,11 +291,13 @@ impl Shared {
     /// Sets up a session. It must present the token, if there is one, and its broadcasts are those below its path.
     async fn set_up(&self, connection: Connection) -> Result<Session, Error> {
         let protocol = protocol(&connection);
-        let announced = connection.clone();
+        let kept = connection.clone();
         let (session, url) = match protocol.as_deref() {
             Some(webtransport::ALPN) => self.over_http(connection).await?,
             _ => (transport::Session::new(connection, protocol), None),
         };
+        let groups = self.deadline.clone().map(|deadline| Groups::new(self.clock, deadline));
+        let session = session.with_deadline(groups.clone());
         let now = self.clock.instant(self.clock.now());
         let by_name = stats::Registry::new(stats::Config::new());
         let counts = by_name.tier(stats::Tier::default()).session("");
@@ -308,8 +320,8 @@ impl Shared {
         let handshake = handshake.with_publisher(&scope).with_subscriber(scope);
         let (session, driver) = handshake.ok().await?;
         tokio::spawn(moq_net::time::run(driver));
-        let announced = Announced { by_name, connection: announced };
-        self.announced.lock().expect("no holder panics").push(announced);
+        let served = Served { by_name, connection: kept, groups };
+        self.served.lock().expect("no holder panics").push(served);
         Ok(session)
     }
 

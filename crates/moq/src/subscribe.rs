@@ -9,7 +9,7 @@ use moq_net::track::Subscription;
 use moq_net::{broadcast, group, origin, track};
 use suiro_clock::Clock;
 use suiro_units::{BitRate, Time};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::EndpointError;
@@ -137,7 +137,7 @@ pub(crate) async fn ask(
     let rates = tracks.video.iter().map(|(_, rate)| *rate).collect();
     // Nobody receives it when the viewer has ended; then this ends, too.
     let _ = asking.post.send(Received::Qualities(rates)).await;
-    let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, Video>::new());
+    let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, AbortHandle>::new());
     if let Some(track) = tracks.sound {
         running.spawn(receive_sound(Arc::clone(&asking), track));
     }
@@ -150,19 +150,12 @@ pub(crate) async fn ask(
                 Order::Begin(quality) => {
                     let Some((track, _)) = tracks.video.get(quality) else { continue };
                     let (track, packaging) = (track.clone(), Arc::clone(&tracks.packaging));
-                    let (asking, stop) = (Arc::clone(&asking), Arc::new(Notify::new()));
-                    let stopped = Arc::clone(&stop);
-                    let video = receive_video(asking, (quality, track), packaging, stopped);
-                    videos.insert(quality, Video { receives: running.spawn(video), stop });
-                }
-                Order::Stop(quality) => {
-                    if let Some(video) = videos.get(&quality) {
-                        video.stop.notify_one();
-                    }
+                    let video = receive_video(Arc::clone(&asking), (quality, track), packaging);
+                    videos.insert(quality, running.spawn(video));
                 }
                 Order::End(quality) => {
                     if let Some(video) = videos.remove(&quality) {
-                        video.receives.abort();
+                        video.abort();
                     }
                 }
             },
@@ -177,18 +170,10 @@ pub(crate) async fn ask(
     }
 }
 
-/// A quality that is received.
-struct Video {
-    receives: AbortHandle,
-    /// Unsubscribes from it.
-    stop: Arc<Notify>,
-}
-
 async fn receive_video(
     asking: Arc<Asking>,
     (quality, track): (usize, String),
     packaging: Arc<Packaging>,
-    stop: Arc<Notify>,
 ) -> Result<(), EndpointError> {
     let doing = asking.failed("asking for the video of");
     let track = asking.track(&track).await.map_err(doing)?;
@@ -197,7 +182,7 @@ async fn receive_video(
         let pictures = packaging.read(object);
         Received::Video { at: clock.now(), place: Place { quality, group }, pictures }
     };
-    let received = receive(track, Arc::new(read), &asking.post, stop.notified()).await;
+    let received = receive(track, Arc::new(read), &asking.post).await;
     received.map_err(asking.failed("receiving the video of"))
 }
 
@@ -209,8 +194,7 @@ async fn receive_sound(asking: Arc<Asking>, track: String) -> Result<(), Endpoin
         let (at, packet) = (clock.now(), container::read_sound(object).ok());
         Received::Sound { at, packet }
     };
-    let for_ever = std::future::pending();
-    let received = receive(track, Arc::new(read), &asking.post, for_ever).await;
+    let received = receive(track, Arc::new(read), &asking.post).await;
     received.map_err(asking.failed("receiving the sound of"))
 }
 
@@ -222,28 +206,24 @@ async fn receive_data(asking: Arc<Asking>, track: String) -> Result<(), Endpoint
         let (at, message) = (clock.now(), data::read(object).ok());
         Received::Data { at, bytes: object.len(), message }
     };
-    let for_ever = std::future::pending();
-    let received = receive(track, Arc::new(read), &asking.post, for_ever).await;
+    let received = receive(track, Arc::new(read), &asking.post).await;
     received.map_err(asking.failed("receiving the data track of"))
 }
 
 /// Receives the objects of a track until it ends; `read` gets the number of the group of each. Groups are read concurrently:
-/// one that is delayed does not delay the others. From `stop` on, only the groups that have begun are received.
+/// one that is delayed does not delay the others. After the track's end, the groups that have begun are received.
 async fn receive<F>(
     mut track: track::Subscriber,
     read: Arc<F>,
     post: &mpsc::Sender<Received>,
-    stop: impl Future<Output = ()>,
 ) -> Result<(), moq_net::Error>
 where
     F: Fn(u64, &[u8]) -> Received + Send + Sync + 'static,
 {
     let mut reading = JoinSet::new();
-    let mut stop = std::pin::pin!(stop);
     loop {
         let full = reading.len() >= GROUPS_MAX;
         tokio::select! {
-            () = &mut stop => break,
             Some(_) = reading.join_next(), if !reading.is_empty() => {}
             next = next(&mut track, full) => match next? {
                 Some(Next::Group(group)) => {
@@ -254,7 +234,7 @@ where
                         return Ok(());
                     }
                 }
-                None => return Ok(()),
+                None => break,
             },
         }
     }
@@ -296,5 +276,49 @@ where
         if post.send(read(group.sequence, &frame.payload)).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moq_net::{Timescale, Timestamp};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn groups_that_have_begun_are_received_after_the_tracks_end() {
+        let (origin, _driver) = origin::Producer::new(origin::Config::default());
+        let broadcast = origin.create_broadcast("camera").unwrap();
+        let info = track::Info::default().with_timescale(Timescale::MICRO);
+        let mut track = broadcast.create_track("video", info).unwrap();
+        let wanted = Subscription::default().with_max_age(FOREVER);
+        let subscriber = track.subscribe(wanted);
+        let object = |time_us: u64| (Timestamp::from_micros(time_us).unwrap(), vec![7_u8; 5]);
+        for time_us in [1, 2] {
+            let (time, object) = object(time_us);
+            track.write_frame(time, object).unwrap();
+        }
+        // The last group ends after the track.
+        let mut last = track.append_group().unwrap();
+        track.finish().unwrap();
+        let (post, mut objects) = mpsc::channel(16);
+        let read = |_: u64, object: &[u8]| {
+            let (at, bytes) = (Time::ZERO, object.len());
+            Received::Data { at, bytes, message: None }
+        };
+        let ends = async {
+            let (time, object) = object(3);
+            last.write_frame(time, object).unwrap();
+            last.finish().unwrap();
+        };
+        let received = receive(subscriber, Arc::new(read), &post);
+        let (received, ()) = tokio::join!(received, ends);
+        received.unwrap();
+        drop(post);
+        let mut count = 0;
+        while let Some(Received::Data { bytes: 5, .. }) = objects.recv().await {
+            count += 1;
+        }
+        assert_eq!(count, 3);
     }
 }

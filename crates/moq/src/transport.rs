@@ -1,5 +1,6 @@
 //! The adapter between noq's QUIC and moq-net: it offers a connection, or a session of WebTransport in one, with the
-//! operations that moq-net polls. A stream that is dropped before its end is reset, and what is written is counted.
+//! operations that moq-net polls. A stream that is dropped before its end is reset, and so is one whose group is late; what is
+//! written is counted.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -13,9 +14,11 @@ use moq_noq::{
     Connection, ConnectionError, PathId, ReadError, Stopped, StoppedError, VarInt, WriteError,
 };
 
+use suiro_quic::Span;
 pub use suiro_quic::Written;
 
 use crate::TransportError;
+use crate::deadline::{self, Groups, Sending};
 use crate::order::{self, Order};
 use crate::webtransport::{self, Http};
 
@@ -43,6 +46,8 @@ pub struct Session {
     /// `None`: MoQT directly in QUIC.
     http: Option<Arc<Http>>,
     written: Arc<Written>,
+    /// The groups that are sent in it, if they have a deadline.
+    groups: Option<Arc<Groups>>,
     accept_uni: Option<Begun<Uni<moq_noq::RecvStream>>>,
     accept_bi: Option<Begun<Bi>>,
     open_uni: Option<Begun<Uni<moq_noq::SendStream>>>,
@@ -75,6 +80,7 @@ impl Session {
             protocol,
             http,
             written,
+            groups: None,
             accept_uni: None,
             accept_bi: None,
             open_uni: None,
@@ -82,6 +88,11 @@ impl Session {
             datagram: None,
             closed: None,
         }
+    }
+
+    /// The same, whose groups have a deadline if there are `groups`.
+    pub fn with_deadline(self, groups: Option<Arc<Groups>>) -> Self {
+        Self { groups, ..self }
     }
 
     /// The counters of the connection.
@@ -100,6 +111,9 @@ impl Session {
             protocol: self.protocol.clone(),
             order,
             written: self.written(),
+            span: Span::of(order.number()),
+            groups: self.groups.clone(),
+            sending: None,
             stopped: None,
             begun: !unidirectional,
             ended: false,
@@ -115,6 +129,7 @@ impl Clone for Session {
     fn clone(&self) -> Self {
         let http = self.http.clone();
         Self::with(self.connection.clone(), self.protocol.clone(), http, self.written())
+            .with_deadline(self.groups.clone())
     }
 }
 
@@ -206,8 +221,11 @@ impl poll::Session for Session {
         let length = bytes.len() as u64;
         let sent = self.connection.send_datagram(bytes);
         if sent.is_ok() {
-            self.written.add(length);
-            self.written.sent_datagram();
+            self.written.sent_datagram(length);
+            let place = order::datagram(self.protocol.as_deref(), payload);
+            if let Some((groups, place)) = self.groups.as_ref().zip(place) {
+                groups.passed(place);
+            }
         }
         Poll::Ready(sent.map_err(TransportError::from))
     }
@@ -308,6 +326,10 @@ pub struct SendStream {
     protocol: Option<Arc<str>>,
     order: Order,
     written: Arc<Written>,
+    span: Span,
+    groups: Option<Arc<Groups>>,
+    /// Its group, if that may be given up.
+    sending: Option<Arc<Sending>>,
     stopped: Option<Pin<Box<Stopped>>>,
     /// Whether the header of its objects is written, or it has none.
     begun: bool,
@@ -315,9 +337,41 @@ pub struct SendStream {
 }
 
 impl SendStream {
-    fn place(&self) {
+    fn place(&mut self) {
+        self.span.place(self.order.number());
         // This fails only for a stream that has ended, which needs no priority.
         let _ = self.stream.set_priority(self.order.number());
+    }
+
+    /// Takes what the header of its objects says.
+    fn begin(&mut self, bytes: &[u8]) {
+        let Some(header) = order::header(self.protocol.as_deref(), bytes) else { return };
+        if let Some(publisher) = header.publisher {
+            self.order.publisher = publisher;
+            self.place();
+        }
+        self.sending = self.groups.as_ref().and_then(|groups| groups.began(header));
+    }
+
+    /// Resets the stream if its group is late, and returns whether it was. If not, the task is woken when it is.
+    fn is_given_up(&mut self, cx: &Context<'_>) -> bool {
+        if !self.sending.as_ref().is_some_and(|sending| sending.is_late(cx)) {
+            return false;
+        }
+        (self.sending, self.ended) = (None, true);
+        if self.abandon(deadline::CODE) {
+            self.written.gave_up();
+        }
+        true
+    }
+
+    /// Resets the stream, and returns whether it was: not if everything has been delivered, or it has been reset already.
+    fn abandon(&mut self, code: u32) -> bool {
+        let is_reset = self.stream.reset(wire(self.http, code)).is_ok();
+        if is_reset {
+            self.written.reset(&self.span);
+        }
+        is_reset
     }
 }
 
@@ -331,13 +385,13 @@ impl poll::SendStream for SendStream {
     ) -> Poll<Result<usize, Self::Error>> {
         if !self.begun {
             self.begun = true;
-            if let Some(publisher) = order::publisher(self.protocol.as_deref(), bytes) {
-                self.order.publisher = publisher;
-                self.place();
-            }
+            self.begin(bytes);
+        }
+        if self.is_given_up(cx) {
+            return Poll::Ready(Err(TransportError::Late));
         }
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        self.written.add(count as u64);
+        self.written.add(&mut self.span, count as u64);
         Poll::Ready(Ok(count))
     }
 
@@ -353,13 +407,15 @@ impl poll::SendStream for SendStream {
 
     fn reset(&mut self, code: u32) {
         self.ended = true;
-        // This fails only for a stream that has been reset already.
-        let _ = self.stream.reset(wire(self.http, code));
+        self.abandon(code);
     }
 
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         let stopped = self.stopped.get_or_insert_with(|| Box::pin(self.stream.stopped()));
-        let ended = ready!(stopped.as_mut().poll(cx));
+        let Poll::Ready(ended) = stopped.as_mut().poll(cx) else {
+            let given_up = self.is_given_up(cx);
+            return if given_up { Poll::Ready(Err(TransportError::Late)) } else { Poll::Pending };
+        };
         self.stopped = None;
         Poll::Ready(match ended {
             Ok(_) => Ok(()),
@@ -373,7 +429,7 @@ impl Drop for SendStream {
     fn drop(&mut self) {
         if !self.ended {
             // By default noq would finish it, and the peer would take a part of an object for the whole.
-            let _ = self.stream.reset(wire(self.http, 0));
+            self.abandon(0);
         }
     }
 }

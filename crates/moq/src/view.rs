@@ -69,7 +69,7 @@ pub async fn run(
     tokio::spawn(moq_net::time::run(driver));
     let client = Client::new().with_subscriber(origin.clone());
     let link = tokio::select! {
-        link = common.connect(clock, client, &mut records, FlowRole::Receiver) => link?,
+        link = common.connect(clock, client, &mut records, FlowRole::Receiver, None) => link?,
         () = &mut stop => {
             log.close()?;
             return Ok(records.close()?);

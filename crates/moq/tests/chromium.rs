@@ -61,7 +61,10 @@ fn check(dir: &Path, viewer: &str, browser: &str) {
     for row in &shown {
         let (captured, sent, received) = (row.captured_ns, row.sent_ns, row.received_ns);
         // A browser says when a frame was due, and that it waited for 0 ms if it left earlier.
-        assert!(captured <= sent && sent <= received && received <= row.displayed_ns, "{row:?}");
+        // Its clock is set by an exchange of messages, which a busy machine delays.
+        let received_at_most = received.map(|at| at + 20_000_000);
+        assert!(captured <= sent && sent <= received_at_most, "{row:?}");
+        assert!(received <= row.displayed_ns, "{row:?}");
         assert!(received.unwrap() - captured.unwrap() < 3_000_000_000, "{row:?}");
     }
     let sessions: Vec<MoqSessionRow> = Reader::read_all(dir).unwrap();

@@ -69,6 +69,15 @@ fn check(dir: &Path, version: &str, streams: MoqStreams) {
         assert_eq!(session.version.as_deref(), Some(version), "{session:?}");
         assert!(session.connected_ns <= session.set_up_ns && session.set_up_ns.is_some());
     }
+    // The relay's end of each is that to which its clients connected.
+    let ends = |row: &MoqSessionRow| {
+        let (local, remote) = row.addresses.split_once('>').expect("two ends");
+        (local.to_owned(), remote.to_owned())
+    };
+    let (relays, clients): (Vec<_>, Vec<_>) =
+        sessions.iter().partition(|row| row.role == FlowRole::Server);
+    let remote = ends(clients[0]).1;
+    assert!(relays.len() == 3 && relays.iter().all(|row| ends(row).0 == remote), "{relays:?}");
     let camera = sessions.iter().find(|row| &*row.endpoint == "camera").unwrap();
     assert_eq!((camera.role, &*camera.congestion), (FlowRole::Client, "bbr"));
     let per_second = f64::from(FPS);
@@ -89,6 +98,8 @@ fn check(dir: &Path, version: &str, streams: MoqStreams) {
     let rows: Vec<QuicRow> = Reader::read_all(dir).unwrap();
     let sender: Vec<&QuicRow> = rows.iter().filter(|row| &*row.endpoint == "camera").collect();
     assert!(sender.len() >= 100, "{} looks", sender.len());
+    assert_eq!(sender[0].target_bps, None, "the encoder runs when somebody has subscribed");
+    assert!(sender.iter().any(|row| row.target_bps.is_some()));
     let last = sender.last().unwrap();
     assert!(
         last.sent_bytes > Some(10_000) && last.min_rtt_ns.is_some() && last.cwnd_bytes > Some(2400)

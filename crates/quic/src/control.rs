@@ -65,7 +65,7 @@ pub struct Look {
     pub pacing: Option<BitRate>,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Bytes that streams have accepted and that are not sent yet, estimated.
+    /// Bytes that streams have accepted and that are still to be sent, or to be sent again, estimated.
     pub waiting: u64,
     /// Bytes of packets that were sent.
     pub sent: u64,
@@ -105,6 +105,11 @@ fn watched(connection: &Connection) -> Option<Box<Watched>> {
     connection.congestion_state(PathId::ZERO)?.into_any().downcast().ok()
 }
 
+/// Bytes of stream data in a packet of that size, estimated.
+fn stream_data(packet: impl Into<u64>) -> u64 {
+    packet.into().saturating_sub(PACKET_OVERHEAD)
+}
+
 #[derive(Debug)]
 struct Watched {
     inner: Box<dyn Controller>,
@@ -115,9 +120,6 @@ struct Watched {
     min_rtt: Option<Duration>,
     /// The least round-trip time of the packets that were acknowledged last, and when that was.
     newest: Option<(Instant, Duration)>,
-    /// Bytes written up to the last time when nothing waited, and stream data sent since that time.
-    written_before: u64,
-    sent_since: u64,
 }
 
 impl Watched {
@@ -130,20 +132,17 @@ impl Watched {
             acked: 0,
             min_rtt: None,
             newest: None,
-            written_before: 0,
-            sent_since: 0,
         }
     }
 
     fn look(&self) -> Look {
         let metrics = self.inner.metrics();
-        let since = self.written.bytes().saturating_sub(self.written_before);
         Look {
             window: self.inner.window(),
             threshold: metrics.ssthresh.filter(|threshold| *threshold != u64::MAX),
             pacing: metrics.pacing_rate.map(|rate| BitRate::from_bps(rate.saturating_mul(8))),
             in_flight: self.in_flight,
-            waiting: since.saturating_sub(self.sent_since),
+            waiting: self.written.waiting(),
             sent: self.sent,
             acked: self.acked,
             min_rtt: self.min_rtt,
@@ -160,7 +159,7 @@ impl Controller for Watched {
     fn on_packet_space_sent(&mut self, now: Instant, bytes: u16, packet: PacketId) {
         self.in_flight += u64::from(bytes);
         self.sent += u64::from(bytes);
-        self.sent_since += u64::from(bytes).saturating_sub(PACKET_OVERHEAD);
+        self.written.sent(stream_data(bytes));
         self.inner.on_packet_space_sent(now, bytes, packet);
     }
 
@@ -169,7 +168,7 @@ impl Controller for Watched {
     }
 
     fn on_app_limited(&mut self, in_flight: u64) {
-        (self.written_before, self.sent_since) = (self.written.bytes(), 0);
+        self.written.drained();
         self.inner.on_app_limited(in_flight);
     }
 
@@ -184,6 +183,7 @@ impl Controller for Watched {
     ) {
         self.in_flight = self.in_flight.saturating_sub(bytes);
         self.acked += bytes;
+        self.written.acked(stream_data(bytes));
         // noq's least round-trip time begins with a guess of 333 ms.
         let took = now.saturating_duration_since(sent);
         self.min_rtt = Some(self.min_rtt.map_or(took, |least| least.min(took)));
@@ -200,6 +200,7 @@ impl Controller for Watched {
         largest: Option<u64>,
     ) {
         self.in_flight = in_flight;
+        self.written.in_flight(in_flight);
         self.inner.on_end_acks(now, in_flight, app_limited, largest);
     }
 
@@ -224,8 +225,7 @@ impl Controller for Watched {
 
     fn on_packet_space_lost(&mut self, lost_bytes: u16, packet: PacketId, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(lost_bytes.into());
-        // It is sent again.
-        self.sent_since = self.sent_since.saturating_sub(u64::from(lost_bytes));
+        self.written.lost(stream_data(lost_bytes));
         self.inner.on_packet_space_lost(lost_bytes, packet, now);
     }
 

@@ -7,4 +7,4 @@ pub mod tls;
 mod written;
 
 pub use sample::{Samples, sample};
-pub use written::Written;
+pub use written::{Span, Written};

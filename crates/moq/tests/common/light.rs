@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 
 use moq_net::track::Subscription;
-use moq_net::{Client, Session, Timescale, Timestamp, Version, broadcast, cache, origin, track};
+use moq_net::{
+    Client, Session, Timescale, Timestamp, Version, broadcast, cache, group, origin, track,
+};
 use moq_noq::{ClientConfig, Connection, Endpoint};
 use suiro_clock::Clock;
+use suiro_moq::deadline::Groups;
 use suiro_moq::net::Behaviour;
 use suiro_moq::transport;
 use suiro_scenario::QuicCongestion;
@@ -57,7 +60,7 @@ fn origin() -> origin::Producer {
 }
 
 /// Waits for a step of connecting; one that takes too long is named.
-async fn within<T>(step: &str, work: impl Future<Output = T>) -> T {
+pub async fn within<T>(step: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(STEP, work).await.unwrap_or_else(|_| panic!("{step}: not in {STEP:?}"))
 }
 
@@ -71,12 +74,14 @@ pub struct Link {
 }
 
 impl Link {
-    pub async fn connect(socket: &Socket, client: Client) -> Self {
+    /// The groups that it sends have a deadline if there are `groups`.
+    pub async fn connect(socket: &Socket, client: Client, groups: Option<Arc<Groups>>) -> Self {
         let Socket { endpoint, config, port, clock } = socket;
         let to = (LOCALHOST, *port).into();
         let connecting = endpoint.connect_with(config.clone(), to, "127.0.0.1").unwrap();
         let connection = within("the handshake", connecting).await.unwrap();
-        let session = transport::Session::new(connection.clone(), Some(ALPN.to_owned()));
+        let session = transport::Session::new(connection.clone(), Some(ALPN.to_owned()))
+            .with_deadline(groups);
         let version: Version = "moq-transport-18".parse().unwrap();
         let client = client.with_versions(version.into());
         let set_up = client.connect(clock.instant(clock.now()), session);
@@ -112,7 +117,7 @@ async fn drive<T>(stalled: Arc<AtomicBool>, session: impl Future<Output = T>) {
 
 /// A track whose objects are numbered, each a group of its own.
 pub struct Publisher {
-    _link: Link,
+    pub link: Link,
     _broadcast: broadcast::Producer,
     track: track::Producer,
     next: u64,
@@ -120,24 +125,43 @@ pub struct Publisher {
 
 impl Publisher {
     pub async fn connect(socket: &Socket) -> Self {
+        Self::with_deadline(socket, None).await
+    }
+
+    /// The same, whose groups have a deadline if there are `groups`.
+    pub async fn with_deadline(socket: &Socket, groups: Option<Arc<Groups>>) -> Self {
         let origin = origin();
         let broadcast = origin.create_broadcast(BROADCAST).unwrap();
         let info = track::Info::default().with_timescale(Timescale::MICRO).with_max_age(FOREVER);
         let track = broadcast.create_track(TRACK, info).unwrap();
         broadcast.announce(Default::default()).unwrap();
-        let link = Link::connect(socket, Client::new().with_publisher(&origin)).await;
-        Self { _link: link, _broadcast: broadcast, track, next: 0 }
+        let link = Link::connect(socket, Client::new().with_publisher(&origin), groups).await;
+        Self { link, _broadcast: broadcast, track, next: 0 }
     }
 
     /// Sends an object of so many bytes. Returns its number.
     pub fn send(&mut self, clock: Clock, bytes: usize) -> u64 {
+        let (time, object) = self.object(clock, bytes);
+        self.track.write_frame(time, object).unwrap();
+        self.next - 1
+    }
+
+    /// Sends such an object, and returns its group, in which more may follow.
+    pub fn begin(&mut self, clock: Clock, bytes: usize) -> group::Producer {
+        let (time, object) = self.object(clock, bytes);
+        let mut group = self.track.append_group().unwrap();
+        group.write_frame(time, object).unwrap();
+        group
+    }
+
+    /// The next object.
+    fn object(&mut self, clock: Clock, bytes: usize) -> (Timestamp, Vec<u8>) {
         let mut object = vec![0; bytes.max(16)];
         object[..8].copy_from_slice(&self.next.to_be_bytes());
         object[8..16].copy_from_slice(&clock.now().as_nanos().to_be_bytes());
         let time = Timestamp::from_micros(clock.now().as_nanos() / 1000).unwrap();
-        self.track.write_frame(time, object).unwrap();
         self.next += 1;
-        self.next - 1
+        (time, object)
     }
 }
 
@@ -181,6 +205,19 @@ impl Counts {
     }
 }
 
+/// A session that has subscribed to the publisher's track.
+pub async fn subscribe(socket: &Socket) -> (Link, track::Subscriber) {
+    let origin = origin();
+    let client = Client::new().with_subscriber(origin.clone());
+    let link = Link::connect(socket, client, None).await;
+    let origin = origin.consume();
+    let broadcast = within("an announcement", origin.routed_broadcast(BROADCAST)).await.unwrap();
+    let wanted = Subscription::default().with_max_age(FOREVER);
+    let subscribed = broadcast.track(TRACK).unwrap().subscribe(wanted);
+    let track = within("a subscription", subscribed).await.unwrap();
+    (link, track)
+}
+
 /// A viewer that counts. It is there when its subscription is confirmed, and goes on until it is dropped.
 pub struct Viewer {
     pub link: Link,
@@ -189,14 +226,8 @@ pub struct Viewer {
 
 impl Viewer {
     pub async fn connect(socket: &Socket, counts: Arc<Counts>) -> Self {
-        let (clock, origin) = (socket.clock, origin());
-        let link = Link::connect(socket, Client::new().with_subscriber(origin.clone())).await;
-        let origin = origin.consume();
-        let broadcast =
-            within("an announcement", origin.routed_broadcast(BROADCAST)).await.unwrap();
-        let wanted = Subscription::default().with_max_age(FOREVER);
-        let subscribed = broadcast.track(TRACK).unwrap().subscribe(wanted);
-        let mut track = within("a subscription", subscribed).await.unwrap();
+        let clock = socket.clock;
+        let (link, mut track) = subscribe(socket).await;
         let reading = tokio::spawn(async move {
             // Both end when the relay does.
             while let Ok(Some(mut group)) = track.recv_group().await {

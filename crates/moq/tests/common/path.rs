@@ -15,6 +15,7 @@ use moq_noq_proto::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use suiro_link::{Direction, Ecn, Link, LinkSpec, Packet, Verdict};
 use suiro_moq::control::Look;
+use suiro_quic::Span;
 use suiro_units::{Bytes, Duration, Seed, Time};
 
 /// Bytes of a packet that are not in its datagram: the headers of IPv4 and UDP.
@@ -62,7 +63,7 @@ impl Sender<'_> {
             let mut stream = self.connection.send_stream(*id);
             while *left > 0 {
                 let Ok(count) = stream.write(&ZEROS[..ZEROS.len().min(*left)]) else { return };
-                written.add(count as u64);
+                written.add(&mut Span::default(), count as u64);
                 *left -= count;
             }
             stream.finish().expect("nobody stopped it");

@@ -148,10 +148,11 @@ impl Cubic {
         (state.reduced, state.epoch) = (Some(now), None);
     }
 
-    /// Nothing came through for so long that what is known of the path is worthless (RFC 9002 §7.6, RFC 9438 §4.8).
+    /// Nothing came through for so long that what is known of the path is worthless (RFC 9002 §7.6, RFC 9438 §4.8). The loss
+    /// that shows it, which [`Self::on_congestion`] hears of first, has reduced the threshold: it is not reduced again.
     pub fn on_persistent_congestion(&mut self) {
         let state = &mut self.state;
-        let threshold = (state.window * BETA).max(LEAST);
+        let threshold = state.threshold.unwrap_or(state.window * BETA).max(LEAST);
         (state.most, state.before) = (threshold, threshold);
         *state = State {
             window: LEAST,

@@ -159,3 +159,14 @@ fn after_persistent_congestion_it_begins_with_two_packets() {
     assert_eq!(cubic.window(), Bytes::new(2400));
     assert_eq!(cubic.threshold(), Some(Bytes::new(84_000)));
 }
+
+/// RFC 9002 appendix B.8: the window becomes the least one, and the threshold is that of the loss.
+#[test]
+fn the_loss_that_shows_persistent_congestion_reduces_the_threshold_once() {
+    let mut cubic = Cubic::new(PACKET);
+    cubic.state.window = 100.0;
+    cubic.on_congestion(Time::from_secs(2), Time::from_secs(1));
+    cubic.on_persistent_congestion();
+    assert_eq!(cubic.window(), Bytes::new(2400));
+    assert_eq!(cubic.threshold(), Some(Bytes::new(84_000)));
+}
