@@ -1,6 +1,6 @@
 //! How long a response may be kept, and how old it is (RFC 9111); pure, and bounded: headers come from anybody.
 
-use hyper::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName, VARY};
+use hyper::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName, HeaderValue, VARY};
 use suiro_units::{Duration, Time};
 
 use crate::iso8601;
@@ -13,6 +13,8 @@ const DIRECTIVES_MAX: usize = 64;
 const DELTA_MAX_S: u64 = 1 << 31;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/// From the first day of 1970 on.
+const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
 /// The directives of a response that concern a cache that many clients share (RFC 9111 §5.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -172,7 +174,8 @@ impl Freshness {
 }
 
 /// Fields that differ between requests of a cache of ours. It sends no other of its clients' fields to the origin.
-const DIFFERENT: [&str; 5] = ["host", "via", "forwarded", "priority", "early-data"];
+const DIFFERENT: [&str; 6] =
+    ["host", "via", "forwarded", "priority", "early-data", "if-none-match"];
 
 /// §4.1: whether `Vary` names a field that may have selected the response. Its values are not compared: such a response fits one
 /// request alone.
@@ -231,9 +234,32 @@ pub fn http_date_s(text: &str) -> Option<u64> {
     Some(ns / 1_000_000_000)
 }
 
+/// A time of the wall clock, in nanoseconds since 1970, as a date of HTTP (RFC 9110 §5.6.7): cut to a second.
+pub fn http_date(unix_ns: u64) -> HeaderValue {
+    let seconds = unix_ns / 1_000_000_000;
+    let text = iso8601::format_date_time(seconds * 1_000_000_000);
+    let (year, month, day, time) = (&text[..4], &text[5..7], &text[8..10], &text[11..19]);
+    let month: usize = month.parse().expect("a month is a number");
+    let weekday = usize::try_from(seconds / 86_400 % 7).expect("a week has seven days");
+    let (weekday, month) = (DAYS[weekday], MONTHS[month - 1]);
+    let date = format!("{weekday}, {day} {month} {year} {time} GMT");
+    HeaderValue::try_from(date).expect("a date is ASCII")
+}
+
+/// Whether a line of `If-None-Match` lists an entity tag, compared weakly (RFC 9110 §8.8.3.2, §13.1.2).
+pub fn lists_tag(line: &str, tag: &str) -> bool {
+    let opaque = tag.strip_prefix("W/").unwrap_or(tag);
+    if ["*", tag, opaque].contains(&line.trim()) {
+        return true;
+    }
+    // A tag ends at its second quote, and may have commas before that.
+    let mut parts = line.split('"').skip(1).step_by(2);
+    let quoted = opaque.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+    quoted.is_some_and(|opaque| parts.any(|part| part == opaque))
+}
+
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
     use proptest::prelude::*;
 
     use super::*;
@@ -290,7 +316,8 @@ mod tests {
         for same in ["origin", "Accept-Encoding, user-agent,, cookie", ""] {
             assert_eq!(varied(same), Some(60), "{same}");
         }
-        for different in ["*", "Host", "origin,\tVIA", "Forwarded", "priority", "early-data", "a b"]
+        for different in
+            ["*", "Host", "origin,\tVIA", "Forwarded", "priority", "If-None-Match", "a b"]
         {
             assert_eq!(varied(different), None, "{different}");
         }
@@ -344,9 +371,29 @@ mod tests {
         for bad in ["", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, "] {
             assert_eq!(http_date_s(bad), None, "{bad}");
         }
+        assert_eq!(http_date(784_111_777_999_999_999), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(http_date(951_782_400_000_000_000), "Tue, 29 Feb 2000 00:00:00 GMT");
+    }
+
+    #[test]
+    fn tags_are_found_in_lists() {
+        for line in ["\"a,b\"", "*", " W/\"a,b\" ", "\"x\", W/\"a,b\"", "\"\",\"a,b\""] {
+            assert!(lists_tag(line, "\"a,b\"") && lists_tag(line, "W/\"a,b\""), "{line}");
+        }
+        for line in ["", "\"a\"", "a,b", "\"x\" a,b \"y\"", "\"W/a,b\""] {
+            assert!(!lists_tag(line, "\"a,b\""), "{line}");
+        }
+        assert!(lists_tag("bare", "bare") && !lists_tag("\"bare\"", "bare"));
     }
 
     proptest! {
+        #[test]
+        fn a_date_is_read_as_it_was_written(unix_s in 0u64..16_700_000_000) {
+            let date = http_date(unix_s * 1_000_000_000);
+            prop_assert_eq!(http_date_s(date.to_str().unwrap()), Some(unix_s));
+        }
+
         #[test]
         fn any_text_is_read(text in "[ -~]{0,60}") {
             Directives::parse(&text);

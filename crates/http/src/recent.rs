@@ -72,7 +72,8 @@ impl<K: Ord + Clone, V: Clone + Weighs> Recent<K, V> {
         self.evicted
     }
 
-    fn remove(&mut self, key: &K) {
+    /// Lets go of a value, if there is one.
+    pub fn remove(&mut self, key: &K) {
         if let Some((used, value)) = self.values.remove(key) {
             self.order.remove(&used);
             self.bytes -= value.weight();

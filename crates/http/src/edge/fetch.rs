@@ -1,10 +1,11 @@
-//! Brings one object from the origin, for all who follow it.
+//! Brings one object from the origin, for all who follow it, or learns that what has expired is still valid.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::Response;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{AGE, DATE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use suiro_units::Time;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
@@ -12,7 +13,7 @@ use super::headers;
 use super::object::{Coming, Failure, Head, Key, Stored};
 use super::service::Service;
 use super::upstream::{Answer, failure};
-use crate::caching::Freshness;
+use crate::caching::{Freshness, http_date};
 use crate::player::{FetchError, Incoming, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use crate::url::Url;
 
@@ -21,6 +22,8 @@ pub(super) struct Fetch {
     pub key: Key,
     pub url: Url,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// What has expired and is asked about: the headers have its entity tag.
+    pub old: Option<Arc<Stored>>,
     /// True if other requests may follow it.
     pub is_open: bool,
     pub coming: watch::Sender<Coming>,
@@ -54,15 +57,11 @@ impl Fetch {
         let requested = service.clock.now();
         let asked = service.upstream.ask(&self.url, &self.headers).await;
         let Answer { response, connection } = asked.map_err(|error| failure(&error))?;
-        let head = head(service, requested, &response).map_err(|error| failure(&error))?;
-        let is_shared = head.is_shared();
-        if self.is_open && !is_shared {
-            // Whoever asks from now on asks the origin.
-            service.objects().end(&self.key);
-            self.is_open = false;
-        }
-        self.coming.send_modify(|coming| coming.head = Some(Arc::new(head)));
-        match self.body(service, response.into_body(), is_shared).await {
+        let brought = match response.status() {
+            StatusCode::NOT_MODIFIED => self.revalidated(service, requested, response).await,
+            _ => self.whole(service, requested, response).await,
+        };
+        match brought {
             Ok(whole) => {
                 service.upstream.give_back(connection);
                 Ok(whole)
@@ -72,6 +71,55 @@ impl Fetch {
                 Err(failure(&error))
             }
         }
+    }
+
+    async fn whole(
+        &mut self,
+        service: &Service,
+        requested: Time,
+        response: Response<Incoming>,
+    ) -> Result<Bytes, FetchError> {
+        let head = head(service, requested, &response, None)?;
+        let is_shared = head.is_shared();
+        self.has_head(service, head);
+        self.body(service, response.into_body(), is_shared).await
+    }
+
+    /// The expired object is still valid (RFC 9111 §4.3.3, §4.3.4). Returns its body, also if it has made room meanwhile.
+    async fn revalidated(
+        &mut self,
+        service: &Service,
+        requested: Time,
+        response: Response<Incoming>,
+    ) -> Result<Bytes, FetchError> {
+        let wrong = |what: &str| FetchError::Media(format!("status 304 {what}"));
+        let old = self.old.take().ok_or_else(|| wrong("without a condition"))?;
+        let head = match headers::is_about(&old.head.headers, response.headers()) {
+            true => head(service, requested, &response, Some(&old.head)),
+            false => Err(wrong("without the tag that was asked about")),
+        };
+        if !head.as_ref().is_ok_and(Head::is_shared) {
+            // The next request asks for the whole.
+            service.objects().forget(&self.key, &old);
+        }
+        let head = head?;
+        let mut body = response.into_body();
+        let data = timeout(PROGRESS_TIMEOUT.into(), body.data()).await;
+        let data = data.map_err(|_| FetchError::ProgressTimeout)??;
+        if data.is_some_and(|(data, _)| !data.is_empty()) {
+            return Err(wrong("with content"));
+        }
+        self.has_head(service, head);
+        Ok(old.body.clone())
+    }
+
+    /// The head is there. Whoever asks from now on asks the origin, unless others may have the object too.
+    fn has_head(&mut self, service: &Service, head: Head) {
+        if self.is_open && !head.is_shared() {
+            service.objects().end(&self.key);
+            self.is_open = false;
+        }
+        self.coming.send_modify(|coming| coming.head = Some(Arc::new(head)));
     }
 
     async fn body(
@@ -96,20 +144,31 @@ impl Fetch {
     }
 }
 
+/// What an origin said before the body; of a stored object that is still valid, with what it said before (RFC 9111 §3.2).
 fn head(
     service: &Service,
-    requested: suiro_units::Time,
+    requested: Time,
     response: &Response<Incoming>,
+    old: Option<&Head>,
 ) -> Result<Head, FetchError> {
     let too_much = || FetchError::Media("the response has too many headers".into());
     let received = service.clock.now();
     let unix_ns = service.clock.unix_ns(received);
-    let freshness = Freshness::of(response.headers(), requested, received, unix_ns);
-    Ok(Head {
-        status: response.status(),
-        headers: headers::kept(response.headers()).ok_or_else(too_much)?,
-        version: response.version(),
-        length: response.body().length(),
-        freshness,
-    })
+    let mut headers = headers::kept(response.headers()).ok_or_else(too_much)?;
+    // RFC 9110 §6.6.1
+    headers.entry(DATE).or_insert_with(|| http_date(unix_ns));
+    if let Some(old) = old {
+        headers = headers::updated(&old.headers, &headers).ok_or_else(too_much)?;
+    }
+    // Its age is no part of what is stored.
+    let mut said = headers.clone();
+    said.extend(response.headers().get(AGE).map(|age| (AGE, age.clone())));
+    let freshness = Freshness::of(&said, requested, received, unix_ns);
+    let answered = response.status();
+    let (status, length) = match old {
+        Some(old) => (old.status, old.length),
+        None => (answered, response.body().length()),
+    };
+    let version = response.version();
+    Ok(Head { status, answered, headers, version, length, freshness })
 }

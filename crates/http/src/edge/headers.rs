@@ -2,8 +2,8 @@
 
 use hyper::Version;
 use hyper::header::{
-    AGE, CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    AGE, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use suiro_record::words::CacheOutcome;
 use suiro_units::Duration;
@@ -43,7 +43,36 @@ pub(super) fn kept(headers: &HeaderMap) -> Option<HeaderMap> {
     for (name, value) in headers.iter().filter(|(name, _)| is_kept(name)) {
         kept.append(name.clone(), value.clone());
     }
-    (kept.len() <= HEADERS_MAX && weight(&kept) <= BYTES_MAX).then_some(kept)
+    is_bounded(&kept).then_some(kept)
+}
+
+fn is_bounded(headers: &HeaderMap) -> bool {
+    headers.len() <= HEADERS_MAX && weight(headers) <= BYTES_MAX
+}
+
+/// Whether a response with status 304 is about the one that was stored (RFC 9111 §4.3.4): their tags are the same, or the new
+/// one is weak and has the same text. One without a tag does not say what it is about.
+pub(super) fn is_about(stored: &HeaderMap, answered: &HeaderMap) -> bool {
+    let tag = |headers: &HeaderMap| headers.get(ETAG).map(|tag| tag.as_bytes().to_vec());
+    let Some((stored, answered)) = tag(stored).zip(tag(answered)) else { return false };
+    match answered.strip_prefix(b"W/") {
+        Some(weak) => weak == stored.strip_prefix(b"W/").unwrap_or(&stored),
+        None => answered == stored,
+    }
+}
+
+/// The headers of a stored response with those of one that says that it is still valid (RFC 9111 §3.2). `None` if it is too
+/// much.
+pub(super) fn updated(stored: &HeaderMap, newer: &HeaderMap) -> Option<HeaderMap> {
+    let mut updated = stored.clone();
+    // The stored response is whole.
+    for name in newer.keys().filter(|name| *name != CONTENT_RANGE) {
+        updated.remove(name);
+        for value in newer.get_all(name) {
+            updated.append(name.clone(), value.clone());
+        }
+    }
+    is_bounded(&updated).then_some(updated)
 }
 
 /// The bytes of names and values.
@@ -71,6 +100,7 @@ pub(super) struct Said<'a> {
     pub expired: bool,
     /// True if it keeps the answer.
     pub stored: bool,
+    /// What the origin answered.
     pub status: u16,
     pub ttl_s: i64,
     /// `None` for an answer that was generated for this request (RFC 9111 §5.1).
@@ -103,7 +133,7 @@ impl Said<'_> {
             CacheOutcome::Joined => format!(
                 "{name}; fwd={forwarded}; fwd-status={status}; ttl={ttl_s}{stored}; collapsed"
             ),
-            CacheOutcome::Miss => {
+            CacheOutcome::Miss | CacheOutcome::Revalidated => {
                 format!("{name}; fwd={forwarded}; fwd-status={status}; ttl={ttl_s}{stored}")
             }
             CacheOutcome::Own => name,
@@ -160,6 +190,65 @@ mod tests {
         assert_eq!(kept(&long), None);
     }
 
+    fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn what_is_still_valid_has_its_new_headers_and_the_others_of_before() {
+        let stored = map(&[
+            ("etag", "\"1\""),
+            ("content-type", "video/mp4"),
+            ("date", "before"),
+            ("x-two", "1"),
+            ("x-two", "2"),
+        ]);
+        let newer = map(&[
+            ("etag", "\"1\""),
+            ("date", "now"),
+            ("x-two", "3"),
+            ("x-new", "4"),
+            ("content-range", "bytes 0-1/2"),
+        ]);
+        let found = updated(&stored, &newer).unwrap();
+        let expected = map(&[
+            ("etag", "\"1\""),
+            ("content-type", "video/mp4"),
+            ("date", "now"),
+            ("x-two", "3"),
+            ("x-new", "4"),
+        ]);
+        assert_eq!(found, expected);
+        // An origin cannot make it grow with each answer.
+        let mut grown = stored;
+        let grow = |headers: &HeaderMap, number: usize| {
+            let mut newer = HeaderMap::new();
+            let name = HeaderName::try_from(format!("x-{number}")).unwrap();
+            newer.append(name, HeaderValue::from_static("1"));
+            updated(headers, &newer)
+        };
+        for number in grown.len()..HEADERS_MAX {
+            grown = grow(&grown, number).unwrap();
+        }
+        assert_eq!(grow(&grown, HEADERS_MAX), None);
+    }
+
+    #[test]
+    fn a_304_is_about_what_has_its_tag() {
+        let is_about =
+            |stored, answered| is_about(&map(&[("etag", stored)]), &map(&[("etag", answered)]));
+        assert!(is_about("\"1\"", "\"1\"") && is_about("W/\"1\"", "W/\"1\""));
+        assert!(is_about("\"1\"", "W/\"1\""));
+        // A strong tag is that of one version alone.
+        assert!(!is_about("W/\"1\"", "\"1\"") && !is_about("\"1\"", "\"2\""));
+        assert!(!super::is_about(&map(&[("etag", "\"1\"")]), &HeaderMap::new()));
+        assert!(!super::is_about(&HeaderMap::new(), &HeaderMap::new()));
+    }
+
     #[test]
     fn what_the_cache_did_is_in_the_answer() {
         let said = |outcome, expired| Said {
@@ -179,6 +268,8 @@ mod tests {
             of(CacheOutcome::Joined, false),
             "edge; fwd=uri-miss; fwd-status=200; ttl=5; stored; collapsed"
         );
+        let valid = Said { status: 304, ..said(CacheOutcome::Revalidated, true) };
+        assert_eq!(valid.cache_status(), "edge; fwd=stale; fwd-status=304; ttl=5; stored");
         let mut headers = HeaderMap::new();
         headers.append(VIA, HeaderValue::from_static("2 core"));
         said(CacheOutcome::Hit, false).add(&mut headers);

@@ -2,14 +2,16 @@
 //!
 //! A request is answered from what the cache has ([`CacheOutcome::Hit`](suiro_record::words::CacheOutcome)), from what is on
 //! its way for another request, or from the origin. Whoever follows an object on its way gets what is there at once, then
-//! the rest. What the origin does not allow to be shared (`no-store`, `private`, without a lifetime) is brought for each
-//! request alone. Objects are called by host, path and query; the argument of CMCD does not count. Answers have `Via` (RFC 9110
-//! §7.6.3) and `Cache-Status` (RFC 9211), and `Age` unless they were generated for the request; requests to the origin have
+//! the rest. For what has expired, the cache asks the origin whether it is still valid (`If-None-Match`); status 304 makes it
+//! fresh for all who wait. Status 304 without such a question, or about another version, is a failure of the origin. What the
+//! origin does not allow to be shared (`no-store`, `private`, without a lifetime) is brought for each request alone. Objects
+//! are called by host, path and query; the argument of CMCD does not count. Answers have `Via` (RFC 9110 §7.6.3) and
+//! `Cache-Status` (RFC 9211), and `Age` unless they were generated or validated for the request; requests to the origin have
 //! `Via` and `Forwarded` (RFC 7239).
 //!
 //! A response with `Vary` is kept unless that names a field that the cache itself sends: it passes no other on.
 //!
-//! Not here, because live media needs none of it: validation of what has expired, heuristics, `stale-if-error`.
+//! Not here, because live media needs none of it: validation by dates (`Last-Modified`), heuristics, `stale-if-error`.
 
 mod fault;
 mod fetch;
@@ -114,6 +116,8 @@ pub struct Counted {
     pub hits: u64,
     /// Answers from what was on its way for another request.
     pub joined: u64,
+    /// Answers from what it had, after the origin had said that it is still valid.
+    pub revalidated: u64,
     /// Answers from the origin.
     pub misses: u64,
     /// Objects that did not come, or not whole.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hyper::header::HeaderMap;
+use hyper::header::{ETAG, HeaderMap, HeaderValue};
 use hyper::{StatusCode, Version};
 use suiro_record::words::CacheOutcome;
 use suiro_units::Time;
@@ -23,6 +23,8 @@ const ENTRY_BYTES: usize = 512;
 #[derive(Debug)]
 pub(super) struct Head {
     pub status: StatusCode,
+    /// What it answered last: 304 if the object was stored before, and is still valid.
+    pub answered: StatusCode,
     /// Those of its headers that are passed on.
     pub headers: HeaderMap,
     /// What it was received in.
@@ -37,6 +39,11 @@ impl Head {
     pub fn is_shared(&self) -> bool {
         self.status == StatusCode::OK && self.freshness.is_shared
     }
+
+    /// True if it is of an object that was stored before.
+    pub fn is_revalidated(&self) -> bool {
+        self.answered != self.status
+    }
 }
 
 /// An object that the cache has.
@@ -44,6 +51,13 @@ impl Head {
 pub(super) struct Stored {
     pub head: Arc<Head>,
     pub body: Bytes,
+}
+
+impl Stored {
+    /// Its entity tag, by which the origin can be asked whether it is still valid.
+    pub fn tag(&self) -> Option<&HeaderValue> {
+        self.head.headers.get(ETAG)
+    }
 }
 
 impl Weighs for Arc<Stored> {
@@ -64,11 +78,14 @@ pub(super) struct Failure {
 #[derive(Debug, Default)]
 pub(super) struct Coming {
     pub head: Option<Arc<Head>>,
+    /// None of an object that was stored before: its end has the whole.
     pub pieces: Vec<Bytes>,
     /// Bytes of all pieces.
     pub bytes: u64,
-    /// True and the whole, or why it failed; `None` while more is to come.
+    /// The whole, or why it failed; `None` while more is to come.
     pub end: Option<Result<Bytes, Failure>>,
+    /// True if the cache had it, but not fresh.
+    pub expired: bool,
 }
 
 /// Who follows an object on its way.
@@ -131,8 +148,8 @@ pub(super) struct Objects {
 pub(super) enum Found {
     Stored(Arc<Stored>, CacheOutcome),
     Coming(Following),
-    /// Nowhere. True if there is one that has expired.
-    Nowhere(bool),
+    /// Nowhere, apart from what has expired.
+    Nowhere(Option<Arc<Stored>>),
 }
 
 impl Objects {
@@ -152,7 +169,7 @@ impl Objects {
         }
         match self.coming.get(key) {
             Some(following) => Found::Coming(following.clone()),
-            None => Found::Nowhere(stored.is_some()),
+            None => Found::Nowhere(stored),
         }
     }
 
@@ -184,6 +201,13 @@ impl Objects {
         self.stored.insert(key, Arc::new(stored));
     }
 
+    /// An object is of no more use, unless another has taken its place.
+    pub fn forget(&mut self, key: &Key, old: &Arc<Stored>) {
+        if self.stored.get(key).is_some_and(|stored| Arc::ptr_eq(&stored, old)) {
+            self.stored.remove(key);
+        }
+    }
+
     /// How many objects have made room for others so far.
     pub fn evicted(&self) -> u64 {
         self.stored.evicted()
@@ -201,7 +225,7 @@ mod tests {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
         let freshness = Freshness::of(&headers, at, at, 0);
         let (status, version) = (StatusCode::OK, Version::HTTP_11);
-        Arc::new(Head { status, headers, version, length, freshness })
+        Arc::new(Head { status, answered: status, headers, version, length, freshness })
     }
 
     fn key(target: &str) -> Key {
@@ -214,7 +238,7 @@ mod tests {
                 format!("{outcome} {}", String::from_utf8_lossy(&stored.body))
             }
             Found::Coming(_) => "coming".into(),
-            Found::Nowhere(expired) => format!("nowhere, expired: {expired}"),
+            Found::Nowhere(expired) => format!("nowhere, expired: {}", expired.is_some()),
         }
     }
 
@@ -240,6 +264,27 @@ mod tests {
         assert_eq!(of(&mut objects, "/v1.m3u8", 2, false), "coming");
         objects.end(&key("/v1.m3u8"));
         assert_eq!(of(&mut objects, "/v1.m3u8", 2, false), "nowhere, expired: false");
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_what_came_after_it() {
+        let mut objects = Objects::new(100_000);
+        let stored = |at_s| {
+            let head = head("max-age=6", Time::from_secs(at_s), None);
+            Stored { head, body: Bytes::from_static(b"x") }
+        };
+        let late = Time::from_secs(60);
+        let expired = |objects: &mut Objects| match objects.find(&key("/a"), late, false) {
+            Found::Nowhere(expired) => expired,
+            found => panic!("{found:?}"),
+        };
+        objects.keep(key("/a"), stored(0));
+        let first = expired(&mut objects).expect("the first has expired");
+        objects.keep(key("/a"), stored(1));
+        objects.forget(&key("/a"), &first);
+        let second = expired(&mut objects).expect("the second is still there");
+        objects.forget(&key("/a"), &second);
+        assert!(expired(&mut objects).is_none());
     }
 
     #[test]

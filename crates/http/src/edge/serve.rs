@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue, RANGE, RETRY_AFTER, VIA};
+use hyper::header::{HeaderName, HeaderValue, IF_NONE_MATCH, RANGE, RETRY_AFTER, VIA};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::tables::AccessRow;
@@ -16,14 +16,14 @@ use tokio::sync::{mpsc, watch};
 use super::fault::Met;
 use super::fetch::Fetch;
 use super::headers::{Said, via};
-use super::object::{Coming, Following, Found, Head, Key};
+use super::object::{Coming, Following, Found, Head, Key, Stored};
 use super::pass::{Pass, Piecewise};
 use super::service::Service;
 use crate::cmcd;
 use crate::forwarded::{Asked, FORWARDED};
 use crate::http3::client::Early;
 use crate::priority::PRIORITY;
-use crate::server::{Body, Passed, Refusal, Source, deliver, share, without_object};
+use crate::server::{Body, Passed, Refusal, Source, date, deliver, share, without_object};
 
 /// How long a client is to wait that the cache has no place for.
 const FULL: Duration = Duration::from_secs(1);
@@ -66,6 +66,14 @@ impl From<Refusal> for Refused {
     }
 }
 
+/// For whom the origin is asked.
+enum Reach {
+    /// One request alone.
+    One,
+    /// Everybody who asks meanwhile; with what the cache had and has expired.
+    All(Option<Arc<Stored>>),
+}
+
 /// How an object on its way is followed.
 struct Way {
     following: Following,
@@ -95,7 +103,9 @@ impl Service {
             }
             ref method => Answer::own(without_object(method)),
         };
-        share(answer.response.headers_mut());
+        let headers = answer.response.headers_mut();
+        share(headers);
+        date(headers, self.clock.unix_ns(self.clock.now()));
         self.done.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
         self.record(asked, peer, &head, fault, &mut answer);
         answer.response
@@ -111,18 +121,24 @@ impl Service {
         answer: &mut Answer,
     ) {
         let status = answer.response.status().as_u16();
-        // What had not expired is as it should be.
-        let outcome = answer.outcome;
-        let met = |fault: &Met| *fault != Met::Stale || outcome == CacheOutcome::Stale;
+        // An answer is as it should be if it had not expired, gives no age, or has no body to cut off.
+        let (outcome, age) = (answer.outcome, answer.age);
+        let without_body = head.method == Method::HEAD;
+        let is_cut = !without_body && matches!(answer.response.body(), Body::Passed(_));
+        let met = |fault: &Met| match fault {
+            Met::Stale => outcome == CacheOutcome::Stale,
+            Met::Age(_) => age.is_some(),
+            Met::Reset => is_cut,
+            Met::Slow { .. } | Met::Unavailable { .. } => true,
+        };
         let row = self.log.as_ref().map(|log| AccessRow {
             status: i64::from(status),
             answered_ns: self.clock.now().as_nanos_i64(),
             cache: Some(outcome),
-            cache_age_ms: answer.age.map(|age| to_i64(age.as_nanos() / 1_000_000)),
+            cache_age_ms: age.map(|age| to_i64(age.as_nanos() / 1_000_000)),
             cache_fault: fault.filter(met).map(Met::word),
             ..log.row(asked, peer, head)
         });
-        let without_body = head.method == Method::HEAD;
         answer.response.body_mut().when_over(move |sent| {
             let body_bytes = if without_body { 0 } else { sent };
             self.tally.count(status, body_bytes);
@@ -159,21 +175,30 @@ impl Service {
                 self.deliver((head, fault), &stored.head, source, (outcome, false))
             }
             Found::Coming(following) => {
-                let way = Way { following, outcome: CacheOutcome::Joined, expired: false };
+                let expired = following.borrow().expired;
+                let way = Way { following, outcome: CacheOutcome::Joined, expired };
                 self.follow(head, fault, key, way).await
             }
-            Found::Nowhere(expired) => match self.begin(head, &key, true) {
-                Ok(following) => {
-                    let way = Way { following, outcome: CacheOutcome::Miss, expired };
-                    self.follow(head, fault, key, way).await
+            Found::Nowhere(old) => {
+                let expired = old.is_some();
+                match self.begin(head, &key, Reach::All(old)) {
+                    Ok(following) => {
+                        let way = Way { following, outcome: CacheOutcome::Miss, expired };
+                        self.follow(head, fault, key, way).await
+                    }
+                    Err(refused) => Answer::refused(refused, CacheOutcome::Own),
                 }
-                Err(refused) => Answer::refused(refused, CacheOutcome::Own),
-            },
+            }
         }
     }
 
-    /// Asks the origin; others may follow what comes if it is `open`.
-    fn begin(self: &Arc<Self>, head: &Parts, key: &Key, open: bool) -> Result<Following, Refused> {
+    /// Asks the origin: whether what has expired is still valid, or for the object.
+    fn begin(
+        self: &Arc<Self>,
+        head: &Parts,
+        key: &Key,
+        reach: Reach,
+    ) -> Result<Following, Refused> {
         let url = self.upstream.url(&key.target).ok_or(BAD)?;
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             self.done.full.fetch_add(1, Relaxed);
@@ -181,12 +206,21 @@ impl Service {
             let refusal = Refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
             return Err(Refused { refusal, retry_after: Some(FULL) });
         };
-        let (coming, following) = watch::channel(Coming::default());
-        if open {
+        let (is_open, old) = match reach {
+            Reach::One => (false, None),
+            Reach::All(old) => (true, old),
+        };
+        let (coming, following) =
+            watch::channel(Coming { expired: old.is_some(), ..Coming::default() });
+        if is_open {
             self.objects().begin(key.clone(), following.clone());
         }
-        let headers = self.said(head, &key.host);
-        let fetch = Fetch { key: key.clone(), url, headers, is_open: open, coming, place };
+        let mut headers = self.said(head, &key.host);
+        // RFC 9111 §4.3.1
+        let tag = old.as_ref().and_then(|old| old.tag().cloned());
+        let old = old.filter(|_| tag.is_some());
+        headers.extend(tag.map(|tag| (IF_NONE_MATCH, tag)));
+        let fetch = Fetch { key: key.clone(), url, headers, old, is_open, coming, place };
         self.spawn(fetch.run(Arc::clone(self)));
         Ok(following)
     }
@@ -224,17 +258,20 @@ impl Service {
                 break found;
             }
             // It was for one request alone (RFC 9111 §4).
-            match self.begin(head, &key, false) {
+            match self.begin(head, &key, Reach::One) {
                 Ok(following) => {
                     way = Way { following, outcome: CacheOutcome::Miss, expired: false };
                 }
                 Err(refused) => return Answer::refused(refused, CacheOutcome::Own),
             }
         };
+        if way.outcome == CacheOutcome::Miss && found.is_revalidated() {
+            way.outcome = CacheOutcome::Revalidated;
+        }
         let how = (way.outcome, way.expired);
-        // A range is cut from the whole.
+        // A range is cut from the whole. A stored object is whole already.
         let is_cut = head.method == Method::GET && head.headers.contains_key(RANGE);
-        if is_cut && found.is_shared() {
+        if is_cut && found.is_shared() || found.is_revalidated() {
             return match whole(&mut way.following).await {
                 Ok(body) => self.deliver((head, fault), &found, Source::Whole(body), how),
                 Err(refused) => Answer::refused(refused, way.outcome),
@@ -257,8 +294,8 @@ impl Service {
             Some(Met::Age(age)) => age,
             _ => found.freshness.age(now),
         };
-        // What was generated for this request has none of ours (RFC 9111 §5.1).
-        let is_aged = outcome != CacheOutcome::Miss
+        // What was generated or validated for this request has none of ours (RFC 9111 §5.1).
+        let is_aged = !matches!(outcome, CacheOutcome::Miss | CacheOutcome::Revalidated)
             || found.freshness.has_age
             || matches!(fault, Some(Met::Age(_)));
         let mut headers = found.headers.clone();
@@ -267,7 +304,7 @@ impl Service {
             outcome,
             expired,
             stored: found.is_shared(),
-            status: found.status.as_u16(),
+            status: found.answered.as_u16(),
             ttl_s: found.freshness.ttl_s(now),
             age: Some(age).filter(|_| is_aged),
             received: found.version,

@@ -82,6 +82,7 @@ impl Service {
             body_bytes,
             hits: of(CacheOutcome::Hit) + of(CacheOutcome::Stale),
             joined: of(CacheOutcome::Joined),
+            revalidated: of(CacheOutcome::Revalidated),
             misses: of(CacheOutcome::Miss),
             failed: self.done.failed.load(Relaxed),
             full: self.done.full.load(Relaxed),

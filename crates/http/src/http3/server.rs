@@ -10,7 +10,7 @@ use h3::error::Code;
 use h3::server::RequestStream;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use moq_noq::{Connecting, Connection, Endpoint, PathId};
 use suiro_clock::Clock;
 use suiro_quic::Samples;
@@ -241,7 +241,9 @@ where
     B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin,
 {
     let (mut parts, mut body) = response.into_parts();
-    if let Some(length) = body.size_hint().exact() {
+    // RFC 9110 §8.6: these have no content, and a length of 0 would be that of an object.
+    let is_bare = matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if let Some(length) = body.size_hint().exact().filter(|_| !is_bare) {
         parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
     }
     stream.send_response(Response::from_parts(parts, ())).await?;

@@ -8,6 +8,7 @@ use suiro_units::{BitRate, Duration};
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use super::timeline::{Loop, Schedule};
 use super::{hls, mpd};
+use crate::iso8601::parse_date_time;
 use crate::presentation::{self, Playlist, Source, TrackKind};
 use crate::url::Url;
 
@@ -51,7 +52,7 @@ fn a_live_mpd() {
         text,
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" minBufferTime="PT2.005333334S" maxSegmentDuration="PT2.005333334S"
- type="dynamic" availabilityStartTime="2026-11-21T01:57:00.000Z" publishTime="2026-11-21T01:57:21.000Z"
+ type="dynamic" availabilityStartTime="2026-11-21T01:57:00.000Z" publishTime="2026-11-21T01:57:20.005Z"
  minimumUpdatePeriod="PT2.005333334S" timeShiftBufferDepth="PT8S" suggestedPresentationDelay="PT6.016000002S">
  <Period id="0" start="PT0S">
   <AdaptationSet id="0" contentType="video" mimeType="video/mp4" segmentAlignment="true" startWithSAP="1">
@@ -91,6 +92,24 @@ fn rungs_that_are_not_cut_alike_say_so_each() {
     for rung in &read.tracks[0].rungs {
         let Source::Segments(segments) = &rung.source else { panic!("DASH has no playlists") };
         assert_eq!(segments.first().unwrap().start, Duration::from_secs(12));
+    }
+}
+
+/// An MPD stays valid until a segment comes or leaves.
+#[test]
+fn an_mpd_is_published_anew_only_when_it_changes() {
+    let catalogue = catalogue(LIVE, Container::Fmp4);
+    let at = |ms: u64| mpd::write(&catalogue, ZERO + ms * 1_000_000, None).unwrap();
+    let published_ms = |text: &str| {
+        let (_, rest) = text.split_once("publishTime=\"").unwrap();
+        let time = parse_date_time(rest.split('"').next().unwrap()).unwrap();
+        (time - ZERO) / 1_000_000
+    };
+    for ms in (0..30_000).step_by(100) {
+        let (before, after) = (at(ms), at(ms + 100));
+        let changed_ms = published_ms(&after);
+        assert!(changed_ms <= ms + 100, "{ms}");
+        assert_eq!(before != after, changed_ms > ms, "{ms}");
     }
 }
 

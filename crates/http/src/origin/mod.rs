@@ -21,6 +21,8 @@
 
 pub mod catalogue;
 pub mod chunks;
+#[cfg(test)]
+mod conditions_tests;
 mod hls;
 #[cfg(test)]
 pub(crate) mod manifest;

@@ -68,7 +68,8 @@ fn root(out: &mut String, catalogue: &Catalogue, unix_ns: u64) -> std::fmt::Resu
         Schedule::Live { zero_unix_ns, window } => {
             write!(out, "\n type=\"dynamic\"")?;
             write!(out, " availabilityStartTime=\"{}\"", format_date_time(zero_unix_ns))?;
-            write!(out, " publishTime=\"{}\"", format_date_time(unix_ns))?;
+            let published = zero_unix_ns.saturating_add(changed(catalogue, unix_ns).as_nanos());
+            write!(out, " publishTime=\"{}\"", format_date_time(published))?;
             let update = advised.map_or(longest, |_| UPDATE_IN_CHUNKS);
             write!(out, "\n minimumUpdatePeriod=\"{}\"", format_duration(update))?;
             write!(out, " timeShiftBufferDepth=\"{}\"", format_duration(window))?;
@@ -76,6 +77,23 @@ fn root(out: &mut String, catalogue: &Catalogue, unix_ns: u64) -> std::fmt::Resu
             writeln!(out, " suggestedPresentationDelay=\"{}\">", format_duration(delay))
         }
     }
+}
+
+/// §5.3.1.2: when the MPD of this moment came to be, counted from the stream's beginning. Until the next change it is the same
+/// text, which caches and players need not fetch again.
+fn changed(catalogue: &Catalogue, unix_ns: u64) -> Duration {
+    let Schedule::Live { window, .. } = catalogue.schedule else { return Duration::ZERO };
+    let tracks = catalogue.tracks_in(catalogue.container(Protocol::Dash));
+    // In chunks, no segment is listed.
+    let listing = tracks.flat_map(|track| &track.rungs).filter(|rung| rung.chunks.is_none());
+    let changes = listing.flat_map(|RungEntry { timeline, .. }| {
+        let listed = catalogue.schedule.listed(timeline, unix_ns);
+        let began = |number: u64| timeline.time(timeline.place(number).start);
+        // The last segment ended then; and the first left that is still listed began a window ago.
+        let first = if listed.start > 0 { began(listed.start) + window } else { Duration::ZERO };
+        [began(listed.end), first]
+    });
+    changes.max().unwrap_or_default()
 }
 
 /// How long an on-demand stream is: as long as its video.

@@ -1,5 +1,6 @@
 //! A media package as an origin's catalogue and source of bodies.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use suiro_media::package::{Content, Rendition, Track};
 use suiro_media::{Container as Wrapping, Package};
 use suiro_scenario::HlsRungs;
-use suiro_units::{BitRate, Duration};
+use suiro_units::{BitRate, Duration, fnv1a};
 
 use super::ChunkSpec;
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
@@ -68,8 +69,7 @@ pub(super) fn open(
         tracks.push(TrackEntry { kind, container: container(wrapping), rungs: entries });
         rungs.push((wrapping, found.iter().map(|(at, ..)| *at).collect()));
     }
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    let version = name.unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).collect();
+    let version = version(&package.sha256, chunk);
     let schedule = Schedule::Vod { length: package.loop_duration };
     let hls_rungs = HlsRungs::default();
     if tracks.is_empty() {
@@ -77,6 +77,13 @@ pub(super) fn open(
     }
     let chunk = chunk.map(|spec| spec.chunk);
     Ok((Catalogue { tracks, schedule, hls_rungs, version }, Shelf { package, rungs, chunk }))
+}
+
+/// What distinguishes bodies of the same name: the hashes of all files, and how segments are cut.
+fn version(sha256: &BTreeMap<String, String>, chunk: Option<ChunkSpec>) -> String {
+    let files = sha256.iter().flat_map(|(path, hash)| path.bytes().chain(hash.bytes()));
+    let cut = chunk.map(|spec| [spec.chunk, spec.part].map(|span| span.as_nanos().to_be_bytes()));
+    format!("{:016x}", fnv1a(files.chain(cut.into_iter().flatten().flatten())))
 }
 
 /// Cuts the segments of a rung into chunks, whose headers add to its bit rate.
@@ -196,5 +203,26 @@ fn body(read: Result<Option<Vec<u8>>, suiro_media::MediaError>) -> io::Result<By
         Ok(Some(bytes)) => Ok(bytes.into()),
         Ok(None) => Err(io::ErrorKind::NotFound.into()),
         Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_that_of_the_files_and_of_how_they_are_cut() {
+        let files = |hash: &str| BTreeMap::from([("v0/0.m4s".to_owned(), hash.to_owned())]);
+        let chunk = |ms| Some(ChunkSpec::new(Duration::from_millis(ms), None));
+        let versions = [
+            version(&files("aa"), None),
+            version(&files("ab"), None),
+            version(&files("aa"), chunk(100)),
+            version(&files("aa"), chunk(200)),
+        ];
+        for (at, one) in versions.iter().enumerate() {
+            assert!(versions[..at].iter().all(|other| other != one), "{versions:?}");
+        }
+        assert_eq!(version(&files("aa"), chunk(100)), versions[2]);
     }
 }

@@ -80,7 +80,7 @@ fn an_mpd_in_chunks() {
         text,
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011,http://www.dashif.org/guidelines/low-latency-live-v5" minBufferTime="PT2.005333334S" maxSegmentDuration="PT2.005333334S"
- type="dynamic" availabilityStartTime="2026-11-21T01:57:00.000Z" publishTime="2026-11-21T01:57:21.000Z"
+ type="dynamic" availabilityStartTime="2026-11-21T01:57:00.000Z" publishTime="2026-11-21T01:57:00.000Z"
  minimumUpdatePeriod="PT60S" timeShiftBufferDepth="PT30S" suggestedPresentationDelay="PT1.5S">
  <ServiceDescription id="0">
   <Latency referenceId="0" target="1500"/>

@@ -24,7 +24,7 @@ use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
 use crate::recent::Recent;
 use crate::server::{
-    AccessLog, Body, Counts, Live, Refusal, Source, Tally, deliver, share, without_object,
+    AccessLog, Body, Counts, Live, Refusal, Source, Tally, date, deliver, share, without_object,
 };
 
 /// How long caches may keep what (RFC 9111 §5.2.2, RFC 8246).
@@ -51,7 +51,7 @@ struct Content {
     body: Source,
     kind: &'static str,
     caching: Cow<'static, str>,
-    /// Quoted; `None` for what changes all the time.
+    /// Quoted; `None` for what changes all the time, and for what is still being captured: its beginning is not all of it.
     tag: Option<String>,
 }
 
@@ -130,6 +130,7 @@ impl Service {
         let status = response.status();
         let headers = response.headers_mut();
         share(headers);
+        date(headers, self.clock.unix_ns(self.clock.now()));
         self.tell(asked, &head, status, headers);
         self.record(asked, peer, &head, &mut response);
         response
@@ -169,9 +170,7 @@ impl Service {
         let unix_ns = self.clock.unix_ns(self.clock.now());
         match path {
             MPD_PATH => self.manifest(head, unix_ns),
-            MULTIVARIANT_PATH => {
-                Ok(self.playlist(hls::multivariant(&self.catalogue), caching::SHORT))
-            }
+            MULTIVARIANT_PATH => Ok(playlist(hls::multivariant(&self.catalogue), caching::SHORT)),
             TIME_PATH => Ok(Content {
                 body: Source::Whole(format_date_time(unix_ns).into()),
                 kind: "text/plain; charset=utf-8",
@@ -193,8 +192,7 @@ impl Service {
             StatusCode::NOT_FOUND,
             "this package is MPEG-TS only, which DASH does not carry: play /master.m3u8",
         ))?;
-        let (kind, caching) = ("application/dash+xml", self.manifest_caching());
-        Ok(Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag: None })
+        Ok(document(text, "application/dash+xml", self.manifest_caching()))
     }
 
     fn manifest_caching(&self) -> &'static str {
@@ -202,13 +200,6 @@ impl Service {
             Schedule::Vod { .. } => caching::SHORT,
             Schedule::Live { .. } => caching::LEAST,
         }
-    }
-
-    fn playlist(&self, text: String, caching: impl Into<Cow<'static, str>>) -> Content {
-        // RFC 8216 §4.
-        let kind = "application/vnd.apple.mpegurl";
-        let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
-        Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag }
     }
 
     async fn rung_playlist(
@@ -223,7 +214,7 @@ impl Service {
         let rung = &self.catalogue.tracks[track].rungs[rung];
         let Some(live) = LiveRung::new(&self.catalogue, rung, unix_ns) else {
             let text = hls::media(container, rung, &self.catalogue.schedule, unix_ns);
-            return Ok(self.playlist(text, self.manifest_caching()));
+            return Ok(playlist(text, self.manifest_caching()));
         };
         let bad = |reason| Refusal(StatusCode::BAD_REQUEST, reason);
         let directives = Directives::parse(query).map_err(bad)?;
@@ -239,8 +230,8 @@ impl Service {
         // RFC 8216bis §6.2.5.2: what directives ask for is one version of the playlist, so caches may keep it; appendix B: for
         // six target durations.
         match directives.segment {
-            Some(_) => Ok(self.playlist(text, caching::blocked(live.target_s()))),
-            None => Ok(self.playlist(text, self.manifest_caching())),
+            Some(_) => Ok(playlist(text, caching::blocked(live.target_s()))),
+            None => Ok(playlist(text, self.manifest_caching())),
         }
     }
 
@@ -277,8 +268,9 @@ impl Service {
             (Some(number), None) => number.to_string(),
             (Some(number), Some(part)) => format!("{number}.{}", part.part),
         };
-        let version = &self.catalogue.version;
-        let tag = Some(format!("\"{version}-{id}-{name}-{}\"", container.extension()));
+        let (version, extension) = (&self.catalogue.version, container.extension());
+        let is_whole = matches!(body, Source::Whole(_));
+        let tag = is_whole.then(|| format!("\"{version}-{id}-{name}-{extension}\""));
         Ok(Content { body, kind, caching: caching::FOR_EVER.into(), tag })
     }
 
@@ -359,6 +351,17 @@ impl Service {
             _ => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "the package cannot be read")),
         }
     }
+}
+
+/// A manifest, tagged by its text.
+fn document(text: String, kind: &'static str, caching: impl Into<Cow<'static, str>>) -> Content {
+    let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
+    Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag }
+}
+
+fn playlist(text: String, caching: impl Into<Cow<'static, str>>) -> Content {
+    // RFC 8216 §4.
+    document(text, "application/vnd.apple.mpegurl", caching)
 }
 
 /// Which part of a rung is asked for.

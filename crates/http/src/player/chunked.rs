@@ -2,10 +2,10 @@
 //!
 //! **What the network carries** is measured here too. A segment that is sent while it is captured takes as long as its
 //! capture, whatever the network; and between its chunks nothing comes. So only the time in which a chunk was on its way
-//! counts: from its first read, of which the bytes do not count, because nobody knows since when they were there, to its
-//! last. What the player's other requests received meanwhile shared the link, and counts as well: sound and playlists come
-//! at the same moments as video, and without them the estimate would be that share too low. (ExoPlayer's
-//! `DefaultBandwidthMeter` adds up parallel transfers, too.)
+//! counts, from its first read to its last. Bytes of the first do not count, because nobody knows since when they were there.
+//! All bytes of the last do, also those of the next chunk: they came in that time. What the player's other requests received
+//! meanwhile shared the link, and counts as well: sound and playlists come at the same moments as video, and without them
+//! the estimate would be that share too low. (ExoPlayer's `DefaultBandwidthMeter` adds up parallel transfers, too.)
 //!
 //! Counting from the first read is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low:
 //! low-latency live streaming in dash.js with LoL", MMSys 2020). That rule counts the first bytes too, and so estimates too
@@ -107,9 +107,7 @@ impl Splitter {
         loop {
             let end = mp4::first_end(&self.pending, CHUNK_BYTES_MAX).map_err(|e| e.to_string())?;
             let Some(end) = end else { return Ok(()) };
-            // What lies behind the chunk belongs to the next.
-            let behind = self.pending.len().saturating_sub(end) as u64;
-            found(self.chunk(now, end, read.all.saturating_sub(behind))?);
+            found(self.chunk(now, end, read.all)?);
             self.pending.advance(end);
             self.begun = None;
             if !self.pending.is_empty() {
@@ -278,6 +276,23 @@ mod tests {
         let burst = found[0].burst.expect("ten reads");
         let (rate, whole) = (burst.bytes / burst.took(), BitRate::from_mbps(10));
         assert!(rate > whole.mul_f64(0.93) && rate <= whole, "{rate}");
+    }
+
+    /// The parts of HLS come as fast as the link carries them: the last packet of a chunk is the first of the next.
+    #[test]
+    fn chunks_without_a_pause_between_them_are_as_fast_as_the_link() {
+        let mut splitter = Splitter::new(init());
+        // 104 bytes of boxes: five packets and a half each.
+        let bytes: Vec<u8> = (0..4).flat_map(|number| chunk(number * 1024, 6771)).collect();
+        assert_eq!(bytes.len(), 22 * 1250);
+        let (mut found, mut all) = (Vec::new(), 0);
+        for (packet, ms) in bytes.chunks(1250).zip(0..) {
+            all += packet.len() as u64;
+            splitter.push(Time::from_millis(ms), read(packet, all), |c| found.push(c)).unwrap();
+        }
+        let bursts = found.iter().map(|chunk| chunk.burst.expect("six reads"));
+        let rates: Vec<BitRate> = bursts.map(|burst| burst.bytes / burst.took()).collect();
+        assert_eq!(rates, [BitRate::from_mbps(10); 4]);
     }
 
     #[test]

@@ -65,6 +65,29 @@ impl Meter {
     }
 }
 
+/// The bursts of one response. A record of TLS is handed over as a whole, and the head of a response may be in the record
+/// that the body begins with. So a burst that the head came with counts for the body.
+#[derive(Debug)]
+pub(crate) struct Bursts {
+    meter: Meter,
+    head: Option<Burst>,
+}
+
+impl Bursts {
+    /// Of a response whose head has just come. The meter must have been asked before the request, too.
+    pub fn of(meter: &Meter) -> Self {
+        Self { head: meter.take(), meter: meter.clone() }
+    }
+
+    /// The burst that the next data came in.
+    pub fn take(&mut self) -> Option<Burst> {
+        match (self.head.take(), self.meter.take()) {
+            (Some((head, before)), Some((bytes, took))) => Some((head + bytes, before + took)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 /// A connection whose reads are metered.
 pub(crate) struct Metered<S> {
     stream: S,
@@ -133,5 +156,30 @@ mod tests {
             meter.read(Time::from_millis(300), 1250);
         }
         assert_eq!(meter.take(), None, "what came at once has no rate");
+    }
+
+    #[test]
+    fn what_the_head_came_with_counts_for_the_body() {
+        let meter = Meter::default();
+        let read = |from: u64, to: u64| {
+            for ms in from..=to {
+                meter.read(Time::from_millis(ms), 1250);
+            }
+        };
+        // A record with the head and the whole body; nothing was read between the two.
+        read(100, 103);
+        let mut bursts = Bursts::of(&meter);
+        assert_eq!(bursts.take(), Some((Bytes::new(3750), Duration::from_millis(3))));
+        assert_eq!(bursts.take(), None);
+        // One with the head and the beginning, and one with the rest.
+        read(200, 203);
+        let mut bursts = Bursts::of(&meter);
+        read(204, 206);
+        assert_eq!(bursts.take(), Some((Bytes::new(6250), Duration::from_millis(5))));
+        // A head alone, and a body after a pause.
+        meter.read(Time::from_millis(300), 100);
+        let mut bursts = Bursts::of(&meter);
+        read(400, 403);
+        assert_eq!(bursts.take(), Some((Bytes::new(3750), Duration::from_millis(3))));
     }
 }

@@ -48,14 +48,14 @@ impl Watch {
         self.due
     }
 
-    /// Looks at a request of video, if it is time; `received` is what has come of it in chunks. Says which rung to fetch instead,
-    /// and why, if it is to be given up.
+    /// Looks at a request of video, if it is time; `received` is what has come of it in chunks, and with `is_held` the server may
+    /// have waited for it. Says which rung to fetch instead, and why, if it is to be given up.
     pub(crate) fn look(
         &mut self,
         now: Time,
         request: &Underway,
         controller: &mut Controller,
-        (buffer, received): (Duration, &Received),
+        (buffer, received, is_held): (Duration, &Received, bool),
     ) -> Option<(usize, String)> {
         if self.due? > now {
             return None;
@@ -91,8 +91,8 @@ impl Watch {
             None => return None,
         };
         self.give_up(segment);
-        // While it is captured, it is waited for before it can come.
-        let requested = progress.requested.filter(|_| progress.length.is_some());
+        // Time in which it was waited for says nothing about the network.
+        let requested = progress.requested.filter(|_| !is_held);
         let requested = requested.unwrap_or(first_byte);
         let sample = Sample { bytes: came, requested, done: now };
         controller.on_abandon(&sample, verdict.rung, buffer);

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::failure::{CONNECT_TIMEOUT, FetchError};
-use super::meter::{Burst, Meter, Metered, Received};
+use super::meter::{Burst, Bursts, Meter, Metered, Received};
 use crate::Clock;
 use crate::flows::{Connected, Flows, OWN_AGENT};
 use crate::http3::{self, client};
@@ -326,11 +326,11 @@ impl Connection {
             }
             Self::Many(Many::Two(sender, meter), _) => {
                 sender.ready().await?;
-                let response = sender.send_request(request(url, range, headers, true)).await?;
-                // What the head came with is no burst of the body.
+                // What came before the request is no burst of its response.
                 meter.take();
-                let meter = meter.clone();
-                Ok(response.map(|body| Incoming::Metered(body, meter)))
+                let response = sender.send_request(request(url, range, headers, true)).await?;
+                let bursts = Bursts::of(meter);
+                Ok(response.map(|body| Incoming::Metered(body, bursts)))
             }
             Self::Many(Many::Three(sender), _) => {
                 let request = request(url, range, headers, true).map(|_: Empty<Bytes>| ());
@@ -368,7 +368,7 @@ fn request(
 pub(crate) enum Incoming {
     Hyper(hyper::body::Incoming),
     /// Frames come whole; the meter knows how fast.
-    Metered(hyper::body::Incoming, Meter),
+    Metered(hyper::body::Incoming, Bursts),
     Three(Box<client::Incoming>),
 }
 
@@ -385,7 +385,12 @@ impl Incoming {
     pub async fn data(&mut self) -> Result<Option<(Bytes, Option<Burst>)>, FetchError> {
         match self {
             Self::Hyper(body) => Ok(next(body).await?.map(|data| (data, None))),
-            Self::Metered(body, meter) => Ok(next(body).await?.map(|data| (data, meter.take()))),
+            Self::Metered(body, bursts) => {
+                let data = next(body).await?;
+                // Its end may be a frame of its own, which is no burst of what comes next.
+                let burst = bursts.take();
+                Ok(data.map(|data| (data, burst)))
+            }
             Self::Three(body) => Ok(body.data().await?.map(|data| (data, None))),
         }
     }

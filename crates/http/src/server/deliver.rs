@@ -7,6 +7,7 @@ use hyper::{Method, Response, StatusCode};
 
 use super::body::Body;
 use super::range::{Part, part};
+use crate::caching::{http_date, lists_tag};
 
 /// What a response brings.
 pub(crate) enum Source {
@@ -73,6 +74,11 @@ pub(crate) fn share(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 
+/// Dates a response that has no date yet (RFC 9110 §6.6.1). Over HTTP/3 nobody else does.
+pub(crate) fn date(headers: &mut HeaderMap, unix_ns: u64) {
+    headers.entry(header::DATE).or_insert_with(|| http_date(unix_ns));
+}
+
 /// The response with these headers, after conditions and ranges in the order of RFC 9110 §13.2.2.
 pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &Parts) -> Response<Body> {
     let text = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
@@ -80,7 +86,12 @@ pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &Parts) -> Re
     let tag = tag.as_deref();
     let mut response = Response::new(Body::EMPTY);
     *response.headers_mut() = headers;
-    if text(header::IF_NONE_MATCH).is_some_and(|wanted| matches_tag(wanted, tag)) {
+    // Several lines are one list (§5.3).
+    let mut known = request.headers.get_all(header::IF_NONE_MATCH).iter();
+    let is_ours = |line: &HeaderValue| {
+        line.to_str().ok().zip(tag).is_some_and(|(line, tag)| lists_tag(line, tag))
+    };
+    if known.any(is_ours) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response.headers_mut().remove(header::CONTENT_TYPE);
         return response;
@@ -96,9 +107,9 @@ pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &Parts) -> Re
     let headers = response.headers_mut();
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     let length = whole.len() as u64;
-    // §13.1.5: a range of another version is no use; the whole is.
+    // §13.1.5: a range of another version is no use; the whole is. Bytes of versions with the same weak tag may differ.
     let range = match text(header::IF_RANGE) {
-        Some(wanted) if Some(wanted) != tag => None,
+        Some(wanted) if Some(wanted) != tag || wanted.starts_with("W/") => None,
         // §14.2: only GET has ranges.
         _ => text(header::RANGE).filter(|_| request.method == Method::GET),
     };
@@ -121,11 +132,4 @@ pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &Parts) -> Re
     *response.status_mut() = status;
     *response.body_mut() = Body::whole(body);
     response
-}
-
-/// §13.1.2: whether one of the listed tags is ours, compared weakly.
-fn matches_tag(wanted: &str, tag: Option<&str>) -> bool {
-    let Some(tag) = tag else { return false };
-    let strip = |t: &str| t.trim().trim_start_matches("W/").to_owned();
-    wanted.trim() == "*" || wanted.split(',').any(|one| strip(one) == tag)
 }

@@ -18,7 +18,7 @@ use crate::flows::{Accepting, Records};
 
 pub(crate) use access::AccessLog;
 pub(crate) use body::{Body, Cut, Live, Passed};
-pub(crate) use deliver::{Refusal, Source, deliver, share, without_object};
+pub(crate) use deliver::{Refusal, Source, date, deliver, share, without_object};
 pub(crate) use door::{Door, Listening};
 pub use door::{DoorError, Secure};
 

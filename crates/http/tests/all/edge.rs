@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 
 /// What the origin does with one request.
-enum Step {
+pub enum Step {
     Send(Vec<u8>),
     /// Until the test goes on.
     Wait(Arc<Notify>),
@@ -33,7 +33,7 @@ enum Step {
 }
 
 /// A head, and what follows it.
-fn head(headers: &str) -> Step {
+pub fn head(headers: &str) -> Step {
     Step::Send(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").into_bytes())
 }
 
@@ -46,19 +46,19 @@ fn end() -> Step {
 }
 
 /// A whole object with these headers, each with its CRLF.
-fn object(headers: &str, body: &str) -> Vec<Step> {
+pub fn object(headers: &str, body: &str) -> Vec<Step> {
     let length = body.len();
     vec![head(&format!("content-length: {length}\r\n{headers}")), Step::Send(body.into())]
 }
 
 /// An origin, the heads of the requests that came to it, and how many did.
-struct Origin {
+pub struct Origin {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
 }
 
 impl Origin {
-    fn start(answer: impl Fn(&str, usize) -> Vec<Step> + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&str, usize) -> Vec<Step> + Send + Sync + 'static) -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = suiro_http::net::listen(address, None).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -77,7 +77,7 @@ impl Origin {
         Self { address, asked }
     }
 
-    fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         self.asked.load(Relaxed)
     }
 }
@@ -100,22 +100,22 @@ async fn talk(mut stream: TcpStream, answer: impl Fn(&str) -> Vec<Step>) -> std:
 }
 
 /// A cache of that origin.
-struct Edge {
+pub struct Edge {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<Counted, Failure>>,
 }
 
 impl Edge {
-    async fn start(origin: &Origin) -> Self {
+    pub async fn start(origin: &Origin) -> Self {
         Self::start_with(origin, |_| {}).await
     }
 
-    async fn faulty(origin: &Origin, fault: EdgeFault) -> Self {
+    pub async fn faulty(origin: &Origin, fault: EdgeFault) -> Self {
         Self::start_with(origin, |job| job.fault = Some(fault)).await
     }
 
-    async fn start_with(origin: &Origin, change: impl FnOnce(&mut EdgeJob)) -> Self {
+    pub async fn start_with(origin: &Origin, change: impl FnOnce(&mut EdgeJob)) -> Self {
         let mut job = EdgeJob {
             name: "edge".into(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -142,12 +142,12 @@ impl Edge {
         Self { address, stop, task }
     }
 
-    async fn get(&self, path: &str) -> Response<Incoming> {
+    pub async fn get(&self, path: &str) -> Response<Incoming> {
         self.ask(Method::GET, path, &[]).await
     }
 
     /// One request on a connection of its own.
-    async fn ask(
+    pub async fn ask(
         &self,
         method: Method,
         path: &str,
@@ -165,19 +165,19 @@ impl Edge {
     }
 
     /// The text at a path, and what the cache says that it did.
-    async fn text(&self, path: &str) -> (String, String) {
+    pub async fn text(&self, path: &str) -> (String, String) {
         let response = self.get(path).await;
         let status = header(&response, "cache-status");
         (rest(response).await.expect("a whole body"), status)
     }
 
-    async fn stop(self) -> Counted {
+    pub async fn stop(self) -> Counted {
         drop(self.stop);
         self.task.await.expect("no panic").expect("it served")
     }
 }
 
-fn header(response: &Response<Incoming>, name: &str) -> String {
+pub fn header(response: &Response<Incoming>, name: &str) -> String {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned()
 }
 
@@ -188,12 +188,12 @@ async fn next(response: &mut Response<Incoming>) -> String {
 }
 
 /// What is left of a body; an error if it was cut off.
-async fn rest(response: Response<Incoming>) -> Result<String, hyper::Error> {
+pub async fn rest(response: Response<Incoming>) -> Result<String, hyper::Error> {
     let body = response.into_body().collect().await?.to_bytes();
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }
 
-const KEPT: &str = "cache-control: max-age=60\r\n";
+pub const KEPT: &str = "cache-control: max-age=60\r\n";
 
 #[tokio::test]
 async fn a_second_viewer_gets_what_is_there_of_an_object_in_flight() {
@@ -372,7 +372,7 @@ async fn an_age_is_that_of_what_was_kept_here_or_before() {
     edge.stop().await;
 }
 
-fn fault(kind: CacheFault) -> EdgeFault {
+pub fn fault(kind: CacheFault) -> EdgeFault {
     EdgeFault {
         kind: Some(kind),
         from: Duration::ZERO,

@@ -127,7 +127,7 @@ impl Session {
             }
             for track in &mut stream.tracks {
                 match track.is_low_latency() {
-                    true => track.seek_near(position),
+                    true => track.seek_near(now, position),
                     false => track.seek(position),
                 }
             }

@@ -63,8 +63,13 @@ impl TrackState {
         self.received.end.map(|_| self.received.length)
     }
 
+    /// The request of before a seek, which is to be cancelled.
+    pub(crate) fn take_passed(&mut self) -> Option<Abandoned> {
+        self.passed.take()
+    }
+
     /// A seek at low latency: a segment under way that holds the position goes on, another is cancelled.
-    pub(crate) fn seek_near(&mut self, position: Duration) {
+    pub(crate) fn seek_near(&mut self, now: Time, position: Duration) {
         let segment = self.in_flight.as_ref().and_then(|request| match &request.fetch.what {
             What::Segment { segment, .. } => Some(segment),
             _ => None,
@@ -82,7 +87,7 @@ impl TrackState {
             None => {}
         }
         self.seek(position);
-        self.anywhere = true;
+        self.anywhere = Some(now);
     }
 
     /// What the last listed segment or part of a rung needs before it, which a delta update does not repeat.
@@ -113,16 +118,36 @@ impl TrackState {
 
     /// After a start or a seek at low latency: goes back to where decoding can begin.
     pub(super) fn settle(&mut self, rung: usize) {
-        let Some(segments) = self.rungs[rung].segments.as_ref().filter(|_| self.anywhere) else {
+        if self.anywhere.is_none() || self.is_outdated(rung) {
             return;
-        };
-        let parts = self.rungs[rung].parts.as_ref();
+        }
+        let state = &self.rungs[rung];
+        let (Some(segments), parts) = (&state.segments, state.parts.as_ref()) else { return };
         let part = parts.and_then(|parts| parts.independent_before(self.next));
         let segment = segments.at(self.next).map(|segment| segment.start);
         if let Some(start) = part.max(segment.filter(|start| *start <= self.next)) {
             self.next = start;
-            self.anywhere = false;
+            self.anywhere = None;
         }
+    }
+
+    /// Whether a rung's list is of before the last seek, and ends before what comes next: all of it was passed over.
+    fn is_outdated(&self, rung: usize) -> bool {
+        let state = &self.rungs[rung];
+        let (Some(since), Some(playlist)) = (self.anywhere, &state.playlist) else { return false };
+        let ends = state.parts.as_ref().and_then(|parts| Some(parts.edge()? + parts.target));
+        !playlist.ended && playlist.fetched < since && ends.is_some_and(|end| end < self.next)
+    }
+
+    /// Whether a rung must be chosen before any list has what comes next. Only the list of that rung is fetched then.
+    pub(super) fn is_lost(&self, rung: usize) -> bool {
+        self.choice.is_none() && self.is_outdated(rung)
+    }
+
+    /// Whether the same media may come of another rung instead: not within a segment, where decoding cannot begin.
+    pub(super) fn is_replaceable(&self, what: &What) -> bool {
+        let rung = self.choice.unwrap_or(self.current);
+        !matches!(what, What::Segment { segment, .. } if self.is_inside(rung, segment))
     }
 
     /// Whether this is a part of a segment that does not begin it.

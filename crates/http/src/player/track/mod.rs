@@ -77,8 +77,8 @@ pub(crate) struct TrackState {
     current: usize,
     /// Media time at which the next segment begins.
     next: Duration,
-    /// True if `next` need not be where a segment begins: after a start or a seek at low latency.
-    anywhere: bool,
+    /// If `next` need not be where a segment begins: when playback was begun or moved there, at low latency.
+    anywhere: Option<Time>,
     inits: Inits,
     /// What of the segment under way has come.
     received: Received,
@@ -176,7 +176,7 @@ impl TrackState {
             choice: None,
             current: 0,
             next: Duration::ZERO,
-            anywhere: false,
+            anywhere: None,
             inits: Inits::new(kept),
             received: Received::default(),
             in_flight: None,
@@ -218,7 +218,7 @@ impl TrackState {
 
     pub(crate) fn begin(&mut self, position: Duration) {
         self.next = position;
-        self.anywhere = self.is_low_latency();
+        self.anywhere = self.is_low_latency().then_some(Time::ZERO);
     }
 
     pub(crate) fn begin_request(&mut self, now: Time, fetch: &Fetch) {
@@ -229,7 +229,7 @@ impl TrackState {
         }
         self.received = Received::default();
         self.in_flight = Some(Underway::new(fetch.clone()));
-        if self.controller.is_some() {
+        if self.controller.is_some() && self.is_replaceable(&fetch.what) {
             self.watch.begin(now, &fetch.what);
         }
     }
@@ -247,17 +247,11 @@ impl TrackState {
         }
     }
 
-    /// The request of before a seek, which is to be cancelled.
-    pub(crate) fn take_passed(&mut self) -> Option<Abandoned> {
-        self.passed.take()
-    }
-
-    /// Gives up the request under way if it is too slow: then the same segment of a lower rung
-    /// comes next.
+    /// Gives up the request under way if it is too slow: then the same segment of a lower rung comes next.
     pub(crate) fn abandon(&mut self, now: Time, playout: &Playout) -> Option<Abandoned> {
+        let seen = (playout.buffer_of(self.index), &self.received, self.is_low_latency());
         let (request, controller) = (self.in_flight.as_ref()?, self.controller.as_mut()?);
-        let buffer = playout.buffer_of(self.index);
-        let (rung, reason) = self.watch.look(now, request, controller, (buffer, &self.received))?;
+        let (rung, reason) = self.watch.look(now, request, controller, seen)?;
         self.choice = Some(rung);
         let request = self.in_flight.take()?;
         Some(Abandoned { request, reason })
@@ -303,7 +297,7 @@ impl TrackState {
         // A part that was hinted at has the length of its chunks; segments of DASH are counted by the manifest's.
         let in_parts = self.rungs[current].parts.is_some();
         self.next = if in_parts { self.end_of(segment) } else { segment.end() };
-        self.anywhere = false;
+        self.anywhere = None;
         self.failed = Failed::default();
         self.skipped = 0;
         current
@@ -423,9 +417,14 @@ impl TrackState {
         for _ in 0..2 {
             let rung = self.choice.unwrap_or(self.current);
             self.settle(rung);
+            if let Some(playout) = situation.playout.filter(|_| self.is_lost(rung)) {
+                if let Some(wait) = self.decide(situation, playout) {
+                    return wait;
+                }
+                continue;
+            }
             let segment = match self.next_of(rung, situation) {
-                Next::Unknown => return self.fetch_playlist(rung, situation.now),
-                Next::Later => return self.fetch_playlist(rung, situation.now),
+                Next::Unknown | Next::Later => return self.fetch_playlist(rung, situation.now),
                 Next::End => {
                     self.complete = true;
                     return Step::Wait(situation.now);
@@ -441,9 +440,8 @@ impl TrackState {
                 self.choice = Some(self.current);
             }
             if self.choice.is_none() {
-                match self.choose(situation, playout) {
-                    Some(choice) => self.choice = Some(choice),
-                    None => return Step::Wait(self.not_before),
+                if let Some(wait) = self.decide(situation, playout) {
+                    return wait;
                 }
                 continue;
             }
@@ -452,8 +450,7 @@ impl TrackState {
         let rung = self.choice.unwrap_or(self.current);
         match self.next_of(rung, situation) {
             Next::Found(segment) => self.fetch_segment(rung, segment),
-            Next::Unknown => self.fetch_playlist(rung, situation.now),
-            Next::Later => self.fetch_playlist(rung, situation.now),
+            Next::Unknown | Next::Later => self.fetch_playlist(rung, situation.now),
             Next::End => Step::Idle,
         }
     }
@@ -480,8 +477,7 @@ impl TrackState {
         }
     }
 
-    /// What keeps a segment from being fetched now: it is not there yet, a hole lies before it, or
-    /// there is no room for it.
+    /// What keeps a segment from being fetched now: it is not there yet, a hole lies before it, or there is no room.
     fn obstacle(
         &self,
         segment: &Segment,
@@ -515,6 +511,12 @@ impl TrackState {
     /// How long before its end a segment can be asked for.
     fn early(&self) -> Duration {
         self.lowest_segments().map_or(Duration::ZERO, Segments::early)
+    }
+
+    /// Chooses the rung of the next segment; says what to do instead if the algorithm pauses.
+    fn decide(&mut self, situation: &Situation, playout: &Playout) -> Option<Step> {
+        self.choice = self.choose(situation, playout);
+        self.choice.is_none().then_some(Step::Wait(self.not_before))
     }
 
     /// The rung of the next segment; `None` if the algorithm pauses.

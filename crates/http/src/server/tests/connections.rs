@@ -97,14 +97,14 @@ async fn over_http3(incoming: moq_noq::Incoming) {
 const INTERNAL_ERROR: u32 = 0x102;
 
 /// A cache of an origin, which speaks HTTP/1.1 to its clients.
-struct Cache {
+pub(super) struct Cache {
     client: Client,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Counted, suiro_endpoint::Failure>>,
 }
 
 impl Cache {
-    async fn start(origin: Url, origin_http: HttpVersion, certificate: &Path) -> Self {
+    pub async fn start(origin: Url, origin_http: HttpVersion, certificate: &Path) -> Self {
         let job = EdgeJob {
             name: "edge".into(),
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -133,13 +133,13 @@ impl Cache {
     }
 
     /// The status and the length of what is at a path; no length if the body was cut off.
-    async fn get(&self, path: &str) -> (u16, Option<usize>) {
+    pub async fn get(&self, path: &str) -> (u16, Option<usize>) {
         let response = self.client.ask(path, &[]).await.expect("an answer");
         let status = response.status().as_u16();
         (status, rest(&mut response.into_body()).await.ok())
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         drop(self.stop);
         self.task.await.expect("no panic").expect("it served");
     }

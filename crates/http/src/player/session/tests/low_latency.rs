@@ -7,6 +7,7 @@ use super::*;
 use crate::origin::chunks::{self, Chunks};
 
 mod faults;
+mod parts;
 
 /// Two frames of 24 a second.
 const TICKS: u64 = 2;
