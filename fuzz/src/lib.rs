@@ -26,10 +26,8 @@ use suiro_media::ts::{Packets, Shift};
 use suiro_moq::catalog::Catalog;
 use suiro_moq::{cmaf, container, data, relay};
 use suiro_payload::Codec;
-use suiro_rate::RateSpec;
 use suiro_rtp::receiver::{self, Receiver};
-use suiro_rtp::sender::{self, ReportTimes, Sender, SourceFrame};
-use suiro_scenario::{FeedbackFormat, NoFiles, OnBreak, Overrides};
+use suiro_scenario::{NoFiles, Overrides};
 use suiro_tcp::diag;
 use suiro_uncompressed::epoch::Epoch;
 use suiro_uncompressed::live::What;
@@ -38,14 +36,14 @@ use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STUDY_PACKET_BYTE
 use suiro_uncompressed::sdp::{Announced, Description};
 use suiro_uncompressed::store::{Content, Header};
 use suiro_uncompressed::{Geometry, synth, timing};
-use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
+use suiro_units::{Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
 pub use network::{
     caching, common_media, frame, mp4_chunks, range, sound, webrtc_peer, webtransport,
 };
-pub use rates::{congestion, rtp_header};
+pub use rates::{congestion, rtcp, rtp_header};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
 pub type Target = (&'static str, fn(&[u8]));
@@ -400,54 +398,6 @@ pub fn rtp(data: &[u8]) {
         let end = receiver.next_event().unwrap_or(Time::ZERO).max(Time::from_secs(2));
         receiver.finish(end);
     }
-}
-
-/// Anything at the RTCP port of a sender, in the middle of its stream.
-pub fn rtcp(data: &[u8]) {
-    for feedback in [FeedbackFormat::Rfc8888, FeedbackFormat::TransportWide] {
-        rtcp_of(feedback, data);
-    }
-}
-
-/// What [`rtcp`] does with a sender that asks for that feedback.
-fn rtcp_of(feedback: FeedbackFormat, data: &[u8]) {
-    let config = sender::Config {
-        codec: Codec::H264,
-        payload_type: 96,
-        again_type: Some(97),
-        packet_max: Bytes::new(1500),
-        cname: "fuzz".into(),
-        reports: ReportTimes::Pictures(1),
-        rtt: suiro_scenario::RoundTrip::Path,
-        feedback,
-        drain: None,
-        times: (Duration::from_millis(33), Duration::from_secs(1)),
-        on_break: OnBreak::Stop,
-        pauses: Vec::new(),
-        epoch_unix_ns: 1,
-    };
-    let control = RateSpec::fixed(BitRate::from_mbps(100)).build(Time::ZERO);
-    let control = control.expect("a rate within bounds");
-    let mut sender = Sender::new(Time::ZERO, config, control, Seed(1).random());
-    let mut picture = vec![0, 0, 1, 0x65, 0x88];
-    picture.resize(20_000, 7);
-    let frame = SourceFrame {
-        number: 0,
-        captured: Time::ZERO,
-        references: None,
-        data: &picture,
-        rate: BitRate::from_mbps(1),
-        quantiser: None,
-        begins_group: true,
-        budget: None,
-    };
-    sender.on_frame(Time::ZERO, &frame).expect("it is a picture");
-    for (now, _, packet) in packets(data) {
-        while sender.poll(now).is_some() {}
-        sender.on_rtcp(now, packet);
-        while sender.take_period().is_some() {}
-    }
-    assert!(sender.target() == BitRate::from_mbps(100), "what is said changes no fixed rate");
 }
 
 /// A request at a resource of WHIP or WHEP: a line with method, path and type, and a body. What is refused has a status

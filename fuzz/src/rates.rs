@@ -1,4 +1,4 @@
-//! Reports of each packet at a sender under every rate control that needs them, and headers of RTP.
+//! Reports of each packet at a sender under every rate control that needs them, anything at its RTCP port, and headers of RTP.
 
 use suiro_payload::Codec;
 use suiro_rate::{RateKind, RateSpec};
@@ -161,6 +161,54 @@ fn hear(mut sender: Sender, (kind, feedback): (RateKind, FeedbackFormat), data: 
         let target = sender.target();
         assert!(MIN <= target && target <= MAX, "{kind}, {feedback:?}: {target}");
     }
+}
+
+/// Anything at the RTCP port of a sender, in the middle of its stream.
+pub fn rtcp(data: &[u8]) {
+    for feedback in [FeedbackFormat::Rfc8888, FeedbackFormat::TransportWide] {
+        rtcp_of(feedback, data);
+    }
+}
+
+/// What [`rtcp`] does with a sender that asks for that feedback.
+fn rtcp_of(feedback: FeedbackFormat, data: &[u8]) {
+    let config = Config {
+        codec: Codec::H264,
+        payload_type: 96,
+        again_type: Some(97),
+        packet_max: Bytes::new(1500),
+        cname: "fuzz".into(),
+        reports: ReportTimes::Pictures(1),
+        rtt: RoundTrip::Path,
+        feedback,
+        drain: None,
+        times: (Duration::from_millis(33), Duration::from_secs(1)),
+        on_break: OnBreak::Stop,
+        pauses: Vec::new(),
+        epoch_unix_ns: 1,
+    };
+    let control = RateSpec::fixed(BitRate::from_mbps(100)).build(Time::ZERO);
+    let control = control.expect("a rate within bounds");
+    let mut sender = Sender::new(Time::ZERO, config, control, Seed(1).random());
+    let mut picture = vec![0, 0, 1, 0x65, 0x88];
+    picture.resize(20_000, 7);
+    let frame = SourceFrame {
+        number: 0,
+        captured: Time::ZERO,
+        references: None,
+        data: &picture,
+        rate: BitRate::from_mbps(1),
+        quantiser: None,
+        begins_group: true,
+        budget: None,
+    };
+    sender.on_frame(Time::ZERO, &frame).expect("it is a picture");
+    for (now, _, packet) in crate::packets(data) {
+        while sender.poll(now).is_some() {}
+        sender.on_rtcp(now, packet);
+        while sender.take_period().is_some() {}
+    }
+    assert!(sender.target() == BitRate::from_mbps(100), "what is said changes no fixed rate");
 }
 
 /// A packet with its header extensions: what is read is written and read again.

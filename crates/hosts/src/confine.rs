@@ -7,7 +7,7 @@
 //! folder. /tmp, /var/tmp and /run are empty, shared by the trial's commands, and end with the trial. Of the folders of
 //! users, and of what only root may read in /etc, there is nothing but the folders that were named.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -131,6 +131,12 @@ impl Confinement {
         Ok(Self { _memory: memory, steps, kept: KEPT })
     }
 
+    /// Whether a folder of that name, below the `at` of [`prepare`](Self::prepare), is one where memory was mounted.
+    pub fn is_memory(folder: &OsStr) -> bool {
+        let shared = SHARED.iter().map(|(over, _)| *over);
+        HOMES.into_iter().chain(shared).any(|over| *folder == *memory_name(over))
+    }
+
     /// The same, and commands may read and write files whoever owns them. In a guest, files have the owners that they have on
     /// the host, commands are root, and the host allows what the user may who started the guest.
     pub fn whoever_owns_files(mut self) -> Self {
@@ -167,7 +173,7 @@ impl Memory {
         if is_seen || !std::fs::symlink_metadata(over).is_ok_and(|found| found.is_dir()) {
             return Ok(None);
         }
-        let memory = at.join(format!(".{}", over.trim_start_matches('/').replace('/', "-")));
+        let memory = at.join(memory_name(over));
         let doing = || format!("making {}", memory.display());
         std::fs::create_dir_all(&memory).map_err(HostsError::os(doing()))?;
         mount("suiro", &memory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, size)
@@ -180,6 +186,11 @@ impl Memory {
         }
         Ok(Some(Cover { memory: text(&memory)?, over: text(Path::new(over))?, writable }))
     }
+}
+
+/// The name of the folder whose memory the commands see at `over`.
+fn memory_name(over: &str) -> String {
+    format!(".{}", over.trim_start_matches('/').replace('/', "-"))
 }
 
 impl Drop for Memory {

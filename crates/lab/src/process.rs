@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,8 +22,17 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// How much of the end of each stream stays in memory.
 const END_BYTES_MAX: usize = 4096;
+/// Longest part of a line of standard error in which [`REFUSED`] is sought.
+const SOUGHT_BYTES_MAX: usize = 4096;
+/// What the kernel of a guest prints when this machine refuses it memory or mappings, or kills one of its processes. The
+/// program that was affected dies as if by its own fault.
+const REFUSED: [&str; 3] = [
+    "ran out of memory on the host side",
+    "Error flushing stub syscalls",
+    "failed to wait for stub",
+];
 /// How long the exit event waits for remaining output. Usually all of it arrives, unless a child
-/// that the process left behind keeps the pipe open.
+/// that the process left behind keeps the pipe open, or nobody reads what is relayed.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// Something that a process did.
@@ -52,8 +61,19 @@ pub enum Event {
 pub struct Process {
     pidfd: OwnedFd,
     pid: i32,
-    /// What it printed last on standard error and on standard output; nothing if those are not the lab's.
+    /// What it printed; nothing if its standard streams are not the lab's.
+    printed: Printed,
+    /// Where the threads that relay its output hear of a signal; of a process without any, nowhere.
+    relays: Weak<Sender<()>>,
+}
+
+/// What a process printed, as far as it is kept in memory.
+#[derive(Debug, Default)]
+struct Printed {
+    /// The ends of standard error and of standard output.
     ends: [End; 2],
+    /// The last line of standard error with one of [`REFUSED`].
+    refusal: Arc<Mutex<Option<String>>>,
 }
 
 impl Process {
@@ -74,8 +94,8 @@ impl Process {
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let ends = watch(move || child.wait(), (output, errors), log, process, events)?;
-        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends })
+        let printed = watch(move || child.wait(), (output, errors), log, process, events)?;
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), printed, relays: Weak::new() })
     }
 
     /// Starts `command` with the standard streams that it already has; only its exit is an event.
@@ -88,39 +108,53 @@ impl Process {
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         watch_end(move || child.wait(), process, events)?;
-        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends: Default::default() })
+        let printed = Printed::default();
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), printed, relays: Weak::new() })
     }
 
     /// Starts `command` with pipes, whose content is copied to the standard output and standard error of this process; only
     /// its exit is an event, after the last copy. For a kernel of guests: it makes a terminal that it gets raw, and Ctrl-C
     /// would be a byte like any other. Output that nobody takes is an [`Event::Interrupted`], as SIGPIPE is to a program.
+    /// Output that nobody reads holds the exit up, until a signal is sent to the process.
     pub fn start_relayed(
-        mut command: Command,
+        command: Command,
         process: usize,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
-        let (output, their_output) = io::pipe()?;
-        let (errors, their_errors) = io::pipe()?;
         let ours = io::stdout().as_fd().try_clone_to_owned()?;
         let our_errors = io::stderr().as_fd().try_clone_to_owned()?;
+        Self::start_relayed_to(command, process, events, [ours, our_errors])
+    }
+
+    /// The same with copies of standard output and standard error to these files.
+    fn start_relayed_to(
+        mut command: Command,
+        process: usize,
+        events: &Sender<Event>,
+        [ours, our_errors]: [OwnedFd; 2],
+    ) -> io::Result<Self> {
+        let (output, their_output) = io::pipe()?;
+        let (errors, their_errors) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
         let mut child = command.spawn()?;
         // It holds our copies of the other ends of the pipes.
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let relays = [
-            relay(output, File::from(ours), events.clone())?,
-            relay(errors, File::from(our_errors), events.clone())?,
-        ];
+        // Both threads hold it, so that it disconnects once they are done.
+        let (signals, news) = channel();
+        let signals = Arc::new(signals);
+        relay(output, File::from(ours), events.clone(), Arc::clone(&signals))?;
+        let relays = Arc::downgrade(&signals);
+        relay(errors, File::from(our_errors), events.clone(), signals)?;
         let relayed = move || {
             let status = child.wait();
-            // A thread that panicked has nothing more to copy.
-            relays.into_iter().for_each(|relay| drop(relay.join()));
+            wait_for_relays(&news);
             status
         };
         watch_end(relayed, process, events)?;
-        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends: Default::default() })
+        let printed = Printed::default();
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), printed, relays })
     }
 
     /// The same as [`start`](Self::start) for a process in a sandbox of its own.
@@ -137,12 +171,17 @@ impl Process {
         let pidfd = worker.pidfd().try_clone_to_owned()?;
         let pid = worker.pid();
         let mut worker = worker;
-        let ends = watch(move || worker.wait(), (output, errors), log, process, events)?;
-        Ok(Self { pidfd, pid, ends })
+        let printed = watch(move || worker.wait(), (output, errors), log, process, events)?;
+        Ok(Self { pidfd, pid, printed, relays: Weak::new() })
     }
 
-    /// Sends a signal; harmless if the process has ended.
+    /// Sends a signal; harmless if the process has ended. From then on its exit waits for the copies of its output only
+    /// for a moment.
     pub fn signal(&self, signal: Signal) {
+        if let Some(relays) = self.relays.upgrade() {
+            // Who listens may just have ended.
+            let _ = relays.send(());
+        }
         // ESRCH is the only error that a valid pidfd and signal can give: it has ended.
         let _ = pidfd_send_signal(&self.pidfd, signal);
     }
@@ -155,12 +194,12 @@ impl Process {
     /// The last non-empty line of its standard error, or of its standard output if standard error
     /// is empty. Messages to the lab, for example that it is ready, are skipped.
     pub fn last_words(&self) -> Option<String> {
-        self.ends.iter().find_map(End::last_line)
+        self.printed.ends.iter().find_map(End::last_line)
     }
 
-    /// The last line of standard error with one of these texts, of what it printed there last.
-    pub fn last_error_with(&self, texts: &[&str]) -> Option<String> {
-        self.ends[0].last_line_that(|line| texts.iter().any(|text| line.contains(text)))
+    /// What the kernel of a guest printed when this machine refused it what it needed, if it did.
+    pub fn refusal(&self) -> Option<String> {
+        self.printed.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -177,13 +216,49 @@ impl End {
     }
 
     fn last_line(&self) -> Option<String> {
-        self.last_line_that(|line| !line.is_empty() && !is_message(line))
-    }
-
-    fn last_line_that(&self, holds: impl Fn(&str) -> bool) -> Option<String> {
         let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&end);
-        text.lines().map(str::trim).rfind(|line| holds(line)).map(str::to_owned)
+        let is_said = |line: &&str| !line.is_empty() && !is_message(line);
+        text.lines().map(str::trim).rfind(is_said).map(str::to_owned)
+    }
+}
+
+/// A stream whose lines are searched for [`REFUSED`] as they are read.
+struct Searched<R> {
+    from: R,
+    /// The line at hand.
+    line: Vec<u8>,
+    found: Arc<Mutex<Option<String>>>,
+}
+
+impl<R> Searched<R> {
+    fn search(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = SOUGHT_BYTES_MAX - self.line.len();
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let text = String::from_utf8_lossy(&self.line).trim().to_owned();
+        if REFUSED.iter().any(|refused| text.contains(refused)) {
+            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        self.line.clear();
+    }
+}
+
+impl<R: Read> Read for Searched<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(bytes)?;
+        self.search(&bytes[..read]);
+        if read == 0 {
+            self.end_line();
+        }
+        Ok(read)
     }
 }
 
@@ -239,7 +314,7 @@ fn forward(output: impl Read, log: &mut Log, process: usize, events: &Sender<Eve
 }
 
 /// Copies standard error to its log.
-fn keep(mut errors: PipeReader, log: &mut Log) {
+fn keep(mut errors: impl Read, log: &mut Log) {
     let mut piece = [0; 8192];
     let mut within = errors.by_ref().take(OUTPUT_BYTES_MAX);
     loop {
@@ -260,13 +335,16 @@ fn swallow(mut output: impl Read, log: &mut Log) {
     }
 }
 
-/// A thread that copies a pipe to its end. If that fails, it discards the rest, so that the program does not wait.
+/// A thread that copies a pipe to its end. If that fails, it discards the rest, so that the program does not wait. It holds
+/// `signals` as long.
 fn relay(
     mut from: PipeReader,
     mut to: impl Write + Send + 'static,
     events: Sender<Event>,
+    signals: Arc<Sender<()>>,
 ) -> io::Result<JoinHandle<()>> {
     let copy = move || {
+        let _signals = signals;
         if io::copy(&mut from, &mut to).is_err() {
             // The trial may already be over.
             let _ = events.send(Event::Interrupted);
@@ -276,6 +354,14 @@ fn relay(
     std::thread::Builder::new().name("relay".to_owned()).spawn(copy)
 }
 
+/// Waits until the threads that hold the other end of the channel are done. Once the process was signalled, because somebody
+/// wants an end, they have only [`DRAIN`]: where nobody reads, they are never done.
+fn wait_for_relays(signals: &Receiver<()>) {
+    if signals.recv().is_ok() {
+        while signals.recv_timeout(DRAIN).is_ok() {}
+    }
+}
+
 /// Threads that save output and errors, and turn lines and the exit into events.
 fn watch(
     wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
@@ -283,10 +369,11 @@ fn watch(
     log: &Path,
     process: usize,
     events: &Sender<Event>,
-) -> io::Result<[End; 2]> {
+) -> io::Result<Printed> {
     let sender = events.clone();
-    let [said, printed] = [End::default(), End::default()];
-    let ends = [said.clone(), printed.clone()];
+    let kept = Printed::default();
+    let [said, printed] = kept.ends.clone();
+    let errors = Searched { from: errors, line: Vec::new(), found: Arc::clone(&kept.refusal) };
     let mut printed = Log { path: output_beside(log), file: None, end: printed };
     let mut said = Log { path: log.to_owned(), file: Some(File::create(log)?), end: said };
     // Nothing is sent on it: it disconnects once both threads are done.
@@ -306,7 +393,7 @@ fn watch(
         status
     };
     watch_end(drained, process, events)?;
-    Ok(ends)
+    Ok(kept)
 }
 
 fn watch_end(
@@ -425,7 +512,7 @@ mod tests {
         let (from, mut into) = io::pipe().unwrap();
         let (theirs, to) = io::pipe().unwrap();
         drop(theirs);
-        let copying = relay(from, to, sender).unwrap();
+        let copying = relay(from, to, sender, Arc::new(channel().0)).unwrap();
         // More than a pipe holds.
         into.write_all(&[b'x'; 1 << 20]).unwrap();
         drop(into);
@@ -439,7 +526,7 @@ mod tests {
         let (sender, events) = channel();
         let (from, mut into) = io::pipe().unwrap();
         let (mut copied, to) = io::pipe().unwrap();
-        let copying = relay(from, to, sender).unwrap();
+        let copying = relay(from, to, sender, Arc::new(channel().0)).unwrap();
         into.write_all(b"one\ntwo\n").unwrap();
         drop(into);
         copying.join().unwrap();
@@ -447,6 +534,43 @@ mod tests {
         copied.read_to_string(&mut text).unwrap();
         assert_eq!(text, "one\ntwo\n");
         assert!(events.recv().is_err(), "nobody was interrupted");
+    }
+
+    #[test]
+    fn a_reader_that_stalls_does_not_hold_up_a_process_that_was_signalled() {
+        let (sender, events) = channel();
+        let (_stalls, output) = io::pipe().unwrap();
+        let (errors, their_errors) = io::pipe().unwrap();
+        let mut command = Command::new("sh");
+        // Two pipes hold that, and one does not.
+        command.args(["-c", "head -c 100000 /dev/zero; echo written >&2"]);
+        let to = [output.into(), their_errors.into()];
+        let process = Process::start_relayed_to(command, 3, &sender, to).unwrap();
+        // A reader that leaves would be an interruption.
+        let mut errors = BufReader::new(errors);
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        assert_eq!(line, "written\n");
+        process.signal(Signal::TERM);
+        assert!(matches!(events.recv().unwrap(), Event::Exited { process: 3, .. }));
+    }
+
+    #[test]
+    fn refused_memory_is_found_however_much_follows_and_however_it_is_cut() {
+        let found: Arc<Mutex<Option<String>>> = Arc::default();
+        let lines = [&b"one\nx failed to wait for stub y\r\n"[..], &b"later\n".repeat(9)].concat();
+        let mut errors = Searched { from: &lines[..], line: Vec::new(), found: Arc::clone(&found) };
+        while errors.read(&mut [0; 7]).unwrap() > 0 {}
+        assert_eq!(found.lock().unwrap().as_deref(), Some("x failed to wait for stub y"));
+        // A line without an end, too long to be searched to it.
+        let long = [&[b'x'; SOUGHT_BYTES_MAX][..], REFUSED[0].as_bytes()].concat();
+        let found: Arc<Mutex<Option<String>>> = Arc::default();
+        let mut errors = Searched { from: &long[..], line: Vec::new(), found: Arc::clone(&found) };
+        io::copy(&mut errors, &mut io::sink()).unwrap();
+        assert_eq!(*found.lock().unwrap(), None);
+        errors.from = &long[SOUGHT_BYTES_MAX..];
+        io::copy(&mut errors, &mut io::sink()).unwrap();
+        assert_eq!(found.lock().unwrap().as_deref(), Some(REFUSED[0]));
     }
 
     #[test]

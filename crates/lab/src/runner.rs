@@ -1,7 +1,7 @@
 //! Runs the trials of a plan, several side by side, each in its own process.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::DirEntry;
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use suiro_guest::Watch;
-use suiro_hosts::Sandbox;
+use suiro_hosts::{Confinement, Sandbox};
 use suiro_record::{Attempt, Folder, PlannedTrial, Trial};
 use suiro_scenario::EndpointSpec;
 pub use suiro_scenario::Order;
@@ -33,13 +33,6 @@ const PER_ENDPOINT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Why a process was killed that did not end by itself.
 const HUNG: &str = "its process did not end in time";
-/// What the kernel of a guest prints when this machine refuses it memory or mappings, or kills one of its processes. The
-/// program that was affected dies as if by its own fault.
-const REFUSED: [&str; 3] = [
-    "ran out of memory on the host side",
-    "Error flushing stub syscalls",
-    "failed to wait for stub",
-];
 /// Why a trial that was interrupted is not valid.
 pub(crate) const INTERRUPTED: &str = "it was interrupted";
 
@@ -328,7 +321,7 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     if guest {
         guests::tidy(&ended.trial.order.dir);
     }
-    remove_hidden(&ended.trial.order.dir);
+    remove_left(&ended.trial.order.dir);
     let refusal = refusal(ended);
     let because = match folder.outcome(planned) {
         // A guest that did not end well may have written half of what it measured.
@@ -348,17 +341,24 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     write_unmeasured(folder, planned, &ended.trial.attempts, because)
 }
 
-/// Removes the hidden folders of a trial that has ended: profiles of browsers, and where memory was mounted. Processes that were
-/// killed leave them.
-fn remove_hidden(dir: &Path) {
+/// Removes what processes of ours that were killed left in a trial's folder: profiles of browsers, and the empty folders where
+/// memory was mounted. Other hidden folders are those of commands, and stay.
+fn remove_left(dir: &Path) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
-    let is_hidden = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
-    for entry in entries.filter(is_hidden) {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // What stays is in nobody's way.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        // What stays is in nobody's way.
+        let _ = match entry.file_name() {
+            name if is_profile(&name) => std::fs::remove_dir_all(entry.path()),
+            name if Confinement::is_memory(&name) => std::fs::remove_dir(entry.path()),
+            _ => Ok(()),
+        };
     }
+}
+
+/// Whether it is the profile of an endpoint's browser: `.NAME.profile`.
+fn is_profile(folder: &OsStr) -> bool {
+    let name = folder.as_encoded_bytes().strip_prefix(b".");
+    name.and_then(|name| name.strip_suffix(b".profile")).is_some_and(|name| !name.is_empty())
 }
 
 /// That this machine refused the guest what it needed, if its kernel said so. One that was interrupted keeps what it measured.
@@ -366,7 +366,7 @@ fn refusal(ended: &Running) -> Option<String> {
     if ended.asked || !matches!(ended.bound, Bound::Guest(_)) {
         return None;
     }
-    let words = ended.process.last_error_with(&REFUSED)?;
+    let words = ended.process.refusal()?;
     Some(format!(
         "this machine refused the guest memory or killed one of its processes, because its memory is full or vm.max_map_count \
          is too small: {words}"
@@ -552,7 +552,8 @@ mod tests {
     fn a_guest_that_this_machine_refused_memory_has_measured_nothing() {
         assert!(after("").valid);
         assert!(after("a warning\n").valid);
-        let refused = after("userspace - Error flushing stub syscalls\nlater\n");
+        let later = "a later line\n".repeat(400);
+        let refused = after(&format!("userspace - Error flushing stub syscalls\n{later}"));
         assert!(!refused.valid);
         let because = refused.invalid_because.unwrap();
         let end = "vm.max_map_count is too small: userspace - Error flushing stub syscalls";
@@ -570,17 +571,18 @@ mod tests {
     #[test]
     fn what_killed_programs_left_is_removed_and_results_stay() {
         let dir = tempfile::tempdir().unwrap();
-        for path in [".it.profile/Default/Cache", "logs"] {
+        for path in [".it.profile/Default/Cache", ".var-tmp", ".run/x", ".cache/x", "logs"] {
             std::fs::create_dir_all(dir.path().join(path)).unwrap();
         }
         for path in [".it.profile/Default/x", ".file", "link.a.parquet"] {
             std::fs::write(dir.path().join(path), "x").unwrap();
         }
-        remove_hidden(dir.path());
-        remove_hidden(Path::new("/nowhere"));
+        remove_left(dir.path());
+        remove_left(Path::new("/nowhere"));
         let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
         let names: BTreeSet<_> = names.collect();
-        assert_eq!(names, [".file", "link.a.parquet", "logs"].map(OsString::from).into());
+        let stay = [".cache", ".file", ".run", "link.a.parquet", "logs"];
+        assert_eq!(names, stay.map(OsString::from).into(), "of commands, and records");
     }
 
     #[test]

@@ -28,10 +28,6 @@ pub const FRAME_MARK_URI: &str = "urn:x-suiro:frame-mark";
 /// The local identifier of the transport-wide number.
 pub const TRANSPORT_WIDE_ID: u8 = 2;
 
-/// What the header extension of that identifier is called in SDP.
-pub const TRANSPORT_WIDE_URI: &str =
-    "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
-
 /// A packet's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {

@@ -16,7 +16,8 @@ use crate::rtcp::congestion::Arrivals;
 use crate::rtcp::interval::Interval;
 use crate::rtcp::nack::Nacks;
 use crate::rtcp::reception::{Arrived, Reception};
-use crate::rtcp::{self, Congestion, Message, Outgoing, Sent, TransportWide, transport_wide};
+use crate::rtcp::transport_wide::{self, Numbers};
+use crate::rtcp::{self, Congestion, Message, Outgoing, Sent, TransportWide};
 
 /// How long what is only reordered may take at least, where nothing is sent again: it is of use until the frame is due.
 const REORDER: Duration = Duration::from_millis(20);
@@ -60,8 +61,8 @@ pub struct Receiver {
     incoming: Incoming,
     nacks: Nacks,
     arrivals: Arrivals,
-    /// The packets of all streams by their transport-wide numbers, if the stream's first packet bore one.
-    wide: Option<Reception>,
+    /// The transport-wide numbers of the packets of all streams, if the stream's first packet bore one.
+    wide: Option<Numbers>,
     /// Transport-wide reports so far; it wraps.
     wide_count: u8,
     feedback_at: Option<Time>,
@@ -163,7 +164,7 @@ impl Receiver {
                     _ => self.sent = None,
                 }
                 self.reception = Some(reception);
-                self.wide = first.wide.map(|number| Reception::new(first.ssrc, number));
+                self.wide = first.wide.map(Numbers::new);
                 self.on_media(at, first_ecn, first);
                 self.on_media(now, ecn, packet);
                 true
@@ -177,6 +178,8 @@ impl Receiver {
     }
 
     fn on_media(&mut self, now: Time, ecn: u8, packet: Packet) {
+        // It has arrived, whatever its number in the stream says.
+        self.note_wide(now, &packet);
         let Some(reception) = &mut self.reception else { return };
         let bytes = HEADER_BYTES + packet.payload.len();
         self.bytes += bytes as u64 + IP_UDP_BYTES;
@@ -194,7 +197,9 @@ impl Receiver {
             }
         };
         self.counters.packets += 1;
-        self.note(now, &packet, Some((sequence, ecn)));
+        if self.wide.is_none() && self.config.feedback.is_some() {
+            self.arrivals.on_packet(now, sequence, ecn);
+        }
         if let Arrived::New(_) = arrived {
             self.ask_for(now, before + 1..sequence);
         }
@@ -206,21 +211,13 @@ impl Receiver {
         self.take(now, sequence, packet);
     }
 
-    /// A packet is to be reported: by its transport-wide number, if the stream bears these, else by its number in the stream.
-    fn note(&mut self, now: Time, packet: &Packet, own: Option<(u64, u8)>) {
-        if self.config.feedback.is_none() {
-            return;
-        }
-        let number = match (&mut self.wide, packet.wide) {
-            (Some(wide), Some(number)) => match wide.on_packet(now, number, packet.timestamp) {
-                Arrived::New(number) | Arrived::Restarted(number) => Some((number, 0)),
-                Arrived::Repeated | Arrived::Jump => None,
-            },
-            (Some(_), None) => None,
-            (None, _) => own,
-        };
-        if let Some((number, ecn)) = number {
-            self.arrivals.on_packet(now, number, ecn);
+    /// A packet is to be reported by its transport-wide number, if the stream bears these.
+    fn note_wide(&mut self, now: Time, packet: &Packet) {
+        let Some((wide, number)) = self.wide.as_mut().zip(packet.wide) else { return };
+        if self.config.feedback.is_some()
+            && let Some(number) = wide.extend(number)
+        {
+            self.arrivals.on_packet(now, number, 0);
         }
     }
 
@@ -235,7 +232,7 @@ impl Receiver {
             self.counters.foreign += 1;
             return false;
         }
-        self.note(now, packet, None);
+        self.note_wide(now, packet);
         let sequence = u16::from_be_bytes(number);
         let behind = (highest as u16).wrapping_sub(sequence);
         let extended = highest.checked_sub(behind.into());

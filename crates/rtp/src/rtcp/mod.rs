@@ -114,7 +114,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Message>, RtcpParseError> {
                 let from = report.ssrc();
                 messages.extend(report.report_blocks().map(|b| Message::Received(block(from, &b))));
             }
-            Packet::TransportFeedback(feedback) => messages.extend(transport(&feedback)?),
+            Packet::TransportFeedback(feedback) => messages.extend(transport(&feedback)),
             Packet::PayloadFeedback(feedback) if feedback.parse_fci::<Pli>().is_ok() => {
                 messages.push(Message::PictureLoss { media: feedback.media_ssrc() });
             }
@@ -140,20 +140,18 @@ fn block(from: u32, block: &ReportBlock) -> Block {
     }
 }
 
-fn transport(feedback: &TransportFeedback) -> Result<Vec<Message>, RtcpParseError> {
+/// What is said there; a report that cannot be read is left out.
+fn transport(feedback: &TransportFeedback) -> Vec<Message> {
     let media = feedback.media_ssrc();
     if let Ok(nack) = feedback.parse_fci::<Nack>() {
         let sequences = nack.entries().take(NACK_MAX).collect();
-        return Ok(vec![Message::Missing { media, sequences }]);
+        return vec![Message::Missing { media, sequences }];
     }
     if let Ok(streams) = feedback.parse_fci::<congestion::Streams>() {
-        return Ok(streams.of(media).map(Message::Congestion).collect());
+        return streams.of(media).map(Message::Congestion).collect();
     }
-    match feedback.parse_fci::<TransportWide>() {
-        Ok(told) => Ok(vec![Message::TransportWide(TransportWide { media, ..told })]),
-        Err(RtcpParseError::WrongImplementation) => Ok(Vec::new()),
-        Err(why) => Err(why),
-    }
+    let told = feedback.parse_fci::<TransportWide>().ok();
+    told.map(|told| Message::TransportWide(TransportWide { media, ..told })).into_iter().collect()
 }
 
 /// A compound packet in the making. It begins with a report and a name, as RFC 3550 §6.1 asks of

@@ -7,7 +7,7 @@ use suiro_units::Time;
 use super::{Block, Sent, middle, short, ticks};
 
 /// A jump ahead of more packets than this is doubted (A.1: MAX_DROPOUT).
-const JUMP_MAX: u16 = 3000;
+pub(super) const JUMP_MAX: u16 = 3000;
 /// So many packets behind the highest are late, not of another stream (A.1: MAX_MISORDER).
 const LATE_MAX: u16 = 100;
 /// Limit on the missing packets that are remembered, to distinguish late ones from repeated ones.

@@ -9,9 +9,10 @@ use suiro_units::{Duration, Time};
 
 use super::Arrival;
 use super::congestion::Came;
+use super::reception::JUMP_MAX;
 
-/// A report about more packets is not read: a sender remembers no more.
-const HEEDED_MAX: u16 = 8192;
+/// Most packets that a sender remembers: two seconds at 48 Mbit/s. A report about more is not read.
+pub const PACKETS_MAX: usize = 8192;
 
 /// The unit of the times between arrivals.
 const TICK_NS: u64 = 250_000;
@@ -78,8 +79,8 @@ impl<'a> FciParser<'a> for TransportWide {
     fn parse(data: &'a [u8]) -> Result<Self, RtcpParseError> {
         let body = Twcc::parse(data)?;
         let packets = u16::from_be_bytes([data[2], data[3]]);
-        if packets > HEEDED_MAX {
-            let (expected, actual) = (HEEDED_MAX.into(), packets.into());
+        if usize::from(packets) > PACKETS_MAX {
+            let (expected, actual) = (PACKETS_MAX, packets.into());
             return Err(RtcpParseError::TooLarge { expected, actual });
         }
         let (mut arrived, mut told) = (Vec::new(), 0);
@@ -96,6 +97,38 @@ impl<'a> FciParser<'a> for TransportWide {
         let (first, reference) = (body.base_sequence_number(), body.reference_time());
         let count = body.feedback_packet_count();
         Ok(Self { media: 0, first, packets, arrived, reference, count })
+    }
+}
+
+/// The transport-wide numbers of the packets that come, extended. Two late ones in a row are only late; RFC 3550 A.1 would take
+/// them for a sender that has restarted.
+#[derive(Debug)]
+pub struct Numbers {
+    highest: u64,
+    /// After one that is far from the highest: the number that would show that it is meant.
+    resume: Option<u16>,
+}
+
+impl Numbers {
+    /// That begin with this one. There is room below it for what was sent before and comes later.
+    pub fn new(first: u16) -> Self {
+        Self { highest: (1 << 16) + u64::from(first), resume: None }
+    }
+
+    /// The number extended; `None` if it is far from the highest, unless it follows on another such.
+    pub fn extend(&mut self, number: u16) -> Option<u64> {
+        let ahead = number.wrapping_sub(self.highest as u16);
+        let behind = ahead.wrapping_neg();
+        if behind < JUMP_MAX {
+            return self.highest.checked_sub(behind.into());
+        }
+        if ahead < JUMP_MAX || self.resume == Some(number) {
+            self.resume = None;
+            self.highest += u64::from(ahead);
+            return Some(self.highest);
+        }
+        self.resume = Some(number.wrapping_add(1));
+        None
     }
 }
 
@@ -222,10 +255,36 @@ mod tests {
         let one = report(5, 9, &[(0, 1)]);
         let transport_wide = vec![one.clone()];
         let mut bytes = Outgoing { transport_wide, ..Outgoing::default() }.write();
-        assert!(parse(&bytes).is_ok());
+        assert_eq!(parse(&bytes).unwrap().len(), 1);
         let count = bytes.len() - body(&one).len() + 3;
         bytes[count] = 200;
-        assert!(parse(&bytes).is_err());
+        assert_eq!(parse(&bytes).unwrap(), []);
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_is_left_out_and_the_others_are_read() {
+        let (bad, good) = (report(5, 9, &[(0, 1)]), report(6, 1, &[(0, 1)]));
+        let transport_wide = vec![bad.clone(), good.clone()];
+        let mut bytes =
+            Outgoing { missing: vec![7], transport_wide, ..Outgoing::default() }.write();
+        // Behind each fixed header and the two SSRCs, 12 bytes.
+        let count = bytes.len() - body(&good).len() - 12 - body(&bad).len() + 3;
+        assert_eq!((bytes[count], parse(&bytes).unwrap().len()), (9, 3));
+        bytes[count] = 200;
+        let missing = Message::Missing { media: 0, sequences: vec![7] };
+        assert_eq!(parse(&bytes).unwrap(), [missing, Message::TransportWide(good)]);
+    }
+
+    #[test]
+    fn numbers_are_extended_around_the_highest() {
+        let mut numbers = Numbers::new(65_535);
+        let mut extend = |number: u16| numbers.extend(number).map(|it| it - (1 << 16));
+        let near = [65_535, 0, 2, 65_534].map(&mut extend);
+        assert_eq!(near, [65_535, 65_536, 65_538, 65_534].map(Some));
+        let far = [40_000, 3, 40_001].map(&mut extend);
+        assert_eq!(far, [None, Some(65_539), None], "not two in a row");
+        assert_eq!([40_002, 40_003].map(&mut extend), [105_538, 105_539].map(Some));
+        assert_eq!(Numbers::new(1).extend(65_535), Some(65_535), "from before the first");
     }
 
     fn came(ms: f64) -> Option<Came> {

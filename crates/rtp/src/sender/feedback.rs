@@ -56,6 +56,8 @@ pub enum Disbelieved {
 #[derive(Debug)]
 pub struct Reports {
     ssrc: u32,
+    /// The stream of what is sent again, which a transport-wide report may name.
+    again_ssrc: Option<u32>,
     round_trip: RoundTrip,
     /// Our own reports: the middle of the NTP time, and when each left.
     sent: VecDeque<(u32, Time)>,
@@ -90,6 +92,7 @@ impl Reports {
         let clock = Unwrap::default();
         Self {
             ssrc,
+            again_ssrc: None,
             round_trip,
             sent,
             last,
@@ -101,6 +104,11 @@ impl Reports {
             clock,
             reference: Unwrap::default(),
         }
+    }
+
+    /// The same of a sender with this stream for what is sent again.
+    pub fn with_again(self, ssrc: u32) -> Self {
+        Self { again_ssrc: Some(ssrc), ..self }
     }
 
     /// A report of our own leaves.
@@ -214,7 +222,7 @@ impl Reports {
         told: &TransportWide,
         departures: &Departures,
     ) -> Result<Feedback, Disbelieved> {
-        if told.media != self.ssrc {
+        if told.media != self.ssrc && Some(told.media) != self.again_ssrc {
             return Err(Disbelieved::Stream);
         }
         let (at, arrivals) = told.arrivals(self.reference.peek(told.reference));

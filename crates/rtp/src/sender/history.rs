@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::packet::Packet;
-
-/// Most packets remembered: two seconds at 48 Mbit/s.
-const PACKETS_MAX: usize = 8192;
+use crate::rtcp::transport_wide::PACKETS_MAX;
 
 /// How long after it was sent a packet may be sent again.
 const AGE_MAX: Duration = Duration::from_secs(2);

@@ -132,9 +132,11 @@ impl Sender {
         let sequence = random.next_u64() as u16;
         let reduced = config.reports == ReportTimes::Standard;
         let interval = Interval::new(now, target, reduced, random.uniform());
+        let again_ssrc = ssrc.wrapping_add(1 + random.next_u64() as u32 / 2);
+        let reports = Reports::new(now, config.rtt, ssrc, sequence.into()).with_again(again_ssrc);
         Self {
             ssrc,
-            again_ssrc: ssrc.wrapping_add(1 + random.next_u64() as u32 / 2),
+            again_ssrc,
             first_timestamp: random.next_u64() as u32,
             sequence,
             again_sequence: random.next_u64() as u16,
@@ -142,7 +144,7 @@ impl Sender {
             history: History::new(sequence.into()),
             departures: (config.feedback == FeedbackFormat::TransportWide)
                 .then(|| Departures::new(sequence.into())),
-            reports: Reports::new(now, config.rtt, ssrc, sequence.into()),
+            reports,
             interval,
             breaker: Breaker::new(config.times.0, config.times.1),
             broken: false,

@@ -83,6 +83,18 @@ fn packet(sequence: u16, wide: Option<u16>) -> Vec<u8> {
     Packet { ssrc, payload_type, sequence, timestamp, marker, mark, wide, payload }.write()
 }
 
+/// The reports that leave a receiver at that time.
+fn reports(receiver: &mut Receiver, now: Time) -> Vec<TransportWide> {
+    let messages =
+        std::iter::from_fn(|| receiver.poll(now)).flat_map(|it| rtcp::parse(&it).unwrap());
+    messages
+        .filter_map(|message| match message {
+            Message::TransportWide(told) => Some(told),
+            _ => None,
+        })
+        .collect()
+}
+
 #[test]
 fn numbers_far_from_the_others_and_repeated_ones_are_not_reported() {
     let mut receiver = world().receiver;
@@ -90,15 +102,24 @@ fn numbers_far_from_the_others_and_repeated_ones_are_not_reported() {
     for (sequence, wide) in (10..).zip(numbers) {
         receiver.on_rtp(ms(u64::from(sequence)), &packet(sequence, wide), 0);
     }
-    let bytes =
-        std::iter::from_fn(|| receiver.poll(ms(20))).flat_map(|it| rtcp::parse(&it).unwrap());
-    let told: Vec<TransportWide> = bytes
-        .filter_map(|message| match message {
-            Message::TransportWide(told) => Some(told),
-            _ => None,
-        })
-        .collect();
+    let told = reports(&mut receiver, ms(20));
     let places: Vec<u16> = told[0].arrived.iter().map(|(place, _)| *place).collect();
     assert_eq!((told.len(), told[0].first), (1, 65_534));
     assert_eq!(places, [0, 1, 2, 4, 5], "of 65534 to 3");
+}
+
+#[test]
+fn packets_that_the_stream_does_not_take_are_reported_too() {
+    let mut receiver = world().receiver;
+    let in_order = (0..301).filter(|number| *number != 150 && *number != 151);
+    // Two are so late that they begin the stream anew.
+    for (at, number) in (0..).zip(in_order.chain([150, 151, 301])) {
+        receiver.on_rtp(ms(at), &packet(number, Some(number)), 0);
+    }
+    assert!(receiver.counters().jumps > 0);
+    let mut came = Vec::new();
+    for told in reports(&mut receiver, ms(310)) {
+        came.extend(told.arrived.iter().map(|(place, _)| told.first + place));
+    }
+    assert_eq!(came, (0..=301).collect::<Vec<u16>>());
 }
