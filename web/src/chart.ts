@@ -36,6 +36,8 @@ export interface Spec {
   unit: string;
   lines: Line[];
   bands: Band[];
+  /** Until when it is shaded grey, in seconds. */
+  warm_up_s?: number;
   /** The stretch of time shown, in seconds. */
   x: [number, number];
   width: number;
@@ -88,6 +90,7 @@ export function draw(spec: Spec): Chart {
   );
   group.append(grid(spec, chart, low, high));
   const behind = s("g", { "clip-path": `url(#${column})` });
+  if (spec.warm_up_s) behind.append(warmUp(spec.warm_up_s, chart));
   const lanes = Math.max(0, ...spec.bands.map((band) => band.lane)) + 1;
   for (const band of spec.bands) behind.append(...shade(band, chart, lanes));
   const inside = s("g", { "clip-path": `url(#${plot})` });
@@ -194,6 +197,12 @@ export function steps(spec: Spec, chart: Pick<Chart, "py" | "scale">): number[] 
   const above = (ticks(0, high / factor, 4).at(-1) ?? 0) * factor;
   if (above > Math.max(...kept) && isFree(above, FAR)) kept.push(above);
   return kept.sort((a, b) => b - a).map((value) => value / factor);
+}
+
+/** A shade over the warm-up. */
+function warmUp(until: number, { px, top, bottom }: Chart): SVGRectElement {
+  const size = { x: px(0), width: px(until) - px(0), y: top, height: bottom - top };
+  return s("rect", { ...size, "data-warm-up": until, style: "fill:var(--muted);fill-opacity:.13" });
 }
 
 /** A shade over the plot, and a mark above it in the cell's own lane. */

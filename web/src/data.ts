@@ -58,7 +58,8 @@ function expand(page: Page): void {
 function plainTrial(cell: number, repetition: number, folder: string): PageTrial {
   return {
     ...{ cell, repetition, folder, seed: "", own_page: false, state: "complete", valid: true },
-    ...{ invalid_because: null, machine: null, started: null, duration_s: null, metrics: [] },
+    ...{ invalid_because: null, machine: null, started: null, duration_s: null, warm_up_s: 0 },
+    metrics: [],
     ...{ self_checks: [], links: [], cables: [], endpoints: [], flows: [], screens: [] },
     ...{ warnings: [], bin_s: 1, series: [], stalls: [], limits: [], effects: [] },
     effects_left_out: 0,
@@ -118,6 +119,8 @@ export interface Run {
   cell: number;
   valid: boolean;
   bin_s: number;
+  /** How long its warm-up was: metrics are about the time after it. */
+  warm_up_s: number;
   points: (series: number) => (number | null)[] | null;
   stalls: [number, number][];
 }
@@ -135,8 +138,9 @@ export function runs(page: Page, cell: number, repetition: Repetition): Run[] {
 }
 
 function one(trial: PageTrial): Run {
-  const { cell, valid, bin_s, stalls } = trial;
-  return { cell, valid, bin_s, stalls, points: (index) => trial.series[index] ?? null };
+  const { cell, valid, bin_s, warm_up_s, stalls } = trial;
+  const points = (index: number) => trial.series[index] ?? null;
+  return { cell, valid, bin_s, warm_up_s, stalls, points };
 }
 
 /** The mean of trials, bin by bin: in the bins of the first, at the same time in all. */
@@ -154,7 +158,8 @@ function mean(cell: number, trials: PageTrial[]): Run {
       return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
     });
   };
-  return { cell, valid: true, bin_s, stalls: [], points };
+  const warm_up_s = trials[0]?.warm_up_s ?? 0;
+  return { cell, valid: true, bin_s, warm_up_s, stalls: [], points };
 }
 
 /** A series in bins of another width: the mean over each, null where less than half of the time was measured. */

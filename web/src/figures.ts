@@ -50,6 +50,28 @@ function notDrawn(page: Page): HTMLElement | null {
   return h("p", { class: "hint" }, `Not drawn, because all values are zero: ${titles.join("; ")}.`);
 }
 
+/** What the grey shade is; null without a warm-up. */
+export function warmUpWords(trials: Pick<Run, "bin_s" | "warm_up_s">[]): string | null {
+  const drawn = trials.filter((trial) => trial.bin_s > 0).map((trial) => trial.warm_up_s ?? 0);
+  const most = drawn.reduce((a, b) => Math.max(a, b), 0);
+  if (most <= 0) return null;
+  const least = drawn.reduce((a, b) => Math.min(a, b), most);
+  const about = "Metrics are about the time after it.";
+  const [from, to] = [least, most].map((length) => Number(length.toPrecision(3)));
+  if (least === most) return `Grey: the warm-up of ${to} s. ${about}`;
+  return `Grey: the shortest warm-up of the cells shown, of ${from} to ${to} s: show one cell to see its own. ${about}`;
+}
+
+/** Until when all of these warmed up; 0 if one of them did not. */
+export function sharedWarmUp(all: Pick<Run, "warm_up_s">[]): number {
+  return all.length ? Math.min(...all.map((run) => run.warm_up_s ?? 0)) : 0;
+}
+
+function warmUp(page: Page): HTMLElement | null {
+  const words = warmUpWords(page.trials);
+  return words === null ? null : h("p", { class: "hint" }, words);
+}
+
 interface Frame {
   panel: Panel;
   /** All of it; hidden while no shown cell has a value. */
@@ -107,6 +129,7 @@ class Figures {
         { class: "hint screen" },
         "Drag across a chart to zoom in, double-click to reset. Arrow keys move the cursor; + and − zoom.",
       ),
+      warmUp(page),
       this.controls.element,
       stack,
       notDrawn(page),
@@ -163,10 +186,12 @@ class Figures {
   private spec(panel: Panel, width: number): Spec {
     const lines: Line[] = [];
     const bands: Band[] = [];
+    const shown: Run[] = [];
     let lane = 0;
     for (const cell of [...this.view.shown].sort((a, b) => a - b)) {
       const look = this.looks[cell] as Look;
       const all = runs(this.page, cell, this.view.repetition);
+      shown.push(...all);
       const label = this.page.cells[cell]?.label ?? "";
       for (const run of all) lines.push(...linesOf(panel, run, { label, ...look }, all.length > 1));
       if (panel.look.stalls && all.length === 1) {
@@ -186,6 +211,7 @@ class Figures {
       unit: panel.series[0]?.info.unit ?? "",
       lines,
       bands,
+      warm_up_s: sharedWarmUp(shown),
       x: this.view.zoom ?? [0, this.duration],
       width,
       height: panel.look.height_px,

@@ -83,11 +83,15 @@ function sentence(page: Page): (Node | string)[] {
   const longest = most(page.trials.map((trial) => trial.duration_s ?? 0));
   const matrix = page.axes.map((axis) => `${axis.name}: ${values(axis.labels)}`).join("; ");
   const each = longest >= 0.1 ? ` of ${Number(longest.toFixed(1))} s` : "";
+  const warmUps = page.trials.map((trial) => trial.warm_up_s ?? 0);
+  const warmUp = most(warmUps);
+  const upTo = warmUps.every((one) => one === warmUp) ? "" : "up to ";
+  const after = warmUp > 0 ? ` with a warm-up of ${upTo}${Number(warmUp.toFixed(1))} s` : "";
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
   const study = page.study ? ` It reproduces study ${page.study}.` : "";
   const when = h("time", { datetime: page.started }, moment(page.started));
-  const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run `;
+  const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}${after}. Run `;
   const by = ` with seed ${page.seed} by suiro ${page.suiro}.${study}`;
   const { virtual_time } = page;
   if (virtual_time) return [`${run}in virtual time (kernel ${virtual_time.kernel})${by}`];

@@ -15,9 +15,8 @@ const built = await build({
   ...{ bundle: true, write: false, format: "esm" },
 });
 const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { highlight, keysOf, linesOf, looks, marks, sorted } = await import(
-  `data:text/javascript;base64,${code}`
-);
+const { highlight, keysOf, linesOf, looks, marks, runs, sharedWarmUp, sorted, warmUpWords } =
+  await import(`data:text/javascript;base64,${code}`);
 
 const run = { cell: 0, valid: true, bin_s: 1, points: (index) => [index], stalls: [] };
 const panelOf = (...all) => ({
@@ -47,6 +46,28 @@ test("several series of a cell differ, and have a key", () => {
   assert.equal(new Set(keys.map(({ dash }) => dash)).size, names.length);
   const flows = Array.from({ length: 20 }, (_, index) => [`flow ${index}`, "line"]);
   assert.equal(new Set(keysOf(panelOf(...flows)).map(({ dash }) => dash)).size, 20);
+});
+
+test("the warm-up of a trial is that of its figures", () => {
+  const trial = { cell: 0, repetition: 1, valid: true, bin_s: 1, series: [], stalls: [] };
+  const trials = [15, 15].map((warm_up_s, at) => ({ ...trial, repetition: at + 1, warm_up_s }));
+  const page = { cells: [{ trials: [0, 1] }], trials };
+  for (const which of [2, "all", "mean"])
+    assert.equal(runs(page, 0, which)[0].warm_up_s, 15, String(which));
+});
+
+test("the grey shade ends with the shortest warm-up of what is shown", () => {
+  const all = (...lengths) => lengths.map((warm_up_s) => ({ warm_up_s, bin_s: 1 }));
+  assert.equal(sharedWarmUp(all(15, 10, 15)), 10);
+  assert.equal(sharedWarmUp(all(15, 0)), 0);
+  assert.equal(sharedWarmUp([]), 0);
+  assert.match(warmUpWords(all(15, 15)), /^Grey: the warm-up of 15 s\. /);
+  assert.match(warmUpWords(all(15, 0)), /of 0 to 15 s: show one cell to see its own/);
+  assert.equal(warmUpWords(all(0, 0)), null);
+  assert.equal(warmUpWords([]), null);
+  // Of a trial without series nothing is drawn.
+  const lost = { warm_up_s: 0, bin_s: 0 };
+  assert.match(warmUpWords([...all(15), lost]), /^Grey: the warm-up of 15 s\. /);
 });
 
 test("a single series needs no key and keeps the look of its cell", () => {

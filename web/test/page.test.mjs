@@ -492,7 +492,7 @@ test("dark and light, by preference and by button", { skip }, async () => {
 test("a study stands beside what was measured", { skip }, async () => {
   const { page, faults } = await open(await synthetic("study"));
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
-  assert.equal(verdicts.length, 13);
+  assert.equal(verdicts.length, 14);
   assert.ok(
     verdicts.every((text) => /holds|does not hold|inconclusive|not judged/.test(text)),
     verdicts.join(),

@@ -22,19 +22,34 @@ pub struct Analysis {
     pub why: Why,
 }
 
-/// Metrics and series of one trial, of records that are grouped once: what [`summarise`] and
-/// [`timeline`] give.
+/// Metrics and series of one trial: what [`summarise`] and [`timeline`] give. Without a warm-up, records are grouped once.
 pub fn analyse(trial: &Trial, records: &Records, bins_max: usize) -> Analysis {
     let view = View::new(trial, records);
     let bins = Bins::new(view.duration_ns, bins_max);
     let (mut metrics, mut series) = (BTreeMap::new(), Vec::new());
+    let measured = without_warm_up(&view);
     for family in FAMILIES {
         let group = family.group(&view);
-        group.summarise(&mut metrics);
+        match &measured {
+            Some(measured) => family.group(measured).summarise(&mut metrics),
+            None => group.summarise(&mut metrics),
+        }
         group.draw(&bins, &mut series);
     }
     let timeline = finish(&view, &bins, series);
     Analysis { metrics: metrics.into(), timeline, why: why::of(&view).clone() }
+}
+
+/// The same trial without its warm-up; `None` if it had none. Causes are those of the whole trial: a stall after the warm-up may
+/// come from what was in it.
+fn without_warm_up<'a>(view: &View<'a>) -> Option<View<'a>> {
+    let measured = View::measured(view.trial, view.records);
+    if measured.period.is_whole() {
+        return None;
+    }
+    // It was made just now, and has no causes yet.
+    let _ = measured.why.set(why::of(view).clone());
+    Some(measured)
 }
 
 /// What limited flows, and what stalls, freezes and the like came from; nothing else.
@@ -49,12 +64,14 @@ pub fn explain_by(rules: Rules, trial: &Trial, records: &Records) -> Why {
 
 /// Every metric of the [`catalogue()`](crate::catalogue()) that applies to what took part, by name;
 /// `None` where it could not be measured. What did not take part at all (no player, no TCP) has no
-/// entries.
+/// entries. They are about the time after the warm-up.
 pub fn summarise(trial: &Trial, records: &Records) -> Metrics {
-    let view = View::new(trial, records);
+    let whole = View::new(trial, records);
+    let measured = without_warm_up(&whole);
+    let view = measured.as_ref().unwrap_or(&whole);
     let mut metrics = BTreeMap::new();
     for family in FAMILIES {
-        family.group(&view).summarise(&mut metrics);
+        family.group(view).summarise(&mut metrics);
     }
     metrics.into()
 }

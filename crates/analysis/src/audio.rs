@@ -24,7 +24,7 @@ const RECOVERS: u32 = 25;
 pub(crate) struct Listener<'a> {
     /// The endpoint's name.
     pub name: &'a str,
-    /// The frames within the trial, in order.
+    /// The frames within the period, in order.
     rows: Vec<&'a AudioRow>,
     /// When a frame of video was displayed, and by how much the sound of its capture time had been played before, in
     /// milliseconds.
@@ -33,7 +33,7 @@ pub(crate) struct Listener<'a> {
 
 /// The receivers of sound, by name.
 pub(crate) fn listeners<'v>(view: &'v View<'_>) -> Vec<Listener<'v>> {
-    let within = view.within(&view.records.audio, nanos);
+    let within = view.within_trial(&view.records.audio, nanos);
     let rows = grouped(within, |row| &*row.endpoint, nanos);
     let listener = |(name, mut rows): (&'v str, Vec<&'v AudioRow>)| {
         // Of several senders, one after the other, each may count from anywhere.
@@ -42,6 +42,7 @@ pub(crate) fn listeners<'v>(view: &'v View<'_>) -> Vec<Listener<'v>> {
         let shown = screen.unwrap_or_default().iter();
         let shown = shown.filter_map(|(t_ns, frame)| Some((*t_ns, frame.captured_ns?)));
         let skews = shown.filter_map(|shown| Some((shown.0, skew_ms(&rows, shown)?))).collect();
+        rows.retain(|row| !view.period.skips(nanos(row)));
         Listener { name, rows, skews }
     };
     rows.into_iter().map(listener).collect()

@@ -12,7 +12,7 @@ use crate::view::View;
 pub(crate) struct Connection<'a> {
     /// The endpoint's name, and the number of the connection if it had several.
     pub name: String,
-    /// The periods, each until the next.
+    /// The periods after the warm-up, each until the next.
     rows: Vec<Stretch<&'a BrowserRow>>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn connections<'v>(view: &'v View<'_>) -> Vec<Connection<'v>> {
             true => format!("{endpoint}.{number}"),
             false => endpoint.to_owned(),
         };
-        Connection { name, rows: hold(samples, last, view.duration_ns) }
+        Connection { name, rows: view.period.cut(hold(samples, last, view.duration_ns)) }
     };
     rows.iter().map(connection).collect()
 }

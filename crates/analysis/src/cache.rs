@@ -72,6 +72,10 @@ impl Cache<'_> {
         self.count(|outcome| outcome == CacheOutcome::Joined)
     }
 
+    pub fn revalidated(&self) -> f64 {
+        self.count(|outcome| outcome == CacheOutcome::Revalidated)
+    }
+
     pub fn misses(&self) -> f64 {
         self.count(|outcome| outcome == CacheOutcome::Miss)
     }
@@ -157,6 +161,16 @@ mod tests {
         let failed = [(); 3].map(|()| row(CacheOutcome::Miss, 502, 27, None));
         let failed = Cache { rows: failed.iter().collect(), origin_bytes: Some(0.0) };
         assert_eq!((failed.misses(), failed.hit_ratio(), failed.errors()), (3.0, Some(0.0), 3.0));
+        // A revalidated object is neither a hit nor a miss.
+        let rows = [
+            row(CacheOutcome::Miss, 200, 1000, Some(90_000)),
+            row(CacheOutcome::Revalidated, 200, 1000, Some(0)),
+            row(CacheOutcome::Revalidated, 304, 0, Some(0)),
+            row(CacheOutcome::Hit, 200, 1000, Some(10)),
+        ];
+        let asks = Cache { rows: rows.iter().collect(), origin_bytes: Some(1000.0) };
+        assert_eq!((asks.hit_ratio(), asks.revalidated(), asks.misses()), (Some(0.25), 2.0, 1.0));
+        assert_eq!((asks.answered(), asks.origin_share()), (4.0, Some(1.0 / 3.0)));
         let idle = Cache { rows: Vec::new(), origin_bytes: None };
         assert_eq!((idle.hit_ratio(), idle.origin_share()), (None, None));
     }

@@ -114,7 +114,7 @@ fn met<'a>(links: &[Direction<'a>], told: &Told<'_>) -> BTreeMap<Way, Flow<'a>> 
                 Some((at, is_report(told, &row.flow)))
             });
             if let Some((at, is_report)) = *key {
-                flows[at].1.add(place, row, is_report, link.duration_ns);
+                flows[at].1.add(place, row, is_report, link.period.to_ns);
             }
         }
     }

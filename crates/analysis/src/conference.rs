@@ -6,21 +6,26 @@ use suiro_record::tables::{ConferenceRow, FlowRow, FrameRow};
 
 use crate::Records;
 use crate::group::grouped;
+use crate::period::Period;
 use crate::stats::Distribution;
 
-/// One end of a call, over the whole call.
+/// One end of a call, over the call without the warm-up.
 pub(crate) struct End<'a> {
     pub name: &'a str,
     periods: Vec<&'a ConferenceRow>,
     /// The periods of the other end; none if it is not known.
     other: Vec<&'a ConferenceRow>,
     frames: Vec<&'a FrameRow>,
-    duration_ns: i64,
+    period: Period,
 }
 
 /// Every end of every call, by name.
-pub(crate) fn ends(records: &Records, duration_ns: i64) -> Vec<End<'_>> {
+pub(crate) fn ends(records: &Records, period: Period) -> Vec<End<'_>> {
     let mut periods = grouped(&records.conference, |row| &*row.endpoint, |row| row.t_ns);
+    // The row of a period is written at its end.
+    for rows in periods.values_mut() {
+        rows.retain(|row| !period.is_counted_before(row.t_ns));
+    }
     let mut frames = grouped(&records.frames, |row| &*row.endpoint, |row| row.t_ns);
     let names: Vec<&str> = periods.keys().copied().collect();
     let mut others: BTreeMap<&str, Vec<&ConferenceRow>> = names
@@ -34,7 +39,7 @@ pub(crate) fn ends(records: &Records, duration_ns: i64) -> Vec<End<'_>> {
         periods: periods.remove(name).unwrap_or_default(),
         other: others.remove(name).unwrap_or_default(),
         frames: frames.remove(name).unwrap_or_default(),
-        duration_ns,
+        period,
     };
     names.into_iter().map(end).collect()
 }
@@ -70,10 +75,10 @@ impl End<'_> {
         (sent > 0.0).then(|| (1.0 - came / sent).max(0.0))
     }
 
-    /// Frames of the other end of which something was shown within the trial.
+    /// Frames of the other end of which something was shown within the period.
     fn shown(&self) -> impl Iterator<Item = (&FrameRow, i64)> {
         let shown = self.frames.iter().filter_map(|row| Some((*row, row.displayed_ns?)));
-        shown.filter(|(_, at)| (0..self.duration_ns).contains(at))
+        shown.filter(|(_, at)| self.period.contains(*at))
     }
 
     /// How many were shown.
@@ -86,9 +91,9 @@ impl End<'_> {
         self.shown().filter(|(row, _)| row.damaged).count() as f64
     }
 
-    /// Of how many nothing came within the trial.
+    /// Of how many nothing came within the period.
     pub fn pictures_lost(&self) -> f64 {
-        let within = |row: &&&FrameRow| (0..self.duration_ns).contains(&row.t_ns);
+        let within = |row: &&&FrameRow| self.period.contains(row.t_ns);
         self.frames.iter().filter(within).filter(|row| row.received_ns.is_none()).count() as f64
     }
 
@@ -165,7 +170,7 @@ mod tests {
             ],
             ..Records::default()
         };
-        let ends = ends(&records, 2000 * MS);
+        let ends = ends(&records, Period { from_ns: 0, to_ns: 2000 * MS });
         let [a, b] = &ends[..] else { panic!("{} ends", ends.len()) };
         assert_eq!((a.name, b.name), ("a", "b"));
         assert_eq!(a.sum(|row| row.captured_pictures), 20.0);

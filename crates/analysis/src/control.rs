@@ -29,9 +29,14 @@ struct Replacement<'a> {
 
 /// The streams that controllers gave to standbys, and all frames that receivers had.
 pub(crate) struct Replacements<'a> {
+    /// What was replaced after the warm-up.
     replaced: Vec<Replacement<'a>>,
+    /// The streams that were replaced, also in the warm-up.
+    streams: BTreeSet<i64>,
     frames: BTreeMap<i64, Vec<&'a UncompressedFrameRow>>,
     control: Vec<&'a ControlRow>,
+    /// When the warm-up ended.
+    from_ns: i64,
     /// Until when the streams were wanted: the end of the trial, or when all of them were stopped by command.
     until_ns: i64,
 }
@@ -39,20 +44,25 @@ pub(crate) struct Replacements<'a> {
 impl<'a> Replacements<'a> {
     /// `None` if no controller took part.
     pub fn of(view: &View<'a>) -> Option<Self> {
-        let mut control = view.within(&view.records.control, |row| row.t_ns);
+        let mut control = view.within_trial(&view.records.control, |row| row.t_ns);
         control.sort_by_key(|row| row.t_ns);
         if !control.iter().any(|row| matches!(&*row.what, "leads" | "follows" | "ordered")) {
             return None;
         }
         let mut frames: BTreeMap<i64, Vec<&UncompressedFrameRow>> = BTreeMap::new();
-        for row in view.within(&view.records.uncompressed, |row| row.t_ns) {
+        for row in view.within_trial(&view.records.uncompressed, |row| row.t_ns) {
             frames.entry(row.stream).or_default().push(row);
         }
         frames.values_mut().for_each(|rows| rows.sort_by_key(|row| row.frame));
+        let from_ns = view.period.from_ns;
         let replaced = control.iter().filter(|row| &*row.what == "replaced");
-        let replaced = replaced.filter_map(|row| replacement(&control, row)).collect();
+        let replaced = replaced.filter_map(|row| Some((row.t_ns, replacement(&control, row)?)));
+        let replaced: Vec<(i64, Replacement)> = replaced.collect();
+        let streams = replaced.iter().map(|(_, own)| own.stream).collect();
+        let later = replaced.into_iter().filter(|(t_ns, _)| *t_ns >= from_ns);
+        let replaced = later.map(|(_, own)| own).collect();
         let until_ns = stopped_ns(&control).unwrap_or(view.duration_ns);
-        Some(Self { replaced, frames, control, until_ns })
+        Some(Self { replaced, streams, frames, control, from_ns, until_ns })
     }
 
     pub fn count(&self) -> usize {
@@ -67,7 +77,7 @@ impl<'a> Replacements<'a> {
                 && ended.stream == began.stream
                 && began.t_ns.abs_diff(ended.t_ns) <= HANDOVER_NS
         };
-        let began = of("started").filter(|row| row.stream.is_some());
+        let began = of("started").filter(|row| row.stream.is_some() && row.t_ns >= self.from_ns);
         began.filter(|began| of("stopped").any(|ended| ends(began, ended))).count()
     }
 
@@ -114,25 +124,20 @@ impl<'a> Replacements<'a> {
 
     /// Frames lost by the replaced stream that lost most.
     pub fn gap_max(&self) -> Option<f64> {
-        let streams = self.streams().into_iter().map(|stream| self.lost(stream));
+        let streams = self.streams.iter().map(|stream| self.lost(*stream));
         streams.max().map(|lost| lost as f64)
     }
 
     /// Frames lost by the streams that were not replaced.
     pub fn others_lost(&self) -> f64 {
-        let replaced = self.streams();
-        let others = self.frames.keys().filter(|stream| !replaced.contains(stream));
+        let others = self.frames.keys().filter(|stream| !self.streams.contains(stream));
         others.map(|stream| self.lost(*stream)).sum::<usize>() as f64
     }
 
-    fn streams(&self) -> BTreeSet<i64> {
-        self.replaced.iter().map(|own| own.stream).collect()
-    }
-
-    /// Incomplete frames, and those that were wanted after the stream had ended.
+    /// Incomplete frames after the warm-up, and those that were wanted then after the stream had ended.
     fn lost(&self, stream: i64) -> usize {
-        let incomplete = self.rows(stream).filter(|row| row.lost_packets > 0).count();
-        incomplete + self.missing(stream)
+        let later = self.rows(stream).filter(|row| row.t_ns >= self.from_ns);
+        later.filter(|row| row.lost_packets > 0).count() + self.missing(stream)
     }
 
     /// Frame times that were wanted after a stream had ended at its receivers: there are no rows of them.
@@ -146,10 +151,12 @@ impl<'a> Replacements<'a> {
         }
         let of = |row: &&UncompressedFrameRow| {
             let due_ns = row.due_ns.unwrap_or(row.t_ns);
-            let left_ns = (self.until_ns - STOPPING_NS).saturating_sub(due_ns);
-            let frames = left_ns.checked_div(row.period_ns).unwrap_or_default();
+            let frames = |ns: i64| ns.checked_div(row.period_ns).unwrap_or_default();
             // The last frame itself came.
-            usize::try_from(frames - 1).unwrap_or_default()
+            let left =
+                frames((self.until_ns - STOPPING_NS).saturating_sub(due_ns)).saturating_sub(1);
+            let in_warm_up = frames(self.from_ns.saturating_sub(due_ns).saturating_sub(1)).max(0);
+            usize::try_from(left.saturating_sub(in_warm_up)).unwrap_or_default()
         };
         last.values().map(of).sum()
     }

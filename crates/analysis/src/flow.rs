@@ -69,8 +69,8 @@ struct Crossing {
     delivered: Vec<Packet>,
     /// Bits of that.
     bits: f64,
-    /// How many packets the link dropped.
-    dropped: usize,
+    /// When packets came that the link dropped.
+    dropped: Vec<i64>,
 }
 
 /// One flow.
@@ -144,9 +144,9 @@ impl<'a> Flow<'a> {
         self.delivered().iter().filter(|packet| !packet.is_report).map(|packet| packet.t_ns)
     }
 
-    /// How many packets links dropped.
-    pub fn dropped(&self) -> usize {
-        self.crossings.iter().map(|crossing| crossing.dropped).sum()
+    /// When packets came that links dropped.
+    pub fn dropped(&self) -> impl Iterator<Item = i64> {
+        self.crossings.iter().flat_map(|crossing| &crossing.dropped).copied()
     }
 
     /// The least time that a packet takes from the first link until the narrowest has delivered it.
@@ -199,7 +199,7 @@ impl Crossing {
             came_bits: 0.0,
             delivered: Vec::new(),
             bits: 0.0,
-            dropped: 0,
+            dropped: Vec::new(),
         }
     }
 
@@ -220,7 +220,7 @@ impl Crossing {
                 self.bits += bits;
                 self.delivered.push(Packet { t_ns, bits, took_ns, is_report });
             }
-            (Verdict::Dropped, _) => self.dropped += 1,
+            (Verdict::Dropped, _) => self.dropped.push(row.t_ns),
             _ => {}
         }
     }

@@ -7,7 +7,11 @@ use suiro_record::tables::HopRow;
 use suiro_record::words::Verdict;
 
 use crate::link::Direction;
+use crate::period::Period;
 use crate::view::View;
+
+/// The time of a row of table `hops`. Rows begin at whole multiples of it.
+const SPAN_NS: i64 = 100_000_000;
 
 /// One direction of a link, as captures at its ends saw it.
 pub(crate) struct Hop<'a> {
@@ -17,14 +21,15 @@ pub(crate) struct Hop<'a> {
     pub direction: suiro_units::Direction,
     /// Over the whole trial.
     pub whole: Option<&'a HopRow>,
-    /// Each 100 ms within the trial.
+    /// Each 100 ms within the period, also those in which the warm-up ended.
     pub spans: Vec<&'a HopRow>,
     /// Packets that were still on their way at the end, and when these were sent.
     in_flight: i64,
     left: Vec<(i64, f64)>,
     /// What the link itself counted; `None` for a plain cable.
     totals: Option<&'a LinkTotals>,
-    duration_ns: i64,
+    /// What `spans` cover.
+    period: Period,
 }
 
 /// Every direction with a capture at one of its ends, sorted by link, down before up.
@@ -34,9 +39,10 @@ pub(crate) fn hops<'a>(view: &View<'a>) -> Vec<Hop<'a>> {
         found.entry((&*row.link, row.direction)).or_default().push(row);
     }
     let queued: u64 = view.links().iter().filter_map(|own| Some(own.totals?.queued)).sum();
+    let period = in_spans(view.period);
     let hop = |((link, direction), rows): ((&'a str, _), Vec<&'a HopRow>)| {
         let own = view.links().iter().find(|it| it.link == link && it.direction == direction);
-        let is_within = |t_ns: i64| (0..view.duration_ns).contains(&t_ns);
+        let is_within = |t_ns: i64| period.contains(t_ns);
         let whole = rows.iter().find(|row| row.t_ns.is_none()).copied();
         let spans: Vec<_> =
             rows.into_iter().filter(|row| row.t_ns.is_some_and(is_within)).collect();
@@ -44,10 +50,18 @@ pub(crate) fn hops<'a>(view: &View<'a>) -> Vec<Hop<'a>> {
             Some(own) => in_link(own),
             None => whole.map(|whole| on_path(whole, &spans, queued)).unwrap_or_default(),
         };
-        let (totals, duration_ns) = (own.and_then(|own| own.totals), view.duration_ns);
-        Hop { link, direction, whole, spans, in_flight, left, totals, duration_ns }
+        let totals = own.and_then(|own| own.totals);
+        Hop { link, direction, whole, spans, in_flight, left, totals, period }
     };
     found.into_iter().map(hop).collect()
+}
+
+/// A period with the whole of the 100 ms in which the warm-up ended.
+const fn in_spans(period: Period) -> Period {
+    if period.from_ns >= period.to_ns {
+        return period;
+    }
+    Period { from_ns: period.from_ns - period.from_ns % SPAN_NS, ..period }
 }
 
 /// The packets in a link at the end: how many, and when they were sent.
@@ -98,11 +112,11 @@ impl Hop<'_> {
         (sent > 0.0).then(|| lost / sent)
     }
 
-    /// Bytes within the trial, per second of it, in bit/s.
+    /// Bytes in [`Self::spans`], per second of the time that they cover, in bit/s.
     pub fn mean_bps(&self, bytes: fn(&HopRow) -> Option<i64>) -> Option<f64> {
         self.whole.and_then(bytes)?;
         let bytes: i64 = self.spans.iter().filter_map(|row| bytes(row)).sum();
-        let rate = bytes as f64 * 8e9 / self.duration_ns as f64;
+        let rate = bytes as f64 * 8e9 / self.period.length_ns();
         rate.is_finite().then_some(rate)
     }
 

@@ -9,6 +9,7 @@
 //! - *The trial* is the time from `t_ns` = 0 to `duration_s`; what lies outside is not counted. Only
 //!   what the emulator counted itself (loss ratios, lost packets, lateness) goes on until it stopped,
 //!   shortly after.
+//! - Metrics are about its *period*: with `warm_up_s`, the time from then on. Series and causes are of the whole trial.
 //! - A *mean* of something sampled (window, round-trip time, buffer) is weighted by time: a sample
 //!   stands until the next one of the same socket or player.
 //! - A *percentile* is the least value that is not exceeded in at least that share of the time (or of
@@ -48,6 +49,7 @@ mod newcomer;
 mod nqoe;
 mod overhead;
 mod panel;
+mod period;
 mod player;
 mod presence;
 mod quic;
@@ -78,6 +80,7 @@ pub use instance::Instance;
 pub use limits::{JudgedCell, JudgedLimit, LimitOutcome, limits};
 pub use metric::{Better, Metric, Quantity};
 pub use panel::{Look, Panel, Style};
+pub use period::warm_up_ns;
 pub use stats::{Distribution, Spread};
 pub use still::standing_still;
 pub use ticks::{Tick, ticks};

@@ -8,6 +8,7 @@ use suiro_record::{LinkRate, LinkTotals, Trial};
 
 use crate::held::Stretch;
 use crate::instance::{is_at_hub, towards_viewers};
+use crate::period::Period;
 use crate::stats::Distribution;
 use crate::{Records, duration_ns};
 
@@ -27,14 +28,14 @@ pub(crate) struct Direction<'a> {
     pub originals: Vec<&'a LinkRow>,
     /// What the emulator counted.
     pub totals: Option<&'a LinkTotals>,
-    /// Sizes in service and how long, sorted; only stretches in which the link was never idle.
+    /// Sizes in service and how long, within the period, sorted; only stretches in which the link was never idle.
     pub service: Vec<Stretch<f64>>,
     /// How long the link was serving; `None` if no packet ever had to wait.
     pub busy_ns: Option<f64>,
     /// The rate it was to have; `None` if none was asked for, or the record is older than that.
     pub asked: Option<&'a LinkRate>,
-    /// The trial's length.
-    pub duration_ns: i64,
+    /// The time that metrics are about.
+    pub period: Period,
 }
 
 /// How often a packet was sent on a medium that stations share.
@@ -47,7 +48,11 @@ pub(crate) struct Attempts {
 }
 
 /// Every direction of every link, sorted by link, down before up.
-pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Direction<'a>> {
+pub(crate) fn directions<'a>(
+    trial: &'a Trial,
+    records: &'a Records,
+    period: Period,
+) -> Vec<Direction<'a>> {
     let mut found: BTreeMap<(&str, suiro_units::Direction), Vec<&LinkRow>> = BTreeMap::new();
     for totals in &trial.links {
         found.entry((&totals.link, totals.direction)).or_default();
@@ -64,7 +69,7 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
         let originals = originals(&rows);
         let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
         let asked = trial.link_rates.iter().find(|r| r.link == link && r.direction == direction);
-        let (service, busy_ns) = service(&originals, duration_ns);
+        let (service, busy_ns) = service(&originals, period);
         let has =
             |direction| trial.links.iter().any(|t| t.link == link && t.direction == direction);
         Direction {
@@ -78,7 +83,7 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
             service,
             busy_ns,
             asked,
-            duration_ns,
+            period,
         }
     });
     directions.collect()
@@ -91,9 +96,9 @@ fn arrived_ns(row: &LinkRow) -> Option<i64> {
     (row.verdict == Verdict::Delivered).then_some(row.departed_ns.or(row.scheduled_ns)).flatten()
 }
 
-fn served<'a>(rows: &[&'a LinkRow], duration_ns: i64) -> impl Iterator<Item = (i64, &'a LinkRow)> {
+fn served<'a>(rows: &[&'a LinkRow], period: Period) -> impl Iterator<Item = (i64, &'a LinkRow)> {
     let served = rows.iter().filter_map(|row| Some((row.dequeued_ns?, *row)));
-    served.filter(move |(t_ns, _)| (0..duration_ns).contains(t_ns))
+    served.filter(move |(t_ns, _)| period.contains(*t_ns))
 }
 
 /// The rows except those of copies that the link made. A copy has the number of its original and arrived with it. One with a
@@ -119,13 +124,10 @@ fn originals<'a>(rows: &[&'a LinkRow]) -> Vec<&'a LinkRow> {
     originals
 }
 
-/// Rows of packets that reached the receiving host within the trial, and when.
-fn delivered<'a>(
-    rows: &[&'a LinkRow],
-    duration_ns: i64,
-) -> impl Iterator<Item = (i64, &'a LinkRow)> {
+/// Rows of packets that reached the receiving host within the period, and when.
+fn delivered<'a>(rows: &[&'a LinkRow], period: Period) -> impl Iterator<Item = (i64, &'a LinkRow)> {
     let arrived = rows.iter().filter_map(|row| Some((arrived_ns(row)?, *row)));
-    arrived.filter(move |(t_ns, _)| (0..duration_ns).contains(t_ns))
+    arrived.filter(move |(t_ns, _)| period.contains(*t_ns))
 }
 
 impl<'a> Direction<'a> {
@@ -134,14 +136,29 @@ impl<'a> Direction<'a> {
         towards_viewers(self.direction, self.at_hub)
     }
 
-    /// Rows of packets that reached the receiving host within the trial, and when.
+    /// Those of such rows whose packets came to the link within the period.
+    fn counted<'r>(&self, rows: &'r [&'a LinkRow]) -> &'r [&'a LinkRow] {
+        self.period.after_warm_up(rows, |row| row.t_ns)
+    }
+
+    /// Packets that came to the link within the period, and the copies that it made of them.
+    pub fn came(&self) -> &[&'a LinkRow] {
+        self.counted(&self.rows)
+    }
+
+    /// The same without the copies.
+    pub fn originals_that_came(&self) -> &[&'a LinkRow] {
+        self.counted(&self.originals)
+    }
+
+    /// Rows of packets that reached the receiving host within the period, and when.
     pub fn delivered(&self) -> impl Iterator<Item = (i64, &'a LinkRow)> {
-        delivered(&self.rows, self.duration_ns)
+        delivered(&self.rows, self.period)
     }
 
     /// Payload delivered, when and of which flow, copies that the link itself made left out.
     fn payload_of_flows(&self) -> impl Iterator<Item = (i64, &'a str, f64)> {
-        delivered(&self.originals, self.duration_ns)
+        delivered(&self.originals, self.period)
             .map(|(t_ns, row)| (t_ns, &*row.flow, row.payload_bytes.unwrap_or(0) as f64))
     }
 
@@ -152,18 +169,19 @@ impl<'a> Direction<'a> {
 
     /// Packets dropped; those still in the link at the end are not.
     pub fn dropped(&self) -> impl Iterator<Item = &'a LinkRow> {
-        self.rows.iter().filter(|row| row.verdict == Verdict::Dropped).copied()
+        self.came().iter().filter(|row| row.verdict == Verdict::Dropped).copied()
     }
 
-    /// Packets that went into service within the trial, and when.
+    /// Packets that went into service within the period, and when.
     fn served(&self) -> impl Iterator<Item = (i64, &'a LinkRow)> {
-        served(&self.rows, self.duration_ns)
+        served(&self.rows, self.period)
     }
 
     /// The share of packets dropped for one of `causes` (all if empty); `None` without packets.
     pub fn loss_ratio(&self, causes: &[LinkCause]) -> Option<f64> {
         let of_interest = |cause: &LinkCause| causes.is_empty() || causes.contains(cause);
-        let (dropped, rest) = match self.totals {
+        // The emulator's own counts are of the whole trial.
+        let (dropped, rest) = match self.totals.filter(|_| self.period.is_whole()) {
             Some(totals) => {
                 let counted = totals.dropped.iter();
                 let all: u64 = counted.clone().map(|(_, n)| n).sum();
@@ -178,7 +196,8 @@ impl<'a> Direction<'a> {
                 let cause = |row: &&LinkRow| all || row.cause.as_ref().is_some_and(of_interest);
                 let dropped = self.dropped().filter(cause).count() as f64;
                 let is_delivered = |row: &&&LinkRow| row.verdict == Verdict::Delivered;
-                let delivered = self.originals.iter().filter(is_delivered).count() as f64;
+                let originals = self.originals_that_came().iter();
+                let delivered = originals.filter(is_delivered).count() as f64;
                 (dropped, self.dropped().count() as f64 - dropped + delivered)
             }
         };
@@ -189,7 +208,7 @@ impl<'a> Direction<'a> {
     /// How often each packet was sent on the medium that stations share; copies that the link made and packets still in it
     /// left out. Nothing on other links.
     pub fn attempts(&self) -> impl Iterator<Item = (&'a LinkRow, Attempts)> {
-        self.originals.iter().filter_map(|row| {
+        self.originals_that_came().iter().filter_map(|row| {
             let received = match row.verdict {
                 Verdict::Delivered => 1,
                 Verdict::Dropped => 0,
@@ -227,27 +246,29 @@ impl<'a> Direction<'a> {
     }
 
     /// The share of what the link could carry that it carried. Where no rate was asked for, the
-    /// share of the trial in which it was serving; `None` if no packet ever waited there.
+    /// share of the period in which it was serving; `None` if no packet ever waited there.
     pub fn utilisation(&self) -> Option<f64> {
         let share = match self.capacity_bits() {
             Some(capacity) => {
-                let originals = served(&self.originals, self.duration_ns);
+                let originals = served(&self.originals, self.period);
                 let bits: f64 = originals.map(|(_, row)| row.size_bytes as f64 * 8.0).sum();
                 bits / capacity
             }
-            None => self.busy_ns? / self.duration_ns as f64,
+            None => self.busy_ns? / self.period.length_ns(),
         };
         share.is_finite().then(|| share.clamp(0.0, 1.0))
     }
 
-    /// What the link could have carried in the trial.
+    /// What the link could have carried in the period.
     fn capacity_bits(&self) -> Option<f64> {
-        Some(self.asked_stretches()?.map(|s| s.value * s.length_ns() / 1e9).sum())
+        let asked: Vec<Stretch<f64>> = self.asked_stretches()?.collect();
+        let asked = self.period.cut(asked);
+        Some(asked.iter().map(|s| s.value * s.length_ns() / 1e9).sum())
     }
 
     /// The rate it was to have, in bit/s, over the trial.
     pub fn asked_stretches(&self) -> Option<impl Iterator<Item = Stretch<f64>> + use<'a>> {
-        let (asked, end) = (self.asked?, self.duration_ns);
+        let (asked, end) = (self.asked?, self.period.to_ns);
         let at = move |index: usize| ((index as f64 * asked.span_s * 1e9) as i64).min(end);
         let stretch = move |(index, rate): (usize, &f64)| Stretch {
             from_ns: at(index),
@@ -258,9 +279,9 @@ impl<'a> Direction<'a> {
         Some(whole.filter(|s| s.to_ns > s.from_ns && s.value.is_finite()))
     }
 
-    /// `amount` per second of trial.
+    /// `amount` per second of the period.
     pub fn per_second(&self, amount: f64) -> Option<f64> {
-        let rate = amount * 1e9 / self.duration_ns as f64;
+        let rate = amount * 1e9 / self.period.length_ns();
         rate.is_finite().then_some(rate)
     }
 }
@@ -287,8 +308,8 @@ struct Served {
 /// wait nothing follows; then the earlier packet's service is taken to have lasted its size over
 /// the rate last seen, at most until the next start. Nor does anything follow from one that came when the
 /// earlier one had arrived: on a radio that is given from time to time, it waits although nothing is served.
-fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f64>) {
-    let served = together(rows, duration_ns);
+fn service(rows: &[&LinkRow], period: Period) -> (Vec<Stretch<f64>>, Option<f64>) {
+    let served = together(rows, period);
     let mut stretches = Vec::new();
     let (mut busy, mut idle_after) = (0.0, Vec::new());
     let mut rate: Option<f64> = None;
@@ -322,8 +343,8 @@ fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f6
 /// Packets that began together did so because the medium sends several at once, or because an opportunity had room for them:
 /// then they waited for it. On other links, those that did not wait found tokens in the bucket and left at once; only the last
 /// of them, for which tokens may have been missing, was in service after that.
-fn together(rows: &[&LinkRow], duration_ns: i64) -> Vec<Served> {
-    let mut served: Vec<(Served, bool)> = served(rows, duration_ns)
+fn together(rows: &[&LinkRow], period: Period) -> Vec<Served> {
+    let mut served: Vec<(Served, bool)> = served(rows, period)
         .map(|(at_ns, row)| {
             let served = Served {
                 at_ns,

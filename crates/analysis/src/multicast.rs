@@ -12,13 +12,16 @@ use crate::view::View;
 /// The link by which routers announce sources to the rendezvous point.
 const REGISTER: &str = "register";
 
+/// The last reading of a link, and the last of the warm-up.
+type Readings<'a> = (&'a MulticastLinkRow, Option<&'a MulticastLinkRow>);
+
 /// What one router forwarded.
 pub(crate) struct Router<'a> {
     pub name: &'a str,
     /// Its readings of all links but `register`, added up: time, bytes in, bytes out.
     readings: Vec<(i64, f64, f64)>,
-    /// The last reading of each link.
-    last: Vec<&'a MulticastLinkRow>,
+    /// Of each link.
+    last: Vec<Readings<'a>>,
     /// Packets that came in by a link that they should not have come by.
     wrong: f64,
 }
@@ -36,39 +39,49 @@ impl<'a> Router<'a> {
     fn of(view: &View<'a>, name: &'a str, mut rows: Vec<&'a MulticastLinkRow>) -> Self {
         rows.sort_by_key(|row| row.t_ns);
         let mut readings: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
-        let mut last = BTreeMap::new();
+        let mut last: BTreeMap<&str, Readings<'a>> = BTreeMap::new();
+        let period = view.period;
+        let first_ns = period.last_before(&rows, |row| row.t_ns).map(|row| row.t_ns);
         for row in rows {
-            last.insert(&*row.link, row);
+            let before = last.get(&*row.link).and_then(|(_, before)| *before);
+            let before = if period.is_counted_before(row.t_ns) { Some(row) } else { before };
+            last.insert(&*row.link, (row, before));
+            if first_ns.is_some_and(|first| row.t_ns < first) {
+                continue;
+            }
             if &*row.link != REGISTER {
                 let sum = readings.entry(row.t_ns).or_default();
                 *sum = (sum.0 + row.bytes_in as f64, sum.1 + row.bytes_out as f64);
             }
         }
-        let mut wrong = BTreeMap::new();
+        let mut wrong: BTreeMap<_, (i64, i64)> = BTreeMap::new();
         for row in view.records.groups.iter().filter(|row| &*row.router == name) {
-            let most: &mut i64 = wrong.entry((&row.group, &row.source)).or_default();
+            let (most, before) = wrong.entry((&row.group, &row.source)).or_default();
             *most = (*most).max(row.wrong_packets);
+            if period.is_counted_before(row.t_ns) {
+                *before = (*before).max(row.wrong_packets);
+            }
         }
         let readings = readings.into_iter().map(|(t_ns, (into, out))| (t_ns, into, out)).collect();
-        let wrong = wrong.into_values().map(|count| count as f64).sum();
+        let wrong = wrong.into_values().map(|(most, before)| most.saturating_sub(before));
+        let wrong = wrong.map(|count| count as f64).sum();
         Self { name, readings, last: last.into_values().collect(), wrong }
     }
 
     /// Packets that went out by its links.
     pub fn packets_out(&self) -> f64 {
-        self.forwarding().map(|row| row.packets_out as f64).sum()
+        self.forwarding().map(|link| counted(link, |row| row.packets_out)).sum()
     }
 
     /// Packets that came in by its links.
     pub fn packets_in(&self) -> f64 {
-        self.forwarding().map(|row| row.packets_in as f64).sum()
+        self.forwarding().map(|link| counted(link, |row| row.packets_in)).sum()
     }
 
     /// Packets that it put into register messages, or took from them.
     pub fn registered(&self) -> f64 {
-        let of = |row: &&&MulticastLinkRow| &*row.link == REGISTER;
-        let rows = self.last.iter().filter(of);
-        rows.map(|row| (row.packets_in + row.packets_out) as f64).sum()
+        let links = self.last.iter().filter(|(row, _)| &*row.link == REGISTER);
+        links.map(|link| counted(link, |row| row.packets_in + row.packets_out)).sum()
     }
 
     pub const fn wrong(&self) -> f64 {
@@ -95,9 +108,14 @@ impl<'a> Router<'a> {
         bins.held_mean(stretches(self.readings.iter().map(|(t_ns, into, _)| (*t_ns, *into))))
     }
 
-    fn forwarding(&self) -> impl Iterator<Item = &MulticastLinkRow> {
-        self.last.iter().copied().filter(|row| &*row.link != REGISTER)
+    fn forwarding(&self) -> impl Iterator<Item = &Readings<'a>> {
+        self.last.iter().filter(|(row, _)| &*row.link != REGISTER)
     }
+}
+
+/// What a link counted after the warm-up.
+fn counted((last, before): &Readings<'_>, of: fn(&MulticastLinkRow) -> i64) -> f64 {
+    of(last).saturating_sub(before.map_or(0, of)) as f64
 }
 
 /// Bits per second of a counter of bytes, from the last reading before it grew to the first at which it had its last

@@ -32,7 +32,9 @@ impl<'v> Newcomer<'v> {
         let (began, joined) = (first.ends()?, second.ends()?);
         let end = began.end.min(joined.end);
         let is_long = |time: &Range<i64>| time.end.saturating_sub(time.start) >= LEAST_NS;
-        let (alone, together) = (began.start..joined.start, joined.start..end);
+        // The first one is looked at from the end of the warm-up on.
+        let start = began.start.max(view.period.from_ns);
+        let (alone, together) = (start..joined.start, joined.start..end);
         let lasts = end as f64 >= LASTS * view.duration_ns as f64;
         if !is_long(&alone) || !is_long(&together) || !lasts {
             return None;

@@ -38,7 +38,7 @@ fn sent<'a>(links: &[Direction<'a>]) -> BTreeMap<&'a str, f64> {
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
     for link in links {
         let mut here: BTreeMap<&str, f64> = BTreeMap::new();
-        for row in &link.originals {
+        for row in link.originals_that_came() {
             *here.entry(&row.flow).or_default() += row.size_bytes as f64;
         }
         for (flow, bytes) in here {

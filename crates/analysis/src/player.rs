@@ -6,38 +6,41 @@ use suiro_record::Trial;
 use suiro_record::tables::{PlayerRow, RequestRow};
 use suiro_record::words::{PlayerState, RequestKind, Track};
 
+use crate::Records;
 use crate::departures::Departures;
 use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold, total_ns};
+use crate::period::Period;
 use crate::screen::Screen;
 use crate::stats::Distribution;
-use crate::{Records, duration_ns};
 
 /// One player.
 pub(crate) struct Player<'a> {
     /// The endpoint's name in the scenario.
     pub name: &'a str,
-    /// Its states and how long each stood.
+    /// Its states within the period, and how long each stood.
     pub states: Vec<Stretch<&'a PlayerRow>>,
     /// Its states, in order, all of them.
     pub rows: Vec<&'a PlayerRow>,
-    /// Its requests, in order.
+    /// Its requests, in order, all of them.
     pub requests: Vec<&'a RequestRow>,
     /// What it showed.
     pub screen: Screen<'a>,
     /// The overall opinion of ITU-T P.1203, if its program was asked.
     pub p1203_mos: Option<f64>,
+    /// The time that metrics are about.
+    period: Period,
 }
 
 /// Every player, by name.
-pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>> {
+pub(crate) fn players<'a>(trial: &Trial, records: &'a Records, period: Period) -> Vec<Player<'a>> {
     let mut rows = grouped(&records.player, |row| &*row.endpoint, |row| row.t_ns);
     let mut requests = grouped(&records.requests, |row| &*row.endpoint, |row| row.t_ns);
     let mut frames = grouped(&records.frames, |row| &*row.endpoint, |row| row.t_ns);
     let mut quality = grouped(&records.quality, |row| &*row.endpoint, |row| row.t_ns);
     let names = rows.keys().chain(requests.keys()).chain(frames.keys()).chain(quality.keys());
     let names: BTreeSet<&str> = names.copied().collect();
-    let end_ns = duration_ns(trial);
+    let end_ns = period.to_ns;
     let departures = Departures::of(trial, records);
     let players = names.into_iter().map(|name| {
         let rows = rows.remove(name).unwrap_or_default();
@@ -45,16 +48,17 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
         let last_ns = rows
             .last()
             .map_or(0, |row| row.t_ns.saturating_add(PlayerState::WRITTEN_EVERY.as_nanos_i64()));
-        let states = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
+        let states = period.cut(hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns));
         let frames = frames.remove(name).unwrap_or_default();
         let quality = quality.remove(name).unwrap_or_default();
         let ended =
             rows.iter().find(|row| is(row, PlayerState::Ended)).map_or(end_ns, |row| row.t_ns);
         let left = departures.end_ns(name, &frames).unwrap_or(end_ns);
-        let screen = Screen::new(&frames, quality, ended.min(left).min(end_ns));
+        let viewing = Period { to_ns: ended.min(left).min(end_ns), ..period };
+        let screen = Screen::new(&frames, quality, viewing);
         let made = records.screens.iter().find(|made| made.endpoint == name);
         let p1203_mos = made.and_then(|made| Some(made.p1203.as_ref()?.o46));
-        Player { name, states, rows, requests, screen, p1203_mos }
+        Player { name, states, rows, requests, screen, p1203_mos, period }
     });
     players.collect()
 }
@@ -76,10 +80,15 @@ impl Player<'_> {
         Some(playing.saturating_sub(begun) as f64 / 1e9)
     }
 
-    /// Interruptions; `None` if playback never began.
+    /// Interruptions, with one that has not ended with the warm-up; `None` if playback never began.
     pub fn stalls(&self) -> Option<f64> {
         self.startup_s()?;
-        self.rows.iter().map(|row| row.stalls).max().map(|stalls| stalls as f64)
+        let last = self.period.last_before(&self.rows, |row| row.t_ns);
+        let over =
+            |row: &PlayerRow| row.stalls.saturating_sub(i64::from(is(row, PlayerState::Stalled)));
+        let before = last.map_or(0, over);
+        let stalls = self.rows.iter().map(|row| row.stalls).max()?;
+        Some(stalls.saturating_sub(before) as f64)
     }
 
     /// Seconds spent in `state`; `None` if playback never began.
@@ -107,7 +116,8 @@ impl Player<'_> {
 
     /// Changes of rung under the playhead; `None` if no rung was shown.
     pub fn switches(&self) -> Option<f64> {
-        let mut rungs: Vec<i64> = self.rows.iter().filter_map(|row| row.rung_bps).collect();
+        let rows = self.period.since_last_before(&self.rows, |row| row.t_ns);
+        let mut rungs: Vec<i64> = rows.iter().filter_map(|row| row.rung_bps).collect();
         rungs.dedup();
         rungs.len().checked_sub(1).map(|switches| switches as f64)
     }
@@ -160,15 +170,21 @@ impl Player<'_> {
         spans
     }
 
+    /// Its requests within the period.
+    fn asked(&self) -> &[&RequestRow] {
+        self.period.after_warm_up(&self.requests, |row| row.t_ns)
+    }
+
     /// Requests that failed or were answered with an error; `None` without requests.
     pub fn failed_requests(&self) -> Option<f64> {
-        let count = self.requests.iter().filter(|row| row.has_failed()).count();
+        let count = self.asked().iter().filter(|row| row.has_failed()).count();
         (!self.requests.is_empty()).then_some(count as f64)
     }
 
-    /// Requests for segments that were given up for a lower rung; `None` without requests.
+    /// Requests for segments that the player gave up; `None` without requests.
     pub fn abandoned_requests(&self) -> Option<f64> {
-        let count = self.requests.iter().filter(|row| row.abandoned.is_some()).count();
+        let segments = self.asked().iter().filter(|row| row.kind == RequestKind::Segment);
+        let count = segments.filter(|row| row.abandoned.is_some()).count();
         (!self.requests.is_empty()).then_some(count as f64)
     }
 
@@ -180,7 +196,7 @@ impl Player<'_> {
 
     /// Time from sending a request for a segment, on a connection that is open, to its first byte, in milliseconds.
     pub fn first_byte_times(&self) -> Distribution {
-        let segments = self.requests.iter().filter(|row| row.kind == RequestKind::Segment);
+        let segments = self.asked().iter().filter(|row| row.kind == RequestKind::Segment);
         let times = segments.filter_map(|row| {
             let sent = row.t_ns.saturating_add(row.handshake_ns.unwrap_or(0));
             Some(crate::link::since(row.first_byte_ns?, sent))
@@ -190,7 +206,7 @@ impl Player<'_> {
 
     /// Time from sending a request to `end`, in milliseconds, of segments.
     pub fn segment_times(&self, end: impl Fn(&RequestRow) -> Option<i64>) -> Distribution {
-        let segments = self.requests.iter().filter(|row| row.kind == RequestKind::Segment);
+        let segments = self.asked().iter().filter(|row| row.kind == RequestKind::Segment);
         let times = segments.filter_map(|row| Some(crate::link::since(end(row)?, row.t_ns)));
         Distribution::equal(times)
     }

@@ -16,8 +16,10 @@ use crate::view::View;
 pub(crate) struct Connection<'a> {
     /// The endpoint's name, and the number of the connection if it sends over several.
     pub name: String,
-    /// What was seen of it, each until the next look.
+    /// What was seen of it within the period, each until the next look.
     rows: Vec<Stretch<&'a QuicRow>>,
+    /// What had been counted in the warm-up.
+    before: Option<&'a QuicRow>,
     first: &'a QuicRow,
     last: &'a QuicRow,
 }
@@ -42,7 +44,9 @@ pub(crate) fn connections<'v>(view: &'v View<'_>) -> Vec<Connection<'v>> {
             true => format!("{endpoint}.{number}"),
             false => endpoint.to_owned(),
         };
-        Some(Connection { name, rows: hold(samples, nanos(last), view.duration_ns), first, last })
+        let before = view.period.last_before(rows, nanos);
+        let rows = view.period.cut(hold(samples, nanos(last), view.duration_ns));
+        Some(Connection { name, rows, before, first: before.unwrap_or(first), last })
     };
     sending.iter().filter_map(|(key, rows)| connection((key, rows))).collect()
 }
@@ -63,9 +67,10 @@ impl Connection<'_> {
         })
     }
 
-    /// What had been counted at the last sample, if the end reports it.
+    /// What had been counted at the last sample, without what had been in the warm-up, if the end reports it.
     pub fn known(&self, value: impl Fn(&QuicRow) -> Option<u64>) -> Option<f64> {
-        value(self.last).map(|count| count as f64)
+        let before = self.before.and_then(&value).unwrap_or(0);
+        value(self.last).map(|count| count.saturating_sub(before) as f64)
     }
 
     /// UDP payload sent, over the time from the first look to the last.
@@ -77,7 +82,8 @@ impl Connection<'_> {
 
     /// Lost packets, as a share of those sent.
     pub fn loss_ratio(&self) -> Option<f64> {
-        let (sent, lost) = (self.last.sent_packets? as f64, self.last.lost_packets? as f64);
+        let sent = self.known(|row| row.sent_packets)?;
+        let lost = self.known(|row| row.lost_packets)?;
         (sent > 0.0).then(|| lost / sent)
     }
 }
@@ -91,12 +97,18 @@ pub(crate) struct Session<'a> {
     pub name: &'a str,
     row: &'a MoqSessionRow,
     first_shown_ns: Option<i64>,
-    /// What became of frames.
+    /// What became of frames, after the warm-up.
     frames: Vec<&'a FrameRow>,
+    /// The numbers of all frames of which there is a row, also in the warm-up.
+    known: BTreeSet<i64>,
+    /// The least number of a frame that could be decoded, also in the warm-up.
+    first_decodable: Option<i64>,
     /// What the encoders of the publisher made; `None` if that is not known.
     encoded: Option<Arc<Encoded>>,
-    /// Objects of a data track.
+    /// Objects of a data track that came after the warm-up.
     data: Vec<&'a MoqDataRow>,
+    /// The numbers of all objects that came, also in the warm-up.
+    known_data: BTreeSet<u64>,
     /// When the trial ended.
     end_ns: i64,
 }
@@ -136,16 +148,31 @@ pub(crate) fn sessions<'v>(view: &'v View<'_>) -> Vec<Session<'v>> {
     let session = |row: &'v MoqSessionRow| {
         let player = view.player(&row.endpoint)?;
         let begun = row.t_ns.as_nanos_i64();
-        let shown = player.screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun);
+        let shown = player.screen.first_shown_ns(begun);
         let frames = view.records.frames.iter();
-        let frames: Vec<&FrameRow> =
+        let mut frames: Vec<&FrameRow> =
             frames.filter(|frame| frame.endpoint == row.endpoint).collect();
         let encoded = publisher_of(&frames, &publishers);
-        let data = view.records.moq_data.iter();
-        let data = data.filter(|object| object.endpoint == row.endpoint).collect();
-        let end_ns = view.duration_ns;
-        let (name, first_shown_ns) = (&*row.endpoint, shown);
-        Some(Session { name, row, first_shown_ns, frames, encoded, data, end_ns })
+        let decodable = frames.iter().filter(|frame| frame.decodable);
+        let first_decodable = decodable.map(|frame| frame.frame).min();
+        let known = frames.iter().map(|frame| frame.frame).collect();
+        frames.retain(|frame| !view.period.skips(frame.t_ns));
+        let data = view.records.moq_data.iter().filter(|object| object.endpoint == row.endpoint);
+        let mut data: Vec<&MoqDataRow> = data.collect();
+        let known_data = data.iter().map(|object| object.number).collect();
+        data.retain(|object| !view.period.skips(object.t_ns.as_nanos_i64()));
+        Some(Session {
+            name: &row.endpoint,
+            row,
+            first_shown_ns: shown,
+            frames,
+            known,
+            first_decodable,
+            encoded,
+            data,
+            known_data,
+            end_ns: view.duration_ns,
+        })
     };
     clients.filter_map(session).collect()
 }
@@ -172,13 +199,13 @@ impl Session<'_> {
         Distribution::weighted(self.data.iter().map(took))
     }
 
-    /// Numbers of a data track, from the first that arrived to the last, that did not arrive.
+    /// Numbers of a data track, from the least that arrived after the warm-up to the greatest, that did not arrive. Objects may come
+    /// out of order: one of these may have come in the warm-up.
     pub fn data_missing(&self) -> Option<f64> {
-        let mut numbers: Vec<u64> = self.data.iter().map(|row| row.number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let (first, last) = (*numbers.first()?, *numbers.last()?);
-        Some((last - first + 1) as f64 - numbers.len() as f64)
+        let numbers = || self.data.iter().map(|row| row.number);
+        let (first, last) = (numbers().min()?, numbers().max()?);
+        let came = self.known_data.range(first..=last).count();
+        Some((last - first) as f64 + 1.0 - came as f64)
     }
 
     /// How often the viewer changed to another quality, if it can.
@@ -200,11 +227,14 @@ impl Session<'_> {
         (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
     }
 
-    /// Frames that came and could not be decoded, without those of the last [`UNDER_WAY_NS`].
+    /// Frames that came and could not be decoded, without those of the last [`UNDER_WAY_NS`], and without those before the key
+    /// frame with which the viewer joined.
     pub fn frames_undecodable(&self) -> f64 {
         let last_ns = self.end_ns.saturating_sub(UNDER_WAY_NS);
         let came = |frame: &&&FrameRow| frame.received_ns.is_some_and(|at| at <= last_ns);
-        self.frames.iter().filter(came).filter(|frame| !frame.decodable).count() as f64
+        let joined = |number: i64| self.first_decodable.is_none_or(|first| number > first);
+        let frames = self.frames.iter().filter(came);
+        frames.filter(|frame| !frame.decodable && joined(frame.frame)).count() as f64
     }
 
     /// Frames that an encoder made and that had not come when they were given up, although a later one came; `None` if it is
@@ -222,7 +252,22 @@ impl Session<'_> {
                 && frame.t_ns <= last_ns
                 && is_encoded(frame.frame)
         };
-        Some(self.frames.iter().filter(is_missing).count() as f64)
+        let missing = self.frames.iter().filter(is_missing).count();
+        Some((missing + self.frames_without_row(encoded)) as f64)
+    }
+
+    /// Frames that an encoder made and of which the viewer has no row, although a later one had come [`UNDER_WAY_NS`] before the
+    /// end: a browser reports only frames that came.
+    fn frames_without_row(&self, encoded: &Encoded) -> usize {
+        let came =
+            || self.frames.iter().filter_map(|frame| Some((frame.received_ns?, frame.frame)));
+        let end_ns = came().map(|(at, _)| at).max().unwrap_or(0).min(self.end_ns);
+        let last_ns = end_ns.saturating_sub(UNDER_WAY_NS);
+        let early = || came().filter(|(at, _)| *at <= last_ns).map(|(_, number)| number);
+        let Some((first, last)) = early().min().zip(early().max()) else { return 0 };
+        let between = encoded.range((first, i64::MIN)..(last, i64::MIN));
+        let numbers: BTreeSet<i64> = between.map(|(number, _)| *number).collect();
+        numbers.difference(&self.known).count()
     }
 
     /// From the connection's beginning to the first frame shown, in milliseconds.

@@ -5,8 +5,8 @@
 //!
 //! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
 //! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 frames at
-//! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on. Metrics that compare
-//! flows count the GoP times in which all of them are present, metrics of one flow those in which it is.
+//! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on, or from the end of the warm-up. Metrics that
+//! compare flows count the GoP times in which all of them are present, metrics of one flow those in which it is.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,7 @@ use crate::flow::{Flow, Kind, Over, Packet};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
 use crate::overhead::feedback_ratio;
+use crate::period::Period;
 use crate::presence::{self, GOP_NS};
 use crate::settling;
 use crate::stats::Distribution;
@@ -54,9 +55,11 @@ pub(crate) struct Rivals<'v> {
     flows: Vec<Rival<'v>>,
     /// Rows of each sender, sorted.
     senders: BTreeMap<&'v str, Vec<&'v RateRow>>,
-    duration_ns: i64,
-    /// When the first video packet was delivered.
+    period: Period,
+    /// When the first video packet was delivered, or the warm-up ended if that was later.
     begin_ns: i64,
+    /// Whether video had begun before the warm-up ended.
+    is_cut: bool,
     /// When the rate of the link with the least changes.
     changes: Vec<i64>,
     /// Bytes of reports over those of media.
@@ -66,8 +69,8 @@ pub(crate) struct Rivals<'v> {
 impl<'v> Rivals<'v> {
     /// `None` if no video was sent under a rate control, nor any over WebRTC or Media over QUIC.
     pub fn of(view: &'v View<'_>) -> Option<Self> {
-        let duration_ns = view.duration_ns;
-        let within = view.within(&view.records.rate, |row| row.t_ns);
+        let period = view.period;
+        let within = view.within_trial(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
         if senders.is_empty() && !Told::of(view.records).connects() {
             return None;
@@ -76,19 +79,21 @@ impl<'v> Rivals<'v> {
         if senders.is_empty() && flows.iter().all(|flow| flow.kind() == Kind::Tcp) {
             return None;
         }
-        let begin_ns = begin_ns(view.rivals());
+        let first_ns = begin_ns(view.rivals());
+        let begin_ns = first_ns.max(period.from_ns);
+        let is_cut = period.skips(first_ns);
         // Of several flows, one that shares its links with none of the others is compared with none.
         let compared = flows.iter().filter(|flow| flow.competes).count();
         let is_only = flows.len() == 1;
         let rival = |flow: &'v Flow<'v>| {
-            let rates = rates(flow.delivered(), begin_ns, duration_ns);
+            let rates = rates(flow.delivered(), begin_ns, period.to_ns);
             let present = presence::in_gops(&flow.spans, begin_ns, rates.len());
             Rival { flow, competes: is_only || flow.competes && compared > 1, rates, present }
         };
         let flows = flows.into_iter().map(rival).collect();
         let changes = settling::changes(view.links());
         let feedback_ratio = feedback_ratio(view.links(), &view.records.flows);
-        Some(Self { flows, senders, duration_ns, begin_ns, changes, feedback_ratio })
+        Some(Self { flows, senders, period, begin_ns, is_cut, changes, feedback_ratio })
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Rival<'v>> {
@@ -169,7 +174,7 @@ impl<'v> Rivals<'v> {
         windows.map(index).collect()
     }
 
-    /// Whole GoP times of the trial, from the first video packet on.
+    /// Whole GoP times of the trial from its beginning here on.
     fn gops(&self) -> usize {
         self.flows.iter().map(|rival| rival.rates.len()).min().unwrap_or(0)
     }
@@ -179,7 +184,8 @@ impl<'v> Rivals<'v> {
         mean(self.short_jain().into_iter().flatten())
     }
 
-    /// Seconds from the arrival of the last flow until the flows have become fair and stayed so for a while.
+    /// Seconds from the arrival of the last flow, or from the end of the warm-up, until the flows have become fair and stayed so for
+    /// a while.
     pub fn convergence_s(&self) -> Option<f64> {
         let fair: Vec<bool> = self
             .short_jain()
@@ -209,7 +215,8 @@ impl<'v> Rivals<'v> {
         (least > 0.0).then(|| most / least)
     }
 
-    /// Seconds from a change until the rate of a video flow has settled. The capacity changes, or which flows are present.
+    /// Seconds from a change until the rate of a video flow has settled. The capacity changes, or which flows are present. The
+    /// end of the warm-up is no change.
     pub fn settling_s(&self) -> Option<f64> {
         mean(self.of_kind(Kind::Video).flat_map(|rival| self.settlings_s(rival)))
     }
@@ -221,10 +228,18 @@ impl<'v> Rivals<'v> {
             let gops = t_ns.saturating_sub(self.begin_ns) / GOP_NS;
             usize::try_from(gops).unwrap_or(0).min(count)
         };
-        let others = self.competing().filter(|_| rival.competes).map(|other| &*other.present);
-        let mut bounds = presence::changes(count, others.chain([&*rival.present]));
-        bounds.extend(self.changes.iter().map(place));
-        bounds.extend([0, count]);
+        let flows: Vec<&Rival> =
+            self.competing().filter(|_| rival.competes).chain([rival]).collect();
+        let mut bounds = presence::changes(count, flows.iter().map(|flow| &*flow.present));
+        let changes = self.changes.iter().filter(|t_ns| **t_ns >= self.begin_ns);
+        bounds.extend(changes.map(place));
+        // Of the first GoP time it cannot be seen whether other flows are present than before.
+        let first = self.begin_ns..self.begin_ns.saturating_add(GOP_NS);
+        let mut starts = flows.iter().flat_map(|flow| &flow.flow.spans).map(|span| span.start);
+        if !self.is_cut || starts.any(|start| first.contains(&start)) {
+            bounds.push(0);
+        }
+        bounds.push(count);
         bounds.sort_unstable();
         let spans = bounds.windows(2).filter(|span| span[1] >= span[0] + SPAN_LEAST);
         let there = spans.filter(|span| rival.present[span[0]]);
@@ -240,15 +255,18 @@ impl<'v> Rivals<'v> {
 
     /// Share of the video's packets that links dropped.
     pub fn video_loss(&self) -> Option<f64> {
-        let dropped: usize = self.of_kind(Kind::Video).map(|rival| rival.flow.dropped()).sum();
-        let delivered: usize = self.of_kind(Kind::Video).map(|it| it.flow.delivered().len()).sum();
+        let counts = |t_ns: &i64| !self.period.skips(*t_ns);
+        let video = || self.of_kind(Kind::Video).map(|rival| rival.flow);
+        let dropped: usize = video().map(|flow| flow.dropped().filter(counts).count()).sum();
+        let delivered = video().flat_map(|flow| flow.delivered()).map(|packet| packet.t_ns);
+        let delivered = delivered.filter(counts).count();
         let all = dropped + delivered;
         (all > 0).then(|| dropped as f64 / all as f64)
     }
 
     /// Round-trip times that the senders of video saw, in milliseconds.
     pub fn rtt_ms(&self) -> Distribution {
-        let rows = self.senders.values().flatten();
+        let rows = self.senders.values().flatten().filter(|row| !self.period.skips(row.t_ns));
         Distribution::equal(rows.filter_map(|row| Some(row.rtt_ns? as f64 / 1e6)))
     }
 
@@ -271,12 +289,13 @@ impl<'v> Rivals<'v> {
         sums.into_iter().map(rate).collect()
     }
 
-    /// For how long a target stood, in seconds: from one change to the next. What the trial's start or end cuts off does
-    /// not count.
+    /// For how long a target stood, in seconds: from one change to the next. What the start or end of the period cuts off
+    /// does not count.
     pub fn interval_s(&self) -> Option<f64> {
         mean(self.senders.values().flat_map(|rows| {
             let changes = rows.windows(2).filter(|pair| pair[0].target_bps != pair[1].target_bps);
-            let times: Vec<i64> = changes.map(|pair| pair[1].t_ns).collect();
+            let times = changes.map(|pair| pair[1].t_ns);
+            let times: Vec<i64> = times.filter(|t_ns| !self.period.skips(*t_ns)).collect();
             let spans = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 / 1e9);
             spans.collect::<Vec<_>>()
         }))
@@ -286,7 +305,7 @@ impl<'v> Rivals<'v> {
     pub fn target_variation(&self) -> Option<f64> {
         mean(self.senders.values().filter_map(|rows| {
             let known = rows.iter().map(|row| (row.t_ns, row.target_bps as f64));
-            let stretches = hold(known, last_ns(rows), self.duration_ns);
+            let stretches = self.period.cut(hold(known, last_ns(rows), self.period.to_ns));
             let targets = held::distribution(&stretches, |target| Some(*target));
             let squares = held::distribution(&stretches, |target| Some(target * target));
             let mean = targets.mean().filter(|mean| *mean > 0.0)?;
@@ -299,7 +318,7 @@ impl<'v> Rivals<'v> {
         let mut all = Vec::new();
         for rows in self.senders.values() {
             let known = rows.iter().filter_map(|row| Some((row.t_ns, value(row)?)));
-            all.extend(hold(known, last_ns(rows), self.duration_ns));
+            all.extend(hold(known, last_ns(rows), self.period.to_ns));
         }
         all
     }

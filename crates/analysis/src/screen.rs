@@ -4,45 +4,53 @@ use suiro_record::tables::{FrameRow, QualityRow};
 use suiro_units::{Duration, Time};
 use suiro_viewer::Freezes;
 
+use crate::period::Period;
 use crate::stats::Distribution;
 
 /// One viewer's screen.
 #[derive(Debug, Default)]
 pub(crate) struct Screen<'a> {
     /// What was shown within the trial, in order.
-    shown: Vec<(i64, &'a FrameRow)>,
-    /// When the video froze.
+    all: Vec<(i64, &'a FrameRow)>,
+    /// How many of these were shown in the warm-up.
+    warm_up: usize,
+    /// When the video froze within the period.
     freezes: Vec<(i64, i64)>,
     /// Whether these are all freezes: too few frames do not show the rate of their source.
     knows_freezes: bool,
-    /// Scores of what was shown within the trial, in order.
+    /// Scores of what was shown within the period, in order.
     pub quality: Vec<&'a QualityRow>,
+    /// When the warm-up ended.
+    from_ns: i64,
     /// When the viewing ended.
     end_ns: i64,
 }
 
 impl<'a> Screen<'a> {
-    /// From the rows of one viewer, in any order, and the time at which its viewing ended.
-    pub fn new(frames: &[&'a FrameRow], mut quality: Vec<&'a QualityRow>, end_ns: i64) -> Self {
+    /// From the rows of one viewer, in any order, and the period, which ends with the viewing.
+    pub fn new(frames: &[&'a FrameRow], mut quality: Vec<&'a QualityRow>, period: Period) -> Self {
+        let Period { from_ns, to_ns: end_ns } = period;
         let within = |t_ns: &i64| (0..end_ns).contains(t_ns);
         let time = |row: &'a FrameRow| Some((row.displayed_ns.filter(within)?, row));
-        let mut shown: Vec<_> = frames.iter().filter_map(|row| time(row)).collect();
-        shown.sort_by_key(|(t_ns, row)| (*t_ns, row.frame));
-        quality.retain(|row| within(&row.t_ns));
+        let mut all: Vec<_> = frames.iter().filter_map(|row| time(row)).collect();
+        all.sort_by_key(|(t_ns, row)| (*t_ns, row.frame));
+        let warm_up = all.partition_point(|(t_ns, _)| period.skips(*t_ns));
+        quality.retain(|row| period.contains(row.t_ns));
         quality.sort_by_key(|row| row.t_ns);
-        let (freezes, is_certain) = find_freezes(interval(frames), &shown, end_ns);
-        let knows_freezes = is_certain && !shown.is_empty();
-        Self { shown, freezes, knows_freezes, quality, end_ns }
+        let (freezes, is_certain) = find_freezes(interval(frames), &all, end_ns);
+        let freezes = freezes.into_iter().filter_map(|freeze| period.part(freeze)).collect();
+        let knows_freezes = is_certain && !all.is_empty();
+        Self { all, warm_up, freezes, knows_freezes, quality, from_ns, end_ns }
     }
 
     /// True if it is known which frames were shown.
     pub fn is_known(&self) -> bool {
-        !self.shown.is_empty()
+        !self.all.is_empty()
     }
 
     /// How old each frame was when it was shown, in milliseconds, with when that was.
     pub fn latencies(&self) -> impl Iterator<Item = (i64, f64)> {
-        self.shown.iter().filter_map(|(t_ns, row)| {
+        self.shown().iter().filter_map(|(t_ns, row)| {
             Some((*t_ns, t_ns.saturating_sub(row.captured_ns?) as f64 / 1e6))
         })
     }
@@ -54,14 +62,19 @@ impl<'a> Screen<'a> {
         from: fn(&FrameRow) -> Option<i64>,
         to: fn(&FrameRow) -> Option<i64>,
     ) -> Distribution {
-        let sent = self.shown.iter().filter(|(_, row)| row.sent_ns.is_some());
+        let sent = self.shown().iter().filter(|(_, row)| row.sent_ns.is_some());
         let times = sent.filter_map(|(_, row)| Some((from(row)?, to(row)?)));
         Distribution::equal(times.map(|(from, to)| to.saturating_sub(from) as f64 / 1e6))
     }
 
-    /// What was shown, with when, in order.
+    /// What was shown within the period, with when, in order.
     pub fn shown(&self) -> &[(i64, &'a FrameRow)] {
-        &self.shown
+        &self.all[self.warm_up..]
+    }
+
+    /// When the first frame was shown at that time or later, in the warm-up or after it.
+    pub fn first_shown_ns(&self, since_ns: i64) -> Option<i64> {
+        self.all.iter().map(|(t_ns, _)| *t_ns).find(|t_ns| *t_ns >= since_ns)
     }
 
     /// When the viewing ended.
@@ -69,7 +82,7 @@ impl<'a> Screen<'a> {
         self.end_ns
     }
 
-    /// When the video froze, as stretches of time. Unless [`Self::knows_freezes`], there may have been more.
+    /// When the video froze within the period, as stretches of time. Unless [`Self::knows_freezes`], there may have been more.
     pub fn freezes(&self) -> &[(i64, i64)] {
         &self.freezes
     }
@@ -100,15 +113,15 @@ impl<'a> Screen<'a> {
         Some(self.freeze_lengths()?.into_iter().fold(0.0, f64::max))
     }
 
-    /// Frames shown per second, from the first one to the end of the viewing.
+    /// Frames shown per second, from the first one, or the end of the warm-up, to the end of the viewing.
     pub fn fps_shown(&self) -> Option<f64> {
-        let span_ns = self.end_ns - self.shown.first()?.0;
-        (span_ns > 0).then(|| self.shown.len() as f64 * 1e9 / span_ns as f64)
+        let span_ns = self.end_ns - self.all.first()?.0.max(self.from_ns);
+        (span_ns > 0).then(|| self.shown().len() as f64 * 1e9 / span_ns as f64)
     }
 
     /// Frames left out between one that was shown and the next. If the number falls, the player went back, and nothing counts.
     pub fn frames_skipped(&self) -> Option<f64> {
-        let numbers = self.shown.windows(2).map(|pair| (pair[0].1.frame, pair[1].1.frame));
+        let numbers = self.shown().windows(2).map(|pair| (pair[0].1.frame, pair[1].1.frame));
         let between = numbers.map(|(one, next)| next.saturating_sub(one).saturating_sub(1).max(0));
         let skipped = between.fold(0, i64::saturating_add);
         self.is_known().then_some(skipped as f64)
@@ -116,7 +129,7 @@ impl<'a> Screen<'a> {
 
     /// Frames shown of which a decoder had to make up parts.
     pub fn frames_damaged(&self) -> Option<f64> {
-        let damaged = self.shown.iter().filter(|(_, row)| row.damaged).count();
+        let damaged = self.shown().iter().filter(|(_, row)| row.damaged).count();
         self.is_known().then_some(damaged as f64)
     }
 

@@ -8,10 +8,11 @@ use suiro_record::words::{Carries, FlowRole, TcpSource, Transport};
 
 use crate::guess;
 
+use crate::Records;
 use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold};
+use crate::period::Period;
 use crate::stats::Distribution;
-use crate::{Records, duration_ns};
 
 /// Connections that sent less than this share of what the busiest one sent are not counted. Where an endpoint reported its
 /// connections, the busiest one is that to the same peer. The connection over which a player fetched a manifest is left
@@ -28,17 +29,16 @@ pub(crate) struct Socket<'a> {
     pub acks: Vec<&'a TcpRow>,
     /// Payload acknowledged by the peer at the trial's last sample.
     pub acked_bytes: i64,
-    /// Segments retransmitted by the trial's last sample.
+    /// What of it was acknowledged within the period.
+    pub acked_within_bytes: i64,
+    /// Segments retransmitted within the period.
     pub retransmits: i64,
 }
 
 /// The sockets that send media or load, as endpoints reported.
-pub(crate) fn media_sockets<'a>(
-    trial: &suiro_record::Trial,
-    records: &'a Records,
-) -> Vec<Socket<'a>> {
+pub(crate) fn media_sockets(records: &Records, period: Period) -> Vec<Socket<'_>> {
     let rows = grouped(&records.tcp, |row| (&*row.host, &*row.socket), |row| row.t_ns);
-    let end_ns = duration_ns(trial);
+    let end_ns = period.to_ns;
     let mut sockets: Vec<(Socket, Sends, &str)> = Vec::new();
     for ((host, name), rows) in rows {
         let within = || rows.iter().filter(|row| row.t_ns <= end_ns);
@@ -50,12 +50,20 @@ pub(crate) fn media_sockets<'a>(
             false => sends(&records.flows, name, acked_bytes > received),
         };
         if sends != Sends::Nothing {
-            let retransmits = most(|row| row.retransmits);
+            let within_period = |of: fn(&TcpRow) -> i64| {
+                let before = rows.iter().filter(|row| period.is_counted_before(row.t_ns));
+                most(of).saturating_sub(before.map(|row| of(row)).max().unwrap_or(0))
+            };
+            let acked_within_bytes = within_period(|row| row.acked_bytes);
+            let retransmits = within_period(|row| row.retransmits);
             let last_ns = rows.last().map_or(0, |row| row.t_ns);
             let samples = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
-            let at_ack = |row: &&TcpRow| row.source == TcpSource::TcpProbe && row.t_ns >= 0;
+            let samples = period.cut(samples);
+            let at_ack =
+                |row: &&TcpRow| row.source == TcpSource::TcpProbe && row.t_ns >= period.from_ns;
             let acks = within().copied().filter(at_ack).collect();
-            let socket = Socket { host, samples, acks, acked_bytes, retransmits };
+            let socket =
+                Socket { host, samples, acks, acked_bytes, acked_within_bytes, retransmits };
             sockets.push((socket, sends, peer(name)));
         }
     }
@@ -125,15 +133,15 @@ pub(crate) struct Senders<'a> {
     /// The host; none for all of them.
     pub host: Option<&'a str>,
     pub sockets: Vec<&'a Socket<'a>>,
-    /// The trial's length.
-    pub duration_ns: i64,
+    /// The time that metrics are about.
+    pub period: Period,
 }
 
 /// All senders, then, if several hosts send, each host's.
-pub(crate) fn senders<'v>(sockets: &'v [Socket<'_>], duration_ns: i64) -> Vec<Senders<'v>> {
+pub(crate) fn senders<'v>(sockets: &'v [Socket<'_>], period: Period) -> Vec<Senders<'v>> {
     let group = |host: Option<&'v str>| {
         let of_host = |socket: &&Socket| host.is_none_or(|host| socket.host == host);
-        Senders { host, sockets: sockets.iter().filter(of_host).collect(), duration_ns }
+        Senders { host, sockets: sockets.iter().filter(of_host).collect(), period }
     };
     let hosts: BTreeSet<&str> = sockets.iter().map(|socket| socket.host).collect();
     match hosts.len() {

@@ -8,10 +8,11 @@ use crate::Records;
 use crate::bins::Bins;
 use crate::group::grouped;
 use crate::held::Stretch;
+use crate::period::Period;
 use crate::stats::Distribution;
 use crate::still::Still;
 
-/// All streams of all receivers, within the trial.
+/// All streams of all receivers, within the period.
 pub(crate) struct Streams<'a> {
     rows: Vec<&'a UncompressedFrameRow>,
     /// When CPUs stalled, if the trial was watched.
@@ -157,24 +158,25 @@ impl Ring<'_> {
 /// All rings of all senders.
 pub(crate) struct Rings<'a> {
     rings: &'a ByRing<'a>,
-    end_ns: i64,
+    period: Period,
 }
 
 impl<'a> Rings<'a> {
     /// `None` if there was none.
-    pub fn of(rings: &'a ByRing<'a>, end_ns: i64) -> Option<Self> {
-        let rings = Self { rings, end_ns };
+    pub fn of(rings: &'a ByRing<'a>, period: Period) -> Option<Self> {
+        let rings = Self { rings, period };
         let any = rings.rows().next().is_some();
         any.then_some(rings)
     }
 
-    /// Those rows of a ring that lie within the trial, its end included.
+    /// Those rows of a ring that lie within the period, its end included: a row is about the second before it.
     fn within(
         &self,
         rows: &'a [&'a UncompressedRingRow],
     ) -> impl Iterator<Item = &'a UncompressedRingRow> {
-        let end_ns = self.end_ns;
-        rows.iter().copied().filter(move |row| (0..=end_ns).contains(&row.t_ns))
+        let period = self.period;
+        let within = rows.iter().copied().filter(move |row| (0..=period.to_ns).contains(&row.t_ns));
+        within.filter(move |row| !period.is_counted_before(row.t_ns))
     }
 
     fn rows(&self) -> impl Iterator<Item = &'a UncompressedRingRow> {
@@ -188,8 +190,13 @@ impl<'a> Rings<'a> {
     /// Of the ring with most: repeats over frames sent.
     pub fn starved(&self) -> Option<f64> {
         let ratio = |rows: &'a Vec<&'a UncompressedRingRow>| {
-            let last = self.within(rows).last().filter(|row| row.sent_frames > 0)?;
-            Some(last.repeated_frames as f64 / last.sent_frames as f64)
+            let last = self.within(rows).last()?;
+            let before = self.period.last_before(rows, |row| row.t_ns);
+            let (sent, repeated) =
+                before.map_or((0, 0), |row| (row.sent_frames, row.repeated_frames));
+            let sent = last.sent_frames.saturating_sub(sent);
+            let repeated = last.repeated_frames.saturating_sub(repeated);
+            (sent > 0).then(|| repeated as f64 / sent as f64)
         };
         self.rings.values().filter_map(ratio).reduce(f64::max)
     }
@@ -217,7 +224,8 @@ impl<'a> Rings<'a> {
     fn means(&self, of: fn(&UncompressedRingRow) -> Option<f64>) -> Option<Vec<f64>> {
         let mean = |rows: &'a Vec<&'a UncompressedRingRow>| {
             let mut values = Vec::new();
-            let mut begun = false;
+            let before = self.period.last_before(rows, |row| row.t_ns);
+            let mut begun = before.is_some_and(|row| row.sent_frames > 1);
             for row in self.within(rows) {
                 values.extend(of(row).filter(|_| begun));
                 begun |= row.sent_frames > 1;

@@ -2,26 +2,27 @@
 
 use suiro_record::tables::PageRow;
 
+use crate::period::Period;
 use crate::stats::Distribution;
 use crate::view::View;
 
-/// All pages of all people that were begun within the trial.
+/// All pages of all people that were begun within the period.
 pub(crate) struct Web<'a> {
     pages: Vec<&'a PageRow>,
-    duration_ns: i64,
+    period: Period,
 }
 
 impl<'a> Web<'a> {
     /// `None` if no page was loaded.
     pub fn of(view: &View<'a>) -> Option<Self> {
         let pages = view.within(&view.records.pages, |row| row.t_ns);
-        (!pages.is_empty()).then_some(Self { pages, duration_ns: view.duration_ns })
+        (!pages.is_empty()).then_some(Self { pages, period: view.period })
     }
 
     /// Pages that were there, whole, within the trial, and when.
     fn loaded(&self) -> impl Iterator<Item = (&PageRow, i64)> {
         let pages = self.pages.iter().filter_map(|row| Some((*row, row.done_ns?)));
-        pages.filter(|(_, done_ns)| *done_ns <= self.duration_ns)
+        pages.filter(|(_, done_ns)| *done_ns <= self.period.to_ns)
     }
 
     pub fn count(&self) -> f64 {
@@ -43,7 +44,7 @@ impl<'a> Web<'a> {
 
     pub fn rate_bps(&self) -> f64 {
         let bytes: f64 = self.pages.iter().map(|row| row.body_bytes as f64).sum();
-        bytes * 8e9 / self.duration_ns as f64
+        bytes * 8e9 / self.period.length_ns()
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
         let late = [page(8, Some(5)), page(11, Some(1))];
         let pages: Vec<_> =
             pages.iter().chain(&late).filter(|row| row.t_ns < 10_000_000_000).collect();
-        let web = Web { pages, duration_ns: 10_000_000_000 };
+        let web = Web { pages, period: Period { from_ns: 0, to_ns: 10_000_000_000 } };
         assert_eq!((web.count(), web.unfinished(), web.connections()), (3.0, 2.0, 18.0));
         assert_eq!(web.load_s().percentile(0.5), Some(2.0));
         assert_eq!(web.load_s().percentile(0.95), Some(4.0));

@@ -6,6 +6,7 @@ use suiro_record::words::FlowRole;
 use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold};
 use crate::link::Direction;
+use crate::period::Period;
 use crate::stats::Distribution;
 use crate::view::View;
 
@@ -33,17 +34,19 @@ pub(crate) struct Connection<'a> {
     pub name: String,
     /// Its session; `None` if there is no row of it.
     pub session: Option<&'a WebrtcSessionRow>,
-    /// The intervals, each until the next.
+    /// The intervals within the period, each until the next.
     rows: Vec<Stretch<&'a WebrtcRow>>,
+    /// Those of the whole trial.
+    all: Vec<Stretch<&'a WebrtcRow>>,
     /// What the narrowest link on its way could carry; none without a limit.
     capacity: Vec<Stretch<f64>>,
     /// When the endpoint's viewer first showed a frame after the session began.
     first_shown_ns: Option<i64>,
-    /// When the endpoint's viewer showed each frame, and how old it was then, in milliseconds.
+    /// When the endpoint's viewer showed each frame within the period, and how old it was then, in milliseconds.
     latencies: Vec<(i64, f64)>,
-    /// When the video froze; `None` if that is not known.
+    /// When the video froze within the period; `None` if that is not known.
     freezes: Option<Vec<(i64, i64)>>,
-    duration_ns: i64,
+    period: Period,
 }
 
 /// The connections of endpoints in that role, by endpoint and number.
@@ -62,8 +65,8 @@ pub(crate) fn connections<'v>(view: &'v View<'_>, role: FlowRole) -> Vec<Connect
         let last = rows.last().map_or(0, |row| nanos(row.t_ns));
         let begun = session.map_or(0, |session| nanos(session.t_ns));
         let screen = view.player(endpoint).map(|player| &player.screen);
-        let shown = screen
-            .and_then(|screen| screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun));
+        let shown = screen.and_then(|screen| screen.first_shown_ns(begun));
+        let all = hold(samples, last, view.duration_ns);
         Connection {
             name: if several(endpoint) {
                 format!("{endpoint}.{number}")
@@ -71,14 +74,15 @@ pub(crate) fn connections<'v>(view: &'v View<'_>, role: FlowRole) -> Vec<Connect
                 endpoint.to_owned()
             },
             session,
-            rows: hold(samples, last, view.duration_ns),
+            rows: view.period.cut(all.clone()),
+            all,
             capacity: session.map(|session| capacity(view, session)).unwrap_or_default(),
             first_shown_ns: shown,
             latencies: screen.map(|screen| screen.latencies().collect()).unwrap_or_default(),
             freezes: screen
                 .filter(|screen| screen.knows_freezes())
                 .map(|screen| screen.freezes().to_vec()),
-            duration_ns: view.duration_ns,
+            period: view.period,
         }
     };
     rows.iter().map(connection).collect()
@@ -204,26 +208,26 @@ impl Connection<'_> {
     /// How long the estimate took to come near the capacity and stay there, from the connection and from each change of
     /// the capacity on, in seconds, mean of those after which it did.
     pub fn convergence_s(&self) -> Option<f64> {
-        let times = self.convergences().into_iter().flatten();
+        let times = self.convergences(self.period.from_ns).into_iter().flatten();
         let times = times.map(|(from, near)| (near - from) as f64 / 1e9);
         Distribution::equal(times).mean()
     }
 
     /// The longest of these.
     pub fn convergence_max_s(&self) -> Option<f64> {
-        let times = self.convergences().into_iter().flatten();
+        let times = self.convergences(self.period.from_ns).into_iter().flatten();
         times.map(|(from, near)| (near - from) as f64 / 1e9).reduce(f64::max)
     }
 
     /// After how many of these events the estimate did not converge before the next; `None` without any.
     pub fn unconverged(&self) -> Option<f64> {
-        let all = self.convergences();
+        let all = self.convergences(self.period.from_ns);
         (!all.is_empty()).then(|| all.iter().filter(|found| found.is_none()).count() as f64)
     }
 
     /// By how much the estimate was below the capacity at most, as a share of it, once it had converged.
     pub fn undershoot_ratio(&self) -> Option<f64> {
-        let converged = self.convergences().into_iter().flatten();
+        let converged = self.convergences(0).into_iter().flatten();
         let below = converged.flat_map(|(_, near)| {
             let until = self.capacity_at(near).map_or(near, |stretch| stretch.to_ns);
             self.rows.iter().filter(move |row| row.from_ns >= near && row.from_ns < until)
@@ -235,18 +239,18 @@ impl Connection<'_> {
         below.reduce(f64::max).map(|below| below.max(0.0))
     }
 
-    /// For the connection and each change of the capacity that lasts as long as an estimate must stay near: when it was,
-    /// and when the estimate was near; `None` if it never was.
-    fn convergences(&self) -> Vec<Option<(i64, i64)>> {
+    /// For the connection and each change of the capacity, at that time or later, that lasts as long as an estimate must stay near:
+    /// when it was, and when the estimate was near; `None` if it never was.
+    fn convergences(&self, since_ns: i64) -> Vec<Option<(i64, i64)>> {
         let Some(connected) = self.connected_ns() else { return Vec::new() };
         let begins = self.capacity.iter().map(|stretch| (stretch.from_ns.max(connected), stretch));
-        let lasting = begins.filter(|(from, stretch)| stretch.to_ns - from >= STAYS_NS);
+        let later = begins.filter(|(from, _)| *from >= since_ns);
+        let lasting = later.filter(|(from, stretch)| stretch.to_ns - from >= STAYS_NS);
         lasting.map(|(from, stretch)| Some((from, from + self.converges(from, stretch)?))).collect()
     }
 
     fn converges(&self, from: i64, capacity: &Stretch<f64>) -> Option<i64> {
-        let within =
-            self.rows.iter().filter(|row| row.to_ns > from && row.from_ns < capacity.to_ns);
+        let within = self.all.iter().filter(|row| row.to_ns > from && row.from_ns < capacity.to_ns);
         let mut near_since: Option<i64> = None;
         for row in within {
             let estimate = row.value.estimate_bps?.as_bps() as f64;
@@ -275,7 +279,7 @@ impl Connection<'_> {
         over.reduce(f64::max).map(|over| over.max(0.0))
     }
 
-    /// When the capacity fell after the connection, and until when it did not change again.
+    /// When the capacity fell within the period, after the connection, and until when it did not change again.
     fn falls(&self) -> impl Iterator<Item = (i64, i64)> {
         let connected = self.connected_ns().unwrap_or(i64::MAX);
         let pairs = self.capacity.windows(2);
@@ -283,7 +287,8 @@ impl Connection<'_> {
             let [before, after] = pair else { return None };
             let fell = after.value <= before.value * (1.0 - FALL);
             let lasts = after.to_ns - after.from_ns >= FALL_LASTS_NS;
-            (fell && lasts && after.from_ns >= connected).then_some((after.from_ns, after.to_ns))
+            let counts = after.from_ns >= connected.max(self.period.from_ns);
+            (fell && lasts && counts).then_some((after.from_ns, after.to_ns))
         })
     }
 
@@ -333,7 +338,7 @@ impl Connection<'_> {
     /// From the offer to the first frame shown, in milliseconds.
     pub fn first_frame_ms(&self) -> Option<f64> {
         let begun = nanos(self.session?.t_ns);
-        Some(self.first_shown_ns?.min(self.duration_ns).saturating_sub(begun) as f64 / 1e6)
+        Some(self.first_shown_ns?.min(self.period.to_ns).saturating_sub(begun) as f64 / 1e6)
     }
 }
 
@@ -402,15 +407,17 @@ mod tests {
     ) -> Connection<'a> {
         let stretch = |from_ns, to_ns, value| Stretch { from_ns, to_ns, value };
         let samples = rows.iter().map(|row| (nanos(row.t_ns) - S / 10, row));
+        let all = hold(samples, 40 * S, 40 * S);
         Connection {
             name: "camera".into(),
             session: Some(session),
-            rows: hold(samples, 40 * S, 40 * S),
+            rows: all.clone(),
+            all,
             capacity: vec![stretch(0, 20 * S, 2e6), stretch(20 * S, 40 * S, 5e5)],
             first_shown_ns: None,
             latencies,
             freezes: Some(vec![(10 * S, 13 * S), (21 * S, 22 * S)]),
-            duration_ns: 40 * S,
+            period: Period { from_ns: 0, to_ns: 40 * S },
         }
     }
 
@@ -434,6 +441,24 @@ mod tests {
         let connection = fallen(&session, &never, vec![]);
         assert_eq!((connection.convergence_s(), connection.unconverged()), (Some(0.0), Some(1.0)));
         assert_eq!(connection.recovery_s(), None, "nothing was shown");
+    }
+
+    #[test]
+    fn what_began_in_the_warm_up_is_not_among_the_convergences() {
+        let session = session();
+        // Never near 2 Mbit/s; near 500 kbit/s from the beginning.
+        let rows: Vec<WebrtcRow> = (0..400).map(|n| row((n + 1) * S / 10, 450)).collect();
+        let whole = fallen(&session, &rows, vec![]);
+        assert_eq!((whole.convergence_s(), whole.unconverged()), (Some(0.0), Some(1.0)));
+        let period = Period { from_ns: 5 * S, to_ns: 40 * S };
+        let rows = period.cut(whole.all.clone());
+        let measured = Connection { rows, period, ..whole };
+        assert_eq!((measured.convergence_s(), measured.unconverged()), (Some(0.0), Some(0.0)));
+        assert_eq!(measured.over_time(|_| Some(1.0)).mean(), Some(1.0));
+        let later = Period { from_ns: 25 * S, ..period };
+        let measured = Connection { period: later, ..measured };
+        assert_eq!((measured.convergence_s(), measured.unconverged()), (None, None));
+        assert_eq!(measured.undershoot_ratio().map(|below| (below * 10.0).round()), Some(1.0));
     }
 
     #[test]

@@ -218,6 +218,9 @@ pub struct Trial {
     pub started: String,
     /// How long it measured.
     pub duration_s: f64,
+    /// For how long it warmed up, from `t_ns` = 0 on: metrics are about the time after that. Absent without a warm-up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up_s: f64,
     /// CLOCK_MONOTONIC at `t_ns` = 0.
     pub epoch_monotonic_ns: u64,
     /// The links before the run.
@@ -243,6 +246,11 @@ pub struct Trial {
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
     pub versions: BTreeMap<String, String>,
+}
+
+/// Serde passes a reference.
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Trial {

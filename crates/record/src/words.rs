@@ -494,9 +494,12 @@ words! {
         Hit = "hit",
         /// It had the object, which had expired: a fault of the scenario.
         Stale = "stale",
-        /// The object was on its way for another request, and what had come of it was sent at once. It may have failed then.
+        /// The object was on its way for another request, or being revalidated, and what had come of it was sent at once. It may
+        /// have failed then.
         Joined = "joined",
-        /// It asked the origin, which may not have answered.
+        /// It had the object, which had expired, and the origin answered that it is still valid (status 304).
+        Revalidated = "revalidated",
+        /// It asked the origin for the object, or about one that had expired. The origin may not have answered.
         Miss = "miss",
         /// It answered by itself, without asking: a request that it does not take, or a fault of the scenario.
         Own = "own",

@@ -206,6 +206,7 @@ fn trial(
     let mut points: BTreeMap<String, Points> =
         timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
     let (started, duration_s) = outcome.as_ref().map(|o| (o.started.clone(), o.duration_s)).unzip();
+    let warm_up_s = outcome.as_ref().map_or(0.0, |outcome| outcome.warm_up_s);
     let (self_checks, links, cables, endpoints) =
         outcome.map(|o| (o.self_checks, o.links, o.cables, o.endpoints)).unwrap_or_default();
     PageTrial {
@@ -220,6 +221,7 @@ fn trial(
         machine: None,
         started,
         duration_s,
+        warm_up_s,
         metrics: metrics.iter().map(|m| measured.get(&m.name).copied().flatten()).collect(),
         self_checks,
         links,

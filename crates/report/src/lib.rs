@@ -229,7 +229,10 @@ pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
         Some(study) => suiro_analysis::findings::judge(study, &summary.trials),
         None => Findings { study: manifest.study.clone(), ..Findings::default() },
     };
-    let longest = why::longest(trials.iter().map(|read| (&read.planned.cell, &read.why)));
+    let longest = why::longest(trials.iter().map(|read| {
+        let warm_up_ns = read.outcome.as_ref().map_or(0, suiro_analysis::warm_up_ns);
+        (&read.planned.cell, &read.why, warm_up_ns)
+    }));
     folder.write_summary(&summary, &manifest.axes, &manifest.plan)?;
     folder.write_findings(&findings)?;
     let totals = sums::total(trials.iter().map(|read| &read.sums));

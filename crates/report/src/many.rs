@@ -120,6 +120,7 @@ mod tests {
             machine: None,
             started: None,
             duration_s: None,
+            warm_up_s: 0.0,
             metrics: Vec::new(),
             self_checks: Vec::new(),
             links: Vec::new(),

@@ -357,6 +357,8 @@ pub struct PageTrial {
     pub started: Option<String>,
     /// How long it measured.
     pub duration_s: Option<f64>,
+    /// For how long it warmed up, which its metrics leave out.
+    pub warm_up_s: f64,
     /// One per metric.
     pub metrics: Vec<Option<f64>>,
     /// The links before the trial.

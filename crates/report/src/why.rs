@@ -1,5 +1,6 @@
 //! Causes of a results folder: as documents, and in words.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use suiro_analysis::why::{Explained, Limit, Subject};
@@ -191,14 +192,16 @@ pub fn between_named((a, one): (&str, &TrialCauses), (b, other): (&str, &TrialCa
     printable(&text).into_owned()
 }
 
-/// The sentences of the longest effects of a run, each with its cell.
-pub(crate) fn longest<'a>(trials: impl Iterator<Item = (&'a Cell, &'a Why)>) -> Vec<String> {
-    let effects =
-        trials.flat_map(|(cell, why)| why.effects.iter().map(move |effect| (cell, effect)));
-    let seen = effects.filter(|(_, effect)| effect.effect != Effect::Quality);
-    let mut all: Vec<_> = seen.collect();
-    all.sort_by_key(|(_, effect)| effect.from_ns.saturating_sub(effect.to_ns));
-    let told = |(cell, effect): &(&Cell, &Explained)| {
+/// The sentences of the effects of a run that were longest after the warm-up, which lasted so many nanoseconds; each with its
+/// cell. Those that had ended with it are left out.
+pub(crate) fn longest<'a>(trials: impl Iterator<Item = (&'a Cell, &'a Why, i64)>) -> Vec<String> {
+    let effects = trials.flat_map(|(cell, why, warm_up_ns)| {
+        let seen = why.effects.iter().filter(|effect| effect.effect != Effect::Quality);
+        seen.filter_map(move |effect| Some((effect.length_after(warm_up_ns)?, cell, effect)))
+    });
+    let mut all: Vec<_> = effects.collect();
+    all.sort_by_key(|(length_ns, ..)| Reverse(*length_ns));
+    let told = |(_, cell, effect): &(i64, &Cell, &Explained)| {
         let viewer = named(&effect.subject, effect.effect);
         format!("{}: {viewer} {}", label(cell), effect.sentence)
     };
@@ -247,6 +250,25 @@ mod tests {
             because: None,
             change: None,
         }
+    }
+
+    #[test]
+    fn what_had_ended_with_the_warm_up_is_not_among_the_longest() {
+        let cell = Cell::default();
+        let named = |from_s: i64| Explained {
+            sentence: format!("froze at {from_s} s"),
+            ..freeze(from_s * 1_000_000_000)
+        };
+        let effects = vec![named(3), named(14), named(15)];
+        let why = Why { effects, ..Why::default() };
+        let left = |warm_up_ns: i64| longest([(&cell, &why, warm_up_ns)].into_iter());
+        let second = 1_000_000_000;
+        let count = |warm_up_ns| left(warm_up_ns).len();
+        assert_eq!((count(0), count(15 * second), count(15 * second + second / 2)), (3, 1, 1));
+        // Half of the freeze at 14 s is left: the other one is longer.
+        let left = left(14 * second + second / 2);
+        let ends = left.iter().zip(["froze at 15 s", "froze at 14 s"]);
+        assert!(left.len() == 2 && ends.into_iter().all(|(a, b)| a.ends_with(b)), "{left:?}");
     }
 
     fn proved(verdict: Proof) -> Proved {

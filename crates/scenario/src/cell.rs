@@ -36,6 +36,7 @@ pub(crate) fn read(
     let before = refusals.len();
     let mut reader = Reader { body, files, refusals };
     let duration = reader.duration();
+    let warm_up = reader.warm_up(duration);
     let specs = reader.links();
     let segments = reader.segments();
     let wiring = reader.wiring(&segments);
@@ -77,7 +78,7 @@ pub(crate) fn read(
     let media = media.into_iter().filter(|(name, _)| served(name));
     let media = media.filter_map(|(name, spec)| Some((name, spec?))).collect();
     let endpoints = endpoints.into_iter().map(|placed| placed.endpoint).collect();
-    Some(Setup { duration: duration?, topology, media, endpoints, record })
+    Some(Setup { duration: duration?, warm_up: warm_up?, topology, media, endpoints, record })
 }
 
 struct Reader<'r, 't> {
@@ -110,6 +111,21 @@ impl Reader<'_, '_> {
                 .check(Keys::of("duration"), duration)
                 .map_err(|refusal| in_text(self.body, &[], refusal)),
         )
+    }
+
+    /// Zero if it is absent.
+    fn warm_up(&mut self, duration: Option<Duration>) -> Option<Duration> {
+        let Some(node) = entry(self.body, "warm_up") else { return Some(Duration::ZERO) };
+        let read = document::read::<Duration>(node.clone(), "`warm_up`", &[]);
+        let warm_up = self.keep(read)?;
+        if let Some(end) = duration.filter(|end| warm_up >= *end) {
+            let place = document::place(self.body, &["warm_up"]);
+            let refusal = Refusal::new(place, format!("warm_up: {warm_up} leaves no time"));
+            let refusal = refusal.expected(format!("less than `duration`, which is {end}"));
+            self.refusals.push(refusal);
+            return None;
+        }
+        Some(warm_up)
     }
 
     /// `[links]`: every link that can be read, or `None` where it cannot.

@@ -13,8 +13,17 @@ use crate::refusal::{Refusal, Span};
 use crate::substitute::is_name;
 
 /// Keys of the root that are read per cell, where references may stand.
-pub(crate) const BODY: [&str; 8] =
-    ["duration", "topology", "segments", "multicast", "links", "media", "endpoints", "record"];
+pub(crate) const BODY: [&str; 9] = [
+    "duration",
+    "warm_up",
+    "topology",
+    "segments",
+    "multicast",
+    "links",
+    "media",
+    "endpoints",
+    "record",
+];
 
 /// Keys of the root that are read once: those of [`Header`].
 pub(crate) const HEADER: [&str; 9] =
@@ -358,7 +367,7 @@ fn is_label(text: &str) -> bool {
 }
 
 /// The keys of `[quick]`.
-const QUICK: [&str; 4] = ["duration", "repetitions", "parameters", "matrix"];
+const QUICK: [&str; 5] = ["duration", "warm_up", "repetitions", "parameters", "matrix"];
 
 /// `[quick]` may change what the scenario has: its values are put in the scenario's place when
 /// `--quick` is given, and checked there.

@@ -13,11 +13,11 @@
 //! | section | what it holds |
 //! |---|---|
 //! | `name`, `title`, `description`, `study` | What it is. `study` names the published study that it repeats. |
-//! | `duration`, `repetitions`, `seed`, `jobs` | How long each trial measures, how often, from which seed, how many at once. |
+//! | `duration`, `warm_up`, `repetitions`, `seed`, `jobs` | How long each trial measures, how much of it metrics leave out, how often, from which seed, how many at once. |
 //! | `[parameters]` | Named values. `"$name"` below stands for the value, `"${name}"` inside a longer text for its text, `"$name.key"` for what a table has under a key, `"$$name"` for itself. |
 //! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. If a parameter that is a table has the name of an axis, each value of the axis names only the keys that differ from it. |
 //! | `[limits]` | What the results must keep to, by name: texts such as `"media.latency_p95_ms < 250 ms"`. |
-//! | `[quick]` | What `--quick` changes: `duration`, `repetitions`, `parameters`, `matrix`. |
+//! | `[quick]` | What `--quick` changes: `duration`, `warm_up`, `repetitions`, `parameters`, `matrix`. |
 //! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`, `switches`); `mtu`. |
 //! | `[multicast]` | Cables carry multicast, and which hosts route it: [`Multicast`]. |
 //! | `[links.NAME]` | What a link does to packets: [`suiro_link::LinkSpec`]. |
@@ -25,7 +25,7 @@
 //! | `[endpoints.NAME]` | A process: `kind`, `host`, `count` (how many of it, each with a number, a port and random numbers of its own), `start` and `end`, and the keys of its kind, the struct in the variant of [`EndpointSpec`]. |
 //! | `[record]` | What is recorded: [`RecordOptions`]. |
 //!
-//! References are replaced in `duration`, `[topology]`, `[multicast]`, `[links]`, `[media]`, `[endpoints]` and
+//! References are replaced in `duration`, `warm_up`, `[topology]`, `[multicast]`, `[links]`, `[media]`, `[endpoints]` and
 //! `[record]`. They are replaced before anything is read as a type, so `"$clients"` may be a number
 //! and `links.access = "$condition"` a whole table. Unknown keys, unknown names and parameters that
 //! nothing refers to are refused.

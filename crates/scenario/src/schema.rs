@@ -23,6 +23,7 @@ pub fn schema() -> Value {
     let mut root = inline::<Header>(&mut generator);
     let mut body = Map::new();
     body.insert("duration".into(), duration(&mut generator));
+    body.insert("warm_up".into(), warm_up(&mut generator));
     body.insert("topology".into(), topology(&mut generator));
     let segments = named(
         "The shared media of an explicit topology, by name: hubs, Wi-Fi cells and cellular cells.",
@@ -36,7 +37,9 @@ pub fn schema() -> Value {
     body.insert("record".into(), sub::<RecordOptions>(&mut generator));
     let mut definitions = generator.take_definitions(true);
     body.values_mut().chain(definitions.values_mut()).for_each(refer);
-    body.get_mut("duration").into_iter().for_each(refer_to);
+    for key in ["duration", "warm_up"] {
+        body.get_mut(key).into_iter().for_each(refer_to);
+    }
     let reference = json!({
         "description": "The value of a parameter or of an axis of the matrix.",
         "type": "string",
@@ -86,6 +89,15 @@ fn duration(generator: &mut SchemaGenerator) -> Value {
     let keywords = schema.as_object_mut().expect("the schema of a quantity is an object");
     keywords.insert("description".into(), json!("How long each trial measures."));
     DURATION.describe_value(keywords);
+    schema
+}
+
+fn warm_up(generator: &mut SchemaGenerator) -> Value {
+    let mut schema = sub::<Duration>(generator);
+    let keywords = schema.as_object_mut().expect("the schema of a quantity is an object");
+    let text = "How much of each trial, from its start, metrics leave out. All of it is run, recorded and drawn. Less than \
+                `duration`. Default: 0 s.";
+    keywords.insert("description".into(), json!(text));
     schema
 }
 
@@ -164,6 +176,7 @@ fn cells() -> Map<String, Value> {
         "type": "object",
         "properties": {
             "duration": { "type": "string" },
+            "warm_up": { "type": "string" },
             "repetitions": repetitions,
             "parameters": parameters.clone(),
             "matrix": matrix.clone(),

@@ -17,6 +17,9 @@ use crate::network::Topology;
 pub struct Setup {
     /// How long a trial measures.
     pub duration: Duration,
+    /// How much of that, from its start, metrics leave out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up: Duration,
     /// Hosts and the links between them.
     pub topology: Topology,
     /// The media that endpoints refer to, by name.
@@ -25,6 +28,11 @@ pub struct Setup {
     pub endpoints: Vec<Endpoint>,
     /// What is recorded.
     pub record: RecordOptions,
+}
+
+/// Serde passes a reference.
+fn is_zero(time: &Duration) -> bool {
+    time.is_zero()
 }
 
 impl Setup {

@@ -239,6 +239,8 @@ export interface PageTrial {
   started: string | null;
   /** How long it measured. */
   duration_s: number | null;
+  /** For how long it warmed up, which its metrics leave out. */
+  warm_up_s: number;
   /** One per metric. */
   metrics: (number | null)[];
   /** The links before the trial. */

@@ -24,7 +24,7 @@ pub(super) static FAMILY: Family<Caches> = Family { metrics: METRICS, series: &[
 
 static METRICS: &[Measure<Caches>] = metrics! {
     #[main] cache.hit_ratio ["ratio", Higher, 3] "Cache hits",
-        "Requests that the cache answered with an object that it had, as a share of those that it did not answer by itself.",
+        "Requests that the cache answered with an object that it had, without asking the origin, as a share of those that it did not answer by itself.",
         |c| c.hit_ratio();
     #[main] cache.joined_ratio ["ratio", Neither, 3] "Cache, joined",
         "The same of requests for which an object was on its way for another request.",
@@ -32,8 +32,11 @@ static METRICS: &[Measure<Caches>] = metrics! {
     cache.joined ["requests", Neither, 3] "Requests joined",
         "Requests for which an object was on its way for another request, whether or not all of it came.",
         |c| Some(c.joined());
+    cache.revalidated ["requests", Neither, 3] "Requests revalidated",
+        "Requests for which the cache asked the origin about an object that had expired, which was still valid (status 304).",
+        |c| Some(c.revalidated());
     cache.misses ["requests", Lower, 3] "Cache misses",
-        "Requests for which the cache asked the origin, whether or not that answered.",
+        "Other requests for which the cache asked the origin, whether or not that answered.",
         |c| Some(c.misses());
     cache.requests ["requests", Neither, 3] "Cache, requests",
         "Requests that the cache answered, except those that it answered by itself.",

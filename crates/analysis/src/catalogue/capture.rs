@@ -38,23 +38,23 @@ pub(super) static FAMILY: Family<Hops> = Family { metrics: METRICS, series: SERI
 
 static METRICS: &[Measure<Hops>] = metrics! {
     capture.sent ["packets", Neither, 0] "Captured where sent",
-        "IP packets in the capture at the sending end of the link, over the whole trial.",
+        "IP packets in the capture at the sending end of the link, over the whole trial, a warm-up included.",
         |hop| hop.count(|row| row.sent);
     capture.received ["packets", Neither, 0] "Captured where received",
-        "IP packets in the capture at the receiving end of the link, over the whole trial.",
+        "IP packets in the capture at the receiving end of the link, over the whole trial, a warm-up included.",
         |hop| hop.count(|row| row.received);
     #[main] capture.lost ["packets", Lower, 0] "Lost between captures",
         "IP packets in the capture at the sending end of the link and not in that at the receiving end, over the whole trial, \
-         without those that were still on their way at the end. Null if one of the two is missing or incomplete.",
+         a warm-up included, without those that were still on their way at the end. Null if one of the two is missing or incomplete.",
         |hop| hop.lost();
     #[main] capture.loss_ratio ["ratio", Lower, 3] "Loss between captures",
         "The same as a share of the packets sent.",
         |hop| hop.loss_ratio();
     capture.altered ["packets", Lower, 0] "Altered between captures",
-        "IP packets that were captured at both ends with different contents.",
+        "IP packets that were captured at both ends with different contents. A warm-up counts.",
         |hop| hop.count(|row| row.altered);
     capture.copies ["packets", Lower, 0] "Copies between captures",
-        "IP packets that were captured more often at the receiving end than at the sending end.",
+        "IP packets that were captured more often at the receiving end than at the sending end. A warm-up counts.",
         |hop| hop.count(|row| row.copies);
     #[main] capture.sent_mean_bps ["bit/s", Neither, 3] "Throughput where sent",
         "IP packets captured at the sending end within the trial, headers included, over its duration.",
@@ -63,15 +63,15 @@ static METRICS: &[Measure<Hops>] = metrics! {
         "IP packets captured at the receiving end within the trial, headers included, over its duration.",
         |hop| hop.mean_bps(|row| row.received_bytes);
     capture.delay_mean_ms ["ms", Lower, 3] "Delay between captures",
-        "From the sending to the receiving interface, mean over packets received, by the kernel's timestamps.",
+        "From the sending to the receiving interface, mean over packets received, by the kernel's timestamps. A warm-up counts.",
         |hop| hop.whole.and_then(|row| row.delay_mean_ms);
     capture.delay_max_ms ["ms", Lower, 3] "Delay between captures, greatest",
-        "From the sending to the receiving interface, greatest.",
+        "From the sending to the receiving interface, greatest. A warm-up counts.",
         |hop| hop.whole.and_then(|row| row.delay_max_ms);
     #[main] capture.link_difference ["packets", Lower, 0] "Captures and link differ",
         "How far the captures differ from the link's own counts: the differences of packets sent and offered, received and \
          delivered, and lost (less copies) and dropped or still in the link at the end (less duplicates), added up. 0 means that \
-         they agree. Null without both captures, if one is incomplete, or for a plain cable, which counts nothing.",
+         they agree. Null without both captures, if one is incomplete, or for a plain cable, which counts nothing. A warm-up counts.",
         |hop| hop.link_difference();
 };
 

@@ -14,7 +14,7 @@ impl Subject for Calls {
     const HAS_MEAN: bool = true;
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, End<'v>)> {
-        let ends = ends(view.records, view.duration_ns);
+        let ends = ends(view.records, view.period);
         let several = ends.len() > 1;
         ends.into_iter().map(|end| (Instance::among(several, end.name), end)).collect()
     }
@@ -24,7 +24,7 @@ pub(super) static FAMILY: Family<Calls> = Family { metrics: METRICS, series: &[]
 
 static METRICS: &[Measure<Calls>] = metrics! {
     conference.pictures_sent ["frames", Higher, 3] "Frames sent",
-        "Frames that this end captured, encoded and passed to the socket, over the whole call.",
+        "Frames that this end captured, encoded and passed to the socket.",
         |e| Some(e.sum(|row| row.captured_pictures));
     conference.pictures_skipped ["frames", Lower, 3] "Frames skipped",
         "Frames that the camera had and the thread captured too late, so that they were left out.",
@@ -39,16 +39,16 @@ static METRICS: &[Measure<Calls>] = metrics! {
         "Frames of the other end of which nothing came within the trial.",
         |e| Some(e.pictures_lost());
     conference.packets_sent ["packets", Neither, 3] "Packets sent",
-        "Packets that the kernel took from this end, over the whole call.",
+        "Packets that the kernel took from this end.",
         |e| Some(e.sum(|row| row.sent_packets));
     conference.packets_received ["packets", Neither, 3] "Packets received",
-        "Packets of the other end that came, over the whole call.",
+        "Packets of the other end that came.",
         |e| Some(e.sum(|row| row.received_packets));
     conference.packets_late ["packets", Lower, 3] "Packets late",
         "Of the packets received, those of a frame that was over.",
         |e| Some(e.sum(|row| row.late_packets));
     #[main] conference.loss_ratio ["ratio", Lower, 3] "Call: loss",
-        "Of the packets that the kernel took from the other end, the share that did not come, over the whole call.",
+        "Of the packets that the kernel took from the other end, the share that did not come.",
         |e| e.loss();
     #[main] conference.send_loss_ratio ["ratio", Lower, 3] "Call: send loss",
         "Of the packets that this end was to send, the share that a failed send call dropped.",

@@ -40,7 +40,7 @@ static OF_CONTROL: &[Measure<All>] = metrics! {
     #[main] control.gap_max_frames ["frames", Lower, 6] "Frames lost by a replaced stream",
         "Incomplete frames of a stream that was replaced, maximum of these streams. If its packets end, the frame times \
         from then to a second before the end of the trial count too, or to a second before all streams were stopped by \
-        command. Null if nothing was replaced.",
+        command. Of a stream that was replaced in the warm-up, what is due after it counts. Null if nothing was replaced.",
         |c| c.gap_max();
     #[main] control.others_lost_frames ["frames", Lower, 6] "Frames lost by other streams",
         "Incomplete frames of all streams that were not replaced. If the packets of one end, the frame times that follow \

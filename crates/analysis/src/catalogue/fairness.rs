@@ -25,7 +25,7 @@ pub(super) static FAMILY: Family<Sharing> = Family { metrics: METRICS, series: S
 static METRICS: &[Measure<Sharing>] = metrics! {
     #[main] fairness.video_mean_bps ["bit/s", Higher, 3] "Video flow",
         "Rate of IP packets delivered for a video flow (RTP and its RTCP; a connection of WebRTC or of Media over QUIC) while it \
-         is present, mean over the video flows. It counts over whole GoP times of 1.001 s from the first video packet on. A flow's packets \
+         is present, mean over the video flows. It counts over whole GoP times of 1.001 s from the first video packet on, or from the end of the warm-up. A flow's packets \
          count at the link that delivered the fewest of its bytes. It is present from its first packet until its sender stops \
          sending, also while others starve it. RTP is absent while its sender has nothing to send for more than five GoP times.",
         |r| r.mean_bps(Kind::Video);
@@ -67,7 +67,7 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          fewer than two compete.",
         |r| r.jain_short();
     fairness.convergence_s ["s", Lower, 3] "Convergence",
-        "From when the last of the flows arrived to the first of ten GoP times in a row at which Jain's index of the next five is \
+        "From when the last of the flows arrived, or from the end of the warm-up, to the first of ten GoP times in a row at which Jain's index of the next five is \
          at least 0.9. Null if that never happened, and where fewer than two compete.",
         |r| r.convergence_s();
     fairness.self_ratio ["ratio", Higher, 3] "Self-fairness",
@@ -82,7 +82,8 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         "Convergence after a change (RFC 8868 §3): the rate of the link that has the least changes, or a flow begins, ends, pauses or \
          resumes. A video flow has settled with the first of five GoP times in a row in which its rate is near its later one: \
          within 15 % of the mean over the second half of the time until the next change. Mean over the video flows and over the \
-         changes that are at least 15 GoP times apart; a flow that never settles counts for all of the time.",
+         changes that are at least 15 GoP times apart; a flow that never settles counts for all of the time. The end of the \
+         warm-up is no change. Null without a change.",
         |r| r.settling_s();
     #[main] fairness.video_variation ["ratio", Lower, 3] "Video rate variation",
         "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time in which it is present, \
@@ -111,10 +112,10 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          last rate of a sender counts for as long as the control period before it.",
         |r| r.target_variation();
     fairness.video_flows ["flows", Neither, 3] "Video flows",
-        "Video flows, also those that are compared with no other.",
+        "Video flows, also those of a warm-up and those that are compared with no other.",
         |r| Some(r.count(Kind::Video));
     fairness.tcp_flows ["flows", Neither, 3] "TCP flows",
-        "TCP flows that competed.",
+        "TCP flows that competed, by their time and bytes in the whole trial.",
         |r| Some(r.count(Kind::Tcp));
 };
 

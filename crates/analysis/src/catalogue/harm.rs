@@ -26,7 +26,7 @@ static METRICS: &[Measure<Pair>] = metrics! {
         |pair| pair.share();
     #[main] harm.rate_ratio ["ratio", Lower, 3] "Harm, rate",
         "What the second flow takes from the first (Ware et al., 2019): how much lower the rate of the first is than alone, as \
-         a share of its rate alone. Alone is the second half of the time before the second flow begins, together the second \
+         a share of its rate alone. Alone is the second half of the time, without a warm-up, before the second flow begins, together the second \
          half of the time from then on. 0 is no harm; 1 is a first flow that gets nothing.",
         |pair| pair.rate_harm();
     #[main] harm.delay_ratio ["ratio", Lower, 3] "Harm, delay",

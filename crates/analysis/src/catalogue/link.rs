@@ -58,7 +58,7 @@ pub(super) static EACH: Family<Directions> = Family { metrics: METRICS, series: 
 static FLOW: &[Measure<Links>] = metrics! {
     #[main] flow.goodput_mean_bps ["bit/s", Higher, 3] "Goodput",
         "TCP and UDP payload that the links delivered in the down direction, and the stations of hubs to one another, within \
-         the trial, over the trial's duration. A flow that crosses several links or hubs counts once, where the least of it was \
+         the trial, over the trial's duration, both without the warm-up. A flow that crosses several links or hubs counts once, where the least of it was \
          delivered. TCP's acknowledgements have no payload; reports over UDP have, and count at hubs. Copies that a link made do \
          not count; a byte that TCP needlessly sent twice does.",
         |links| goodput(links);
@@ -67,14 +67,15 @@ static FLOW: &[Measure<Links>] = metrics! {
 static METRICS: &[Measure<Directions>] = metrics! {
     #[main] link.loss_ratio ["ratio", Lower, 3] "Loss",
         "Packets that the link dropped, for any cause, as a share of those dropped and delivered. \
-         Packets still in the link at the end count as neither.",
+         Packets still in the link at the end count as neither. With a warm-up, packets count that came to the link after it: null \
+         without table `link`.",
         |d| d.loss_ratio(&[]);
     link.loss_random_ratio ["ratio", Lower, 3] "Loss, random",
-        "Packets that the loss model dropped, as a share of those dropped and delivered.",
+        "Packets that the loss model dropped, as a share of those dropped and delivered. With a warm-up as `loss_ratio`.",
         |d| d.loss_ratio(&[LinkCause::Loss]);
     link.loss_queue_ratio ["ratio", Lower, 3] "Loss, queue",
         "Packets dropped because the queue was full or by active queue management, as a share of \
-         those dropped and delivered.",
+         those dropped and delivered. With a warm-up as `loss_ratio`.",
         |d| d.loss_ratio(&[LinkCause::Queue, LinkCause::Aqm]);
     link.attempts_failed_ratio ["ratio", Lower, 3] "Failed attempts",
         "Attempts to send on a medium that the stations of the link share that failed, as a share of all: on a half-duplex \
@@ -134,21 +135,21 @@ static METRICS: &[Measure<Directions>] = metrics! {
         |d| d.one_way_delays().percentile(0.99);
     link.queue_max_bytes ["B", Lower, 3] "Queue, greatest",
         "Largest number of bytes that an arriving packet found waiting.",
-        |d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max();
+        |d| Distribution::equal(d.came().iter().map(|r| r.queue_bytes as f64)).max();
     link.unaccounted ["packets", Lower, 3] "Lost by the emulator",
-        "Packets that the emulator itself lost. Must be 0.",
+        "Packets that the emulator itself lost. Must be 0. A warm-up counts.",
         |d| d.totals.map(|totals| totals.unaccounted as f64);
     link.lateness_p50_us ["µs", Lower, 3] "Emulator lateness, median",
-        "Actual minus scheduled delivery time, median over packets.",
+        "Actual minus scheduled delivery time, median over packets. A warm-up counts.",
         |d| d.totals?.lateness.p50_us;
     link.lateness_p99_us ["µs", Lower, 3] "Emulator lateness, 99 %",
-        "Actual minus scheduled delivery time, 99th percentile.",
+        "Actual minus scheduled delivery time, 99th percentile. A warm-up counts.",
         |d| d.totals?.lateness.p99_us;
     link.lateness_max_us ["µs", Lower, 3] "Emulator lateness, worst",
-        "Actual minus scheduled delivery time, worst packet.",
+        "Actual minus scheduled delivery time, worst packet. A warm-up counts.",
         |d| d.totals?.lateness.max_us;
     link.emulator_cores ["cores", Lower, 3] "Emulator's CPU",
-        "Share of one core that the emulator took for the whole link, both directions.",
+        "Share of one core that the emulator took for the whole link, both directions. A warm-up counts.",
         |d| d.totals?.cpu_cores;
 };
 

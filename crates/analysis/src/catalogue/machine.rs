@@ -33,16 +33,16 @@ pub(super) static FAMILY: Family<Machine> = Family { metrics: METRICS, series: O
 static METRICS: &[Measure<Machine>] = metrics! {
     machine.standstills ["times", Lower, 6] "Standstills of CPUs",
         "How often a CPU of the machine stalled for a tenth of a frame time or longer, all \
-        CPUs together, while the endpoints ran.",
+        CPUs together, while the endpoints ran. A warm-up counts.",
         |w| Some(w.told.count as f64);
     machine.standstill_total_ms ["ms", Lower, 4] "Standstills, all together",
-        "For how long CPUs stalled, all CPUs together.",
+        "For how long CPUs stalled, all CPUs together. A warm-up counts.",
         |w| Some(w.told.total_s * 1e3);
     machine.standstill_max_ms ["ms", Lower, 3] "Standstill, longest",
-        "For how long a CPU stalled at most.",
+        "For how long a CPU stalled at most. A warm-up counts.",
         |w| Some(w.told.longest_s * 1e3);
     machine.watcher_cores ["cores", Lower, 2] "Cost of watching for standstills",
-        "CPUs that were busy with watching for standstills, on average.",
+        "CPUs that were busy with watching for standstills, on average. A warm-up counts.",
         |w| Some(w.told.watcher_cores);
 };
 

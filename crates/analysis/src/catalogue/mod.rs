@@ -161,6 +161,10 @@ pub fn documentation() -> String {
          `player.…`, `video.…`, `media.…` and `requests.…` are means over them, and `player.NAME.…` belongs to one\n\
          player. With several sending hosts, `tcp.…` is over all sockets and `tcp.HOST.…` over those of one host. A\n\
          direction of `layers` is `SENDER_to_RECEIVER`, with the names of hosts.\n\n\
+         Of a trial with a warm-up (`warm_up` in the scenario), metrics are about the time after it, and *the trial* is that time,\n\
+         unless a metric's meaning says otherwise. Of what begins in the warm-up and lasts longer, such as a stall, the part after\n\
+         it counts. Packets, requests and pages count if they come or begin after it, bytes if they are delivered after it. Series\n\
+         are of the whole trial. [method.md](method.md#warm-up) has the rule.\n\n\
          | metric | unit | better | meaning |\n|---|---|---|---|\n",
     );
     for (place, metric) in FAMILIES.iter().flat_map(|f| f.metrics().map(|m| (f.place(), m))) {

@@ -39,10 +39,10 @@ static METRICS: &[Measure<Players>] = metrics! {
          the video played.",
         |p| p.playing(|row| row.rung_bps.map(|bps| bps as f64)).mean();
     #[main] player.startup_s ["s", Lower, 3] "Start-up",
-        "From the player's first record to the first frame of playing video; null if there was none.",
+        "From the player's first record to the first frame of playing video, a warm-up included; null if there was none.",
         |p| p.startup_s();
     #[main] player.stalls ["times", Lower, 3] "Stalls",
-        "Interruptions after playback began.",
+        "Interruptions after playback began, with one that began in the warm-up and lasts longer.",
         |p| p.stalls();
     #[main] player.stall_s ["s", Lower, 3] "Time stalled",
         "Time spent waiting after playback began.",
@@ -89,16 +89,18 @@ static METRICS: &[Measure<Players>] = metrics! {
          150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`). The interval in which \
          the viewing ended counts, start-up does not. The viewing ends with the trial, or earlier: when the player has played all, \
          when the viewer leaves (`end` in the scenario), or when all that send to it have left. The first five intervals are compared \
-         with the source's own; null if that is not known and there are fewer.",
+         with the source's own; null if that is not known and there are fewer. One that began in the warm-up and ended after it counts.",
         |p| p.screen.freeze_count();
     #[main] video.freeze_s ["s", Lower, 3] "Time frozen",
-        "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`. Null where `video.freezes` is.",
+        "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`; of one that began in the warm-up, the part after \
+         it. Null where `video.freezes` is.",
         |p| p.screen.freeze_s();
     video.freeze_max_s ["s", Lower, 3] "Longest freeze",
-        "Length of the longest freeze; 0 if there was none, null where `video.freezes` is.",
+        "Length of the longest freeze; of one that began in the warm-up, the part after it. 0 if there was none, null where \
+         `video.freezes` is.",
         |p| p.screen.freeze_max_s();
     video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
-        "Frames shown per second, from the first one to the end of the viewing.",
+        "Frames shown per second, from the first one, or from the end of the warm-up, to the end of the viewing.",
         |p| p.screen.fps_shown();
     video.frames_skipped ["frames", Lower, 3] "Frames skipped",
         "Source frames left out between one frame shown and the next, by their numbers, whether or not they arrived. Where numbers fall, \
@@ -157,11 +159,11 @@ static METRICS: &[Measure<Players>] = metrics! {
          machine has the program `p1203-standalone`, which is not part of suiro. The \
          Recommendation is valid for 1 to 5 minutes of H.264 of at most 1920×1080 over a reliable \
          transport; for shorter or longer trials the number is outside the Recommendation's \
-         validity.",
+         validity. It is of the whole trial, a warm-up included.",
         |p| p.p1203_mos;
     player.nqoe ["", Higher, 4] "NQoE, score of the ACM MMSys 2020 challenge",
-        "Live only: the score of Twitch's challenge for low latency (ACM MMSys 2020, `NQoE.pdf`, equation 1), over the whole \
-         trial. It begins with the kbit of the rungs shown. A second stalled costs 1000, and each change of the rung 0.02 per \
+        "Live only: the score of Twitch's challenge for low latency (ACM MMSys 2020, `NQoE.pdf`, equation 1), over the \
+         trial without its warm-up. It begins with the kbit of the rungs shown. A second stalled costs 1000, and each change of the rung 0.02 per \
          kbit/s. For each frame shown, 30 for a second of media, the distance of the speed from 1 costs 200, and the latency \
          0.005 per second, above 1.1 s 0.01. Its factors are for a ladder from 200 to 1000 kbit/s; compare trials of one length only.",
         |p| crate::nqoe::score(&p.states);
@@ -169,11 +171,13 @@ static METRICS: &[Measure<Players>] = metrics! {
         "HTTP requests that failed or were answered with a status of 400 or more. One that was under way when the trial ended did not fail.",
         |p| p.failed_requests();
     requests.abandoned ["segments", Lower, 3] "Segments abandoned",
-        "Segment requests that the player abandoned in progress to switch to a lower rung.",
+        "Segment requests that the player abandoned in progress, to switch to a lower rung or because it jumped past what they \
+         hold.",
         |p| p.abandoned_requests();
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
         "From sending the request for a segment to the first byte of its body, median. The time in which a connection \
-         was opened for it does not count, as far as the player reports it.",
+         was opened for it does not count, as far as the player reports it. Over HTTP/2, suiro's player has that byte when the \
+         whole frame has come, of up to 16 kB.",
         |p| p.first_byte_times().percentile(0.5);
     requests.first_byte_with_handshake_p50_ms ["ms", Lower, 3] "First byte with handshake, median",
         "The same, with the time in which a connection was opened.",

@@ -59,7 +59,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "95th percentile over time of the smoothed round-trip time.",
         |c| c.over_time(srtt_ms).percentile(0.95);
     quic.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, QUIC, minimum",
-        "Smallest round-trip time of the connection, unsmoothed.",
+        "Smallest round-trip time of the connection since it began, also in a warm-up, unsmoothed.",
         |c| c.over_time(|row| row.min_rtt_ns.map(Duration::as_millis_f64)).min();
     quic.in_flight_mean_bytes ["B", Neither, 3] "In flight, QUIC",
         "Bytes sent and neither acknowledged nor known lost, mean over time.",
@@ -80,7 +80,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Bit rate that the encoder of a publisher was set to, mean over time.",
         |c| c.over_time(|row| Some(row.target_bps?.as_bps() as f64)).mean();
     quic.lost_packets ["packets", Lower, 3] "Packets lost, QUIC",
-        "Packets that the sender declared lost.",
+        "Packets that the sender declared lost; some of them may have come late.",
         |c| c.known(|row| row.lost_packets);
     quic.loss_ratio ["ratio", Lower, 3] "Loss, QUIC",
         "Packets that the sender declared lost, as a share of those sent.",
@@ -116,10 +116,10 @@ static SERIES: &[Curve<Sending>] = series! {
 
 static VIEWED: &[Measure<Viewing>] = metrics! {
     moq.set_up_ms ["ms", Lower, 3] "Setting up a session",
-        "From the beginning of a viewer's connection until its session of Media over QUIC was set up.",
+        "From the beginning of a viewer's connection until its session of Media over QUIC was set up, also in a warm-up.",
         |s| s.set_up_ms();
     #[main] moq.first_frame_ms ["ms", Lower, 3] "First frame, MoQ",
-        "From the beginning of a viewer's connection to the first frame shown.",
+        "From the beginning of a viewer's connection to the first frame shown, also in a warm-up.",
         |s| s.first_frame_ms();
     #[main] moq.transfer_p50_ms ["ms", Lower, 4] "Transfer, MoQ, median",
         "From the hand-over of a frame to the publisher's QUIC until the viewer had all of it, through the relay, median \
@@ -132,17 +132,19 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
         "Bytes of the coded frames that came, mean.",
         |s| s.frame_bytes();
     moq.frames_undecodable ["frames", Lower, 3] "Frames undecodable, MoQ",
-        "Frames that came and could not be decoded, because one that they refer to had not come in time. In the trial's last second it may be under way: frames of that second do not count.",
+        "Frames that came and could not be decoded, because one that they refer to had not come in time. In the trial's last second it may be under way: frames of that second do not count. \
+         Neither do those that came before the key frame with which the viewer joined.",
         |s| Some(s.frames_undecodable());
     moq.frames_missing ["frames", Lower, 3] "Frames missing, MoQ",
         "Frames that the publisher's encoder made and that had not come when the viewer gave them up, although a later one came. \
-         Frames given up in the trial's last second do not count; null if it is not known what the encoder made.",
+         Frames given up in the trial's last second do not count; null if it is not known what the encoder made. A browser gives \
+         up none: of its frames, those count that never came although a later one had come a second before the end.",
         |s| s.frames_missing();
     moq.quality_mean_bps ["bit/s", Higher, 3] "Quality, MoQ",
         "Bit rate that the encoder of each frame that came was set to, mean over the frames.",
         |s| s.quality_bps();
     moq.switches ["times", Neither, 3] "Changes of quality, MoQ",
-        "How often the viewer changed to another quality of the broadcast; null of a viewer that does not.",
+        "How often the viewer changed to another quality of the broadcast, also in a warm-up; null of a viewer that does not.",
         |s| s.switches();
     moq.data_latency_p50_ms ["ms", Lower, 4] "Latency of data, MoQ, median",
         "From the publication of an object of a data track until the viewer had received it, median.",

@@ -15,7 +15,7 @@ impl Subject for Sending {
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Senders<'v>)> {
         let named =
             |group: Senders<'v>| (group.host.map(Instance::named).unwrap_or_default(), group);
-        senders(view.sockets(), view.duration_ns).into_iter().map(named).collect()
+        senders(view.sockets(), view.period).into_iter().map(named).collect()
     }
 }
 
@@ -26,7 +26,8 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Congestion window of the sockets that carry media, mean over time. Table `flows` says which those are; \
          of a port that carries load, the sockets with more acknowledged than received, and at least 1 % of \
          what the busiest one had acknowledged. Without that table, all sockets of which that is true. A socket that \
-         had less than 1 % of the busiest one to the same peer acknowledged is left out: that of a manifest.",
+         had less than 1 % of the busiest one to the same peer acknowledged is left out: that of a manifest. A warm-up counts for which \
+         sockets those are.",
         |s| s.over_time(|row| Some(row.cwnd_bytes as f64)).mean();
     tcp.cwnd_ack_mean_bytes ["B", Neither, 3] "Congestion window, mean per ACK",
         "Congestion window of the sockets that carry media, mean over the ACKs that the sender received, as tools log \
@@ -50,7 +51,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Smallest smoothed round-trip time.",
         |s| s.over_time(srtt_ms).min();
     tcp.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, minimum",
-        "Smallest round-trip time that the kernel measured, unsmoothed.",
+        "Smallest round-trip time that the kernel measured, unsmoothed. It remembers that of a warm-up.",
         |s| s.over_time(|row| row.min_rtt_us.map(|us| us as f64 / MS_PER_S)).min();
     #[main] tcp.retransmits ["segments", Lower, 3] "Retransmits",
         "Segments retransmitted by the sockets that carry media.",
@@ -62,7 +63,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Payload that the receivers acknowledged, over the trial's duration: goodput as TCP sees it.",
         |s| acked_bps(s);
     tcp.sockets ["sockets", Neither, 3] "Media sockets",
-        "Sockets that carry media.",
+        "Sockets that carry media, also in a warm-up.",
         |s| Some(s.sockets.len() as f64);
 };
 
@@ -79,7 +80,7 @@ static SERIES: &[Curve<Sending>] = series! {
 };
 
 fn acked_bps(senders: &Senders) -> Option<f64> {
-    let bytes: f64 = senders.sockets.iter().map(|socket| socket.acked_bytes as f64).sum();
-    let bps = bytes * 8e9 / senders.duration_ns as f64;
+    let bytes: f64 = senders.sockets.iter().map(|socket| socket.acked_within_bytes as f64).sum();
+    let bps = bytes * 8e9 / senders.period.length_ns();
     bps.is_finite().then_some(bps)
 }

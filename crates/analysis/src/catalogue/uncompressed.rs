@@ -32,7 +32,7 @@ impl Subject for AllRings {
     type One<'v> = Rings<'v>;
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Rings<'v>)> {
-        Rings::of(view.rings(), view.duration_ns)
+        Rings::of(view.rings(), view.period)
             .map(|rings| (Instance::only(), rings))
             .into_iter()
             .collect()

@@ -59,7 +59,7 @@ static METRICS: &[Measure<Senders>] = metrics! {
         |c| c.utilisation();
     #[main] webrtc.convergence_s ["s", Lower, 3] "Convergence of the estimate",
         "From the connection, and from each change of the capacity, to the moment from which the estimate stays \
-         between 70 % and 115 % of it for 2 s; mean of those after which it did.",
+         between 70 % and 115 % of it for 2 s; mean of those after which it did. Events of a warm-up do not count.",
         |c| c.convergence_s();
     webrtc.convergence_max_s ["s", Lower, 3] "Convergence of the estimate, longest",
         "The longest of these.",
@@ -139,10 +139,10 @@ static SERIES: &[Curve<Senders>] = series! {
 
 static RECEIVED: &[Measure<Receivers>] = metrics! {
     webrtc.connect_ms ["ms", Lower, 3] "Connecting",
-        "From a receiver's offer, or its arrival, to the end of ICE and DTLS.",
+        "From a receiver's offer, or its arrival, to the end of ICE and DTLS, also in a warm-up.",
         |c| c.connect_ms();
     #[main] webrtc.first_frame_ms ["ms", Lower, 3] "First frame",
-        "From a receiver's offer, or its arrival, to the first frame shown.",
+        "From a receiver's offer, or its arrival, to the first frame shown, also in a warm-up.",
         |c| c.first_frame_ms();
     webrtc.recovery_s ["s", Lower, 3] "Latency back after a fall",
         "From a fall of the capacity by a quarter or more, for 5 s or longer, until, of each later second before the next change, 95 % of the \

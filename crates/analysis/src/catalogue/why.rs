@@ -4,6 +4,7 @@ use suiro_record::words::{Cause, Effect};
 
 use crate::family::{Family, Measure, Subject};
 use crate::instance::Instance;
+use crate::period::Period;
 use crate::view::View;
 use crate::why::{self, Why};
 
@@ -11,25 +12,30 @@ use crate::why::{self, Why};
 pub(super) struct Causes;
 
 impl Subject for Causes {
-    type One<'v> = &'v Why;
+    type One<'v> = (&'v Why, Period);
 
-    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v Why)> {
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, (&'v Why, Period))> {
         let why = why::of(view);
         let any = !why.subjects.is_empty() || !why.effects.is_empty();
-        any.then(|| (Instance::only(), why)).into_iter().collect()
+        any.then(|| (Instance::only(), (why, view.period))).into_iter().collect()
     }
 }
 
 pub(super) static FAMILY: Family<Causes> = Family { metrics: METRICS, series: &[] };
 
+/// How long something was after the warm-up, in nanoseconds.
+fn length(period: Period, from_ns: i64, to_ns: i64) -> f64 {
+    to_ns.saturating_sub(from_ns.max(period.from_ns)).max(0) as f64
+}
+
 /// The share of the flows' time that a cause limited: viewers if there are any, or else all flows.
-fn limited(why: &Why, cause: Cause) -> Option<f64> {
+fn limited((why, period): &(&Why, Period), cause: Cause) -> Option<f64> {
     let viewers = why.subjects.iter().any(|subject| subject.is_viewer);
     let counted = why.subjects.iter().filter(|subject| subject.is_viewer || !viewers);
     let limits = counted.flat_map(|subject| &subject.limits);
     let (mut own, mut all) = (0.0, 0.0);
     for limit in limits {
-        let length = limit.to_ns.saturating_sub(limit.from_ns) as f64;
+        let length = length(*period, limit.from_ns, limit.to_ns);
         all += length;
         own += if limit.cause == cause { length } else { 0.0 };
     }
@@ -37,11 +43,11 @@ fn limited(why: &Why, cause: Cause) -> Option<f64> {
 }
 
 /// The share of the time stalled or frozen that came from a cause.
-fn stalled(why: &Why, cause: Cause) -> Option<f64> {
+fn stalled((why, period): &(&Why, Period), cause: Cause) -> Option<f64> {
     let still = |effect: Effect| matches!(effect, Effect::Stall | Effect::Freeze);
     let (mut own, mut all) = (0.0, 0.0);
     for effect in why.effects.iter().filter(|it| still(it.effect)) {
-        let length = effect.to_ns.saturating_sub(effect.from_ns) as f64;
+        let length = length(*period, effect.from_ns, effect.to_ns);
         all += length;
         own += length
             * effect.shares.iter().filter(|(it, _)| *it == cause).map(|(_, s)| s).sum::<f64>();

@@ -89,7 +89,7 @@ fn studies_name_metrics_that_there_are() {
 #[test]
 fn what_s0_published_satisfies_its_findings() {
     let found = judge(&s0(), &as_published(1));
-    assert_eq!(found.findings.len(), 13);
+    assert_eq!(found.findings.len(), 14);
     for finding in &found.findings {
         assert_eq!(finding.holds, Some(true), "{finding:?}");
     }

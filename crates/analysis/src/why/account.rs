@@ -3,6 +3,7 @@
 use suiro_record::words::{Cause, Direction, Effect};
 
 use super::evidence::{Evidence, Step};
+use super::since;
 
 /// Most flows of a trial that are explained; the busiest are. More would be of a crowd, whose mean is what counts.
 pub const FLOWS_MAX: usize = 64;
@@ -106,6 +107,14 @@ impl Explained {
     /// When the viewer saw it first; where that is not known, when it began.
     pub fn seen_ns(&self) -> i64 {
         self.change.as_ref().and_then(|change| change.seen_ns).unwrap_or(self.from_ns)
+    }
+
+    /// How long it lasted after the warm-up, which was so long; `None` if it had ended by then. Without a warm-up, all of it counts.
+    pub fn length_after(&self, warm_up_ns: i64) -> Option<i64> {
+        if warm_up_ns <= 0 {
+            return Some(since(self.to_ns, self.from_ns));
+        }
+        (self.to_ns > warm_up_ns).then(|| since(self.to_ns, self.from_ns.max(warm_up_ns)))
     }
 
     /// The cause with the greatest share.

@@ -137,9 +137,10 @@ impl<'v> Asked<'v> {
     }
 }
 
-/// Whether a cache answers with what it asks its origin for.
+/// Whether a cache answers when its origin has answered.
 pub(super) const fn waits_for_origin(access: &AccessRow) -> bool {
-    matches!(access.cache, Some(CacheOutcome::Miss | CacheOutcome::Joined))
+    use CacheOutcome::{Joined, Miss, Revalidated};
+    matches!(access.cache, Some(Miss | Joined | Revalidated))
 }
 
 /// The request that was pending for most of a slice.

@@ -10,6 +10,7 @@ use super::account::shares;
 use super::told::LEAST_SHARE;
 use super::wording::{count, label, rate, seconds, span, verb};
 use super::{Explained, Why, since};
+use crate::period::warm_up_ns;
 
 /// One valid repetition of a cell.
 #[derive(Clone, Copy)]
@@ -63,9 +64,11 @@ fn interruptions(trials: &[One]) -> Vec<(String, i64)> {
     kinds.into_iter().filter_map(clause).collect()
 }
 
-/// Effects of one kind in all repetitions.
+/// Effects of one kind in all repetitions, without those that had ended with the warm-up.
 struct Found<'a> {
     all: Vec<&'a Explained>,
+    /// When the warm-up ended.
+    from_ns: i64,
     /// Repetitions that had one, and all of them.
     had: (usize, usize),
     /// Whether a trial has several viewers.
@@ -74,22 +77,35 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn of(trials: &[One<'a>], wanted: impl Fn(&Explained) -> bool) -> Self {
-        let own = |one: &One<'a>| one.why.effects.iter().filter(|it| wanted(it)).collect();
+        let from_ns = trials.iter().map(|one| warm_up_ns(one.trial)).max().unwrap_or(0);
+        let counts = |it: &&Explained| wanted(it) && it.length_after(from_ns).is_some();
+        let own = |one: &One<'a>| one.why.effects.iter().filter(counts).collect();
         let found: Vec<Vec<&Explained>> = trials.iter().map(own).collect();
         let viewers = |why: &Why| why.subjects.iter().filter(|it| it.is_viewer).count();
         Self {
             had: (found.iter().filter(|own| !own.is_empty()).count(), trials.len()),
             several: trials.iter().any(|one| viewers(one.why) > 1),
             all: found.into_iter().flatten().collect(),
+            from_ns,
         }
     }
 
+    /// How long an effect was after the warm-up.
+    fn length(&self, it: &Explained) -> i64 {
+        it.length_after(self.from_ns).unwrap_or(0)
+    }
+
+    /// When that began.
+    fn begins(&self, it: &Explained) -> i64 {
+        if self.from_ns == 0 { it.seen_ns() } else { it.seen_ns().max(self.from_ns) }
+    }
+
     fn in_all(&self) -> i64 {
-        super::total(self.all.iter().map(|it| since(it.to_ns, it.from_ns)))
+        super::total(self.all.iter().map(|it| self.length(it)))
     }
 
     fn longest(&self) -> Option<&'a Explained> {
-        self.all.iter().copied().max_by_key(|it| since(it.to_ns, it.from_ns))
+        self.all.iter().copied().max_by_key(|it| self.length(it))
     }
 
     /// `3 stalls, 4.5 s in all, the longest 2.0 s at 14.0 s because the link fell …`. Number and seconds are those of the
@@ -113,14 +129,14 @@ impl<'a> Found<'a> {
             ((had, of), 1) => format!("{times} in {had} of {of} repetitions,"),
             ((had, of), _) => format!("{times} in {had} of {of} repetitions, the longest"),
         };
-        let length = span(since(longest.to_ns, longest.from_ns));
-        format!("{opening} {length}{}", self.where_and_why(longest))
+        let length = span(self.length(longest));
+        format!("{opening} {length}{}", self.where_and_why(longest, self.begins(longest)))
     }
 
     /// ` of viewer2 at 14.0 s because …`
-    fn where_and_why(&self, it: &Explained) -> String {
+    fn where_and_why(&self, it: &Explained, at_ns: i64) -> String {
         let whose = if self.several { format!(" of {}", it.subject) } else { String::new() };
-        format!("{whose} at {}{}", seconds(it.seen_ns()), because(it))
+        format!("{whose} at {}{}", seconds(at_ns), because(it))
     }
 }
 
@@ -138,9 +154,9 @@ fn other(trials: &[One], waited_ns: i64) -> Option<String> {
     let kinds = [Effect::Late, Effect::Missing, Effect::Startup, Effect::FrameRate];
     let found = Found::of(trials, |it| kinds.contains(&it.effect));
     let longest = found.longest()?;
-    let length = Some(since(longest.to_ns, longest.from_ns)).filter(|ns| *ns > waited_ns)?;
+    let length = Some(found.length(longest)).filter(|ns| *ns > waited_ns)?;
     let opening = format!("{} {}", verb(longest.effect), span(length));
-    Some(format!("{opening}{}", found.where_and_why(longest)))
+    Some(format!("{opening}{}", found.where_and_why(longest, found.begins(longest))))
 }
 
 /// The fall of the quality that lasted longest, down to the lowest that it led to by the same cause.
@@ -165,7 +181,8 @@ fn fall(trials: &[One]) -> Option<String> {
         Some(_) => format!("quality fell{often} from {from} to {to}"),
         None => format!("{to} was requested instead of {from}{often}"),
     };
-    Some(format!("{opening}{}", found.where_and_why(first)))
+    // No length stands here.
+    Some(format!("{opening}{}", found.where_and_why(first, first.seen_ns())))
 }
 
 /// Without viewers: what was carried, and what limited it for longest.
@@ -176,8 +193,13 @@ fn carried(trials: &[One]) -> Option<String> {
         return None;
     }
     let goodput = format!("goodput {}", rate(sum / n));
-    let limits = trials.iter().flat_map(|one| &one.why.subjects).flat_map(|it| &it.limits);
-    let limits = limits.map(|limit| (limit.cause, since(limit.to_ns, limit.from_ns) as f64));
+    let limits = trials.iter().flat_map(|one| {
+        let limits = one.why.subjects.iter().flat_map(|it| &it.limits);
+        let from_ns = warm_up_ns(one.trial);
+        let counted = limits.filter(move |limit| from_ns == 0 || limit.to_ns > from_ns);
+        counted
+            .map(move |limit| (limit.cause, since(limit.to_ns, limit.from_ns.max(from_ns)) as f64))
+    });
     match shares(limits).first() {
         Some((cause, share)) if *cause != Cause::Unknown => {
             let percent = share * 100.0;

@@ -25,6 +25,7 @@ mod frames;
 mod lasting;
 mod links;
 mod path;
+mod queues;
 mod realtime;
 mod rows;
 mod rules;

@@ -1,7 +1,7 @@
 //! Freezes, late and missing frames of real-time video, and what limited its flows.
 
 use suiro_record::flows;
-use suiro_record::tables::{LinkRow, QuicRow, WebrtcRow};
+use suiro_record::tables::{LinkRow, WebrtcRow};
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
 use super::account;
@@ -9,6 +9,7 @@ use super::encoded::Encoded;
 use super::endpoints::{Absence, absences, absent};
 use super::frames::{Broken, Frame};
 use super::links::{Carried, Links};
+use super::queues::Queues;
 use super::rules::Rules;
 use super::sessions::Sessions;
 use super::slices::Slices;
@@ -56,7 +57,9 @@ pub(super) struct Stream<'a, 'v> {
     /// The endpoints that send it, relays included.
     pub sources: Vec<&'v str>,
     /// Their sessions that carry it.
-    sessions: Sessions<'v>,
+    pub sessions: Sessions<'v>,
+    /// What waited in them.
+    pub queues: Queues<'v>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
 }
@@ -111,8 +114,10 @@ impl<'a, 'v> Stream<'a, 'v> {
             sender,
             sources,
             sessions: Sessions::of(view.records, &names, alone),
+            queues: Queues::of(Vec::new(), Vec::new()),
             chooses,
         };
+        stream.queues = stream.waiting_rows();
         let mut frames = frames;
         stream.encoded.set_qualities(&mut frames);
         let set_to = |frames: &[Frame]| stream.most_left_out(frames);
@@ -142,12 +147,6 @@ impl<'a, 'v> Stream<'a, 'v> {
     pub fn webrtc(&self) -> impl Iterator<Item = &'v WebrtcRow> {
         let rows = self.records.webrtc.iter().filter(|row| self.is_sender(&row.endpoint));
         rows.filter(|row| self.sessions.has_webrtc(row))
-    }
-
-    /// Whether a row is about a connection of its sender or of a relay that carries it.
-    pub fn has_quic(&self, row: &QuicRow) -> bool {
-        let sends = self.sources.is_empty() || self.sources.contains(&&*row.endpoint);
-        sends && self.sessions.has_quic(row)
     }
 
     /// The links on its way.

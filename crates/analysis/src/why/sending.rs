@@ -6,6 +6,7 @@ use super::endpoints::absent;
 use super::evidence::Rows;
 use super::links::Carried;
 use super::path::Seen;
+use super::queues::Queues;
 use super::realtime::{ROW_NS, Stream};
 use super::rows::stretches;
 use super::{Evidence, Subject, since};
@@ -24,7 +25,7 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-impl Stream<'_, '_> {
+impl<'v> Stream<'_, 'v> {
     /// What limited it.
     pub fn subject(&self) -> Subject {
         let alive = self.packets(0, self.slices.end_ns);
@@ -91,11 +92,12 @@ impl Stream<'_, '_> {
         let mut note = |t_ns: i64, before_ns: i64, most: &dyn Fn(&mut Held)| {
             self.slices.spread(since(t_ns, before_ns), t_ns, |index, _| most(&mut held[index]));
         };
-        for (t_ns, bytes) in self.queued_rows() {
-            note(t_ns, ROW_NS, &|held| held.by_pacing = held.by_pacing.max(bytes));
+        let always = i64::MIN..=i64::MAX;
+        for (t_ns, bytes) in self.queues.pacer(always.clone()) {
+            note(*t_ns, ROW_NS, &|held| held.by_pacing = held.by_pacing.max(*bytes));
         }
-        for (t_ns, _, bytes) in self.waiting_rows() {
-            note(t_ns, QUIC_ROW_NS, &|held| held.for_window = held.for_window.max(bytes));
+        for (t_ns, _, bytes) in self.queues.window(always) {
+            note(*t_ns, QUIC_ROW_NS, &|held| held.for_window = held.for_window.max(*bytes));
         }
         held
     }
@@ -136,8 +138,7 @@ impl Stream<'_, '_> {
     /// Bytes that waited in the sender at most, by its own record.
     pub fn held_bytes(&self, from: i64, to: i64) -> i64 {
         let until = to.saturating_add(ROW_NS);
-        let during = |(t_ns, _): &(i64, i64)| (from..=until).contains(t_ns);
-        let held = self.queued_rows().filter(during).map(|(_, bytes)| bytes).max();
+        let held = self.queues.pacer(from..=until).iter().map(|(_, bytes)| *bytes).max();
         held.unwrap_or(0).max(self.waiting_bytes(from, until))
     }
 
@@ -151,9 +152,10 @@ impl Stream<'_, '_> {
         let gaps = times.iter().copied().zip(times.iter().copied().skip(1));
         let (begun, ended) = gaps.max_by_key(|(begun, ended)| since(*ended, *begun))?;
         let is_most = since(ended, begun) as f64 > self.rules.most * since(to, from) as f64;
-        let waiting = self.waiting_rows().map(|(t_ns, _, bytes)| (t_ns, bytes));
-        let within = |(t_ns, _): &(i64, i64)| (begun..=ended).contains(t_ns);
-        let rows: Vec<(i64, i64)> = self.queued_rows().chain(waiting).filter(within).collect();
+        let waiting =
+            self.queues.window(begun..=ended).iter().map(|(t_ns, _, bytes)| (*t_ns, *bytes));
+        let paced = self.queues.pacer(begun..=ended).iter().copied();
+        let rows: Vec<(i64, i64)> = paced.chain(waiting).collect();
         let Some((_, last)) = rows.iter().max_by_key(|(t_ns, _)| *t_ns) else {
             let is_over = self.heard_last().is_some_and(|at| at <= begun.saturating_add(ROW_NS));
             return (is_most && is_over).then_some((begun, ended));
@@ -168,45 +170,37 @@ impl Stream<'_, '_> {
     fn heard_last(&self) -> Option<i64> {
         let rate = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
         let webrtc = self.webrtc().map(|row| row.t_ns.as_nanos_i64());
-        let quic = self.waiting_rows().map(|(t_ns, ..)| t_ns);
+        let quic = self.queues.window(i64::MIN..=i64::MAX).last().map(|(t_ns, ..)| *t_ns);
         rate.map(|row| row.t_ns).chain(webrtc).chain(quic).max()
     }
 
-    /// Bytes that waited in the sender, by its own rows.
-    fn queued_rows(&self) -> impl Iterator<Item = (i64, i64)> {
-        let rate = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
-        let webrtc = self.webrtc();
-        let webrtc = webrtc.filter_map(move |row| Some((row.t_ns, signed(row.queue_bytes?))));
-        let webrtc = webrtc.map(|(t_ns, bytes)| (t_ns.as_nanos_i64(), bytes));
-        rate.map(|row| (row.t_ns, row.queue_bytes)).chain(webrtc)
-    }
-
-    /// Bytes that waited for QUIC's congestion window, in the sender and in relays, each with its endpoint.
-    fn waiting_rows(&self) -> impl Iterator<Item = (i64, &str, i64)> {
-        let rows = self.records.quic.iter().filter(|row| self.has_quic(row));
-        rows.filter_map(move |row| {
+    /// What waited in its senders. QUIC's rows are those of the sender and of relays that carry it.
+    pub fn waiting_rows(&self) -> Queues<'v> {
+        let sends = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
+        let quic = self.records.quic.iter().filter(|row| sends(&row.endpoint));
+        let window = quic.filter(|row| self.sessions.has_quic(row)).filter_map(|row| {
             Some((row.t_ns.as_nanos_i64(), &*row.endpoint, signed(row.waiting_bytes?)))
-        })
-    }
-
-    /// The same, of a stretch of time.
-    fn waiting(&self, from: i64, to: i64) -> impl Iterator<Item = (&str, i64)> {
-        let during = move |(t_ns, ..): &(i64, &str, i64)| (from..=to).contains(t_ns);
-        self.waiting_rows().filter(during).map(|(_, endpoint, bytes)| (endpoint, bytes))
+        });
+        let rate = self.records.rate.iter().filter(|row| self.is_sender(&row.endpoint));
+        let webrtc = self
+            .webrtc()
+            .filter_map(|row| Some((row.t_ns.as_nanos_i64(), signed(row.queue_bytes?))));
+        let pacer = rate.map(|row| (row.t_ns, row.queue_bytes)).chain(webrtc);
+        Queues::of(window.collect(), pacer.collect())
     }
 
     /// How many bytes waited at most.
     pub fn waiting_bytes(&self, from: i64, to: i64) -> i64 {
-        self.waiting(from, to).map(|(_, bytes)| bytes).max().unwrap_or(0)
+        self.queues.window(from..=to).iter().map(|(.., bytes)| *bytes).max().unwrap_or(0)
     }
 
     /// Whether bytes waited in one endpoint all of this time, its end excluded.
     pub fn always_waits(&self, from: i64, to: i64) -> bool {
         let mut least: Vec<(&str, i64)> = Vec::new();
-        for (endpoint, bytes) in self.waiting(from, to.saturating_sub(1)) {
-            match least.iter_mut().find(|(other, _)| *other == endpoint) {
-                Some((_, least)) => *least = bytes.min(*least),
-                None => least.push((endpoint, bytes)),
+        for (_, endpoint, bytes) in self.queues.window(from..=to.saturating_sub(1)) {
+            match least.iter_mut().find(|(other, _)| other == endpoint) {
+                Some((_, least)) => *least = *bytes.min(least),
+                None => least.push((endpoint, *bytes)),
             }
         }
         least.iter().any(|(_, bytes)| *bytes > 0)

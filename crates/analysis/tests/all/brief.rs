@@ -127,6 +127,32 @@ fn the_longest_of_several_stalls_has_the_cause() {
 }
 
 #[test]
+fn what_had_ended_with_the_warm_up_is_not_told() {
+    let stall = |from, to| {
+        effect(Effect::Stall, (from, to), (Cause::Loss, Some("the link lost 7 packets")))
+    };
+    let trial = Trial { warm_up_s: 10.0, ..carried(&[]) };
+    let counted = [("player.stalls", 2.0), ("player.stall_s", 2.5)];
+    // The second one has 2 s after the warm-up, from its end on.
+    let stalls = vec![stall(3.0, 6.0), stall(9.0, 12.0), stall(20.0, 20.5)];
+    assert_eq!(
+        told(&[(&trial, &counted, stalls)]).unwrap(),
+        "2 stalls, 2.5 s in all, the longest 2.0 s at 10.0 s because the link lost 7 packets; no packet was lost"
+    );
+    let early: Told = (&trial, &[("player.stalls", 0.0)], vec![stall(3.0, 6.0)]);
+    assert_eq!(told(&[early]).unwrap(), "no stall; no packet was lost");
+    // A fall has no length, and its own time.
+    let late = effect(Effect::Late, (4.0, 13.0), (Cause::Loss, Some("the link lost 7 packets")));
+    let fell = fall((5.0, 30.0), ("720p", "540p", 1_500_000), Cause::RateStep);
+    let text = told(&[(&trial, &[("player.stalls", 0.0)], vec![late, fell])]).unwrap();
+    assert!(
+        text.contains(" 3.0 s at 10.0 s because the link lost 7 packets; quality fell"),
+        "{text}"
+    );
+    assert!(text.contains("quality fell from 720p to 540p at 7.0 s because"), "{text}");
+}
+
+#[test]
 fn metrics_that_count_less_than_was_explained_are_not_told() {
     let stalls = vec![
         effect(Effect::Stall, (3.0, 4.2), (Cause::Loss, Some("the link lost 7 packets"))),

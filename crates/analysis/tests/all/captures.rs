@@ -104,6 +104,23 @@ fn a_packet_in_the_link_at_the_end_is_not_lost() {
     assert_eq!(metric(vec![row(None)], dropped, "lost"), Some(5.0));
 }
 
+#[test]
+fn the_100_ms_in_which_a_warm_up_ends_count_as_a_whole() {
+    let hops = (0..20).map(|span| row(Some(span * SPAN_NS))).chain([row(None)]).collect();
+    let records = Records { hops, ..Records::default() };
+    // 100 kB sent in each of them, and 95 kB received.
+    let want = [
+        ("capture.down.sent_mean_bps", Some(8e6)),
+        ("capture.down.received_mean_bps", Some(7.6e6)),
+    ];
+    for warm_up_s in [0.0, 0.05, 1.0, 1.05, 1.999] {
+        let trial = suiro_record::Trial { warm_up_s, ..common::trial(2.0) };
+        common::assert_metrics(&trial, &records, &want);
+    }
+    let ended = suiro_record::Trial { warm_up_s: 5.0, ..common::trial(1.95) };
+    common::assert_metrics(&ended, &records, &[("capture.down.sent_mean_bps", None)]);
+}
+
 /// Between hosts with several links between them, the links' own counts are of other packets too.
 #[test]
 fn a_packet_on_its_way_through_several_links_is_not_lost() {

@@ -1,7 +1,8 @@
 //! Nodes that are replaced, computed by hand.
 
-use crate::common::trial;
+use crate::common::{assert_metrics, trial};
 use suiro_analysis::{Records, summarise};
+use suiro_record::Trial;
 use suiro_record::tables::{ControlRow, UncompressedFrameRow};
 
 const MS: i64 = 1_000_000;
@@ -136,6 +137,49 @@ fn streams_that_an_operator_stops_lose_nothing() {
     // They are started again, and none of them comes: frames 100 to 2899.
     records.control.push(row(1020, "c", "accepted", None, ("", "start")));
     assert_eq!(lost(&records), Some(2801.0));
+}
+
+/// A frame of one second.
+fn second(stream: i64, n: i64, lost: bool) -> UncompressedFrameRow {
+    let due_ns = n * 1000 * MS;
+    UncompressedFrameRow {
+        t_ns: due_ns,
+        period_ns: 1000 * MS,
+        due_ns: Some(due_ns),
+        last_ns: (!lost).then_some(due_ns + 900 * MS),
+        ..frame(stream, n, lost)
+    }
+}
+
+#[test]
+fn of_what_failed_in_the_warm_up_the_frames_after_it_are_lost() {
+    let warmed = Trial { warm_up_s: 10.0, ..trial(20.0) };
+    let leads = row(0, "c", "leads", None, ("", "holds state.toml.lock"));
+    // Stream 1 has its last frame at 4 s. Of those that are due from 10 s on, nine are over at 19 s.
+    let uncompressed: Vec<_> =
+        (0..20).map(|n| second(0, n, false)).chain((0..5).map(|n| second(1, n, false))).collect();
+    let records = Records { uncompressed, control: vec![leads], ..Records::default() };
+    let lost = |trial: &Trial, frames| {
+        assert_metrics(trial, &records, &[("control.others_lost_frames", Some(frames))]);
+    };
+    lost(&trial(20.0), 14.0);
+    lost(&warmed, 9.0);
+    // The frame that is due at 10 s is not of the warm-up, the one before is.
+    lost(&Trial { warm_up_s: 9.5, ..warmed.clone() }, 9.0);
+    // Stream 0 is given to a standby at 9 s, which sends from 12 s on.
+    let mut records = records;
+    records.uncompressed = (0..20).map(|n| second(0, n, (9..12).contains(&n))).collect();
+    records.control.push(row(9000, "c", "fault", None, ("n1", "it closed its connection")));
+    let replaced =
+        row(9001, "c", "replaced", Some(0), ("n2", "instead of n1: it closed its connection"));
+    records.control.push(replaced);
+    let want = [
+        ("control.replaced", Some(0.0)),
+        ("control.on_air_max_frames", None),
+        ("control.gap_max_frames", Some(2.0)),
+        ("control.others_lost_frames", Some(0.0)),
+    ];
+    assert_metrics(&warmed, &records, &want);
 }
 
 #[test]

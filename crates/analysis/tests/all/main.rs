@@ -13,6 +13,7 @@ mod rivals;
 mod screen;
 mod trial;
 mod uncompressed;
+mod warm_up;
 mod why;
 mod why_http3;
 mod why_lies;

@@ -133,7 +133,7 @@ fn copies_that_a_link_makes_are_no_packets_of_a_flow() {
 pub const OTHER_RTP: &str = "udp 10.0.0.2:5004>10.0.0.3:5014";
 
 /// 100 GoP times with a packet of each of two films, of these sizes; a size of 0 is no packet.
-fn two_films(sizes: impl Fn(i64) -> [i64; 2]) -> Records {
+pub fn two_films(sizes: impl Fn(i64) -> [i64; 2]) -> Records {
     let mut link = Vec::new();
     for gop in 0..100 {
         let [first, other] = sizes(gop);

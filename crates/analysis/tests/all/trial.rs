@@ -8,7 +8,7 @@ use suiro_record::words::{
     Carries, Direction, FlowRole, LinkCause, RequestKind, TcpSource, TcpState, Track, Transport,
     Verdict,
 };
-use suiro_record::{LinkRate, LinkTotals};
+use suiro_record::{LinkRate, LinkTotals, Trial};
 use suiro_units::Time;
 
 const MS: i64 = 1_000_000;
@@ -540,6 +540,7 @@ proptest! {
     #[test]
     fn odd_rows_give_finite_metrics_and_never_panic(
         duration_s in prop_oneof![any::<f64>(), 0.0..3.0],
+        warm_up_s in prop_oneof![Just(0.0), any::<f64>(), 0.0..3.0],
         link in prop::collection::vec(odd_link(), 0..40),
         tcp in prop::collection::vec(odd_tcp(), 0..20),
         player in prop::collection::vec(odd_player(), 0..20),
@@ -551,7 +552,7 @@ proptest! {
             }), 0..10),
     ) {
         let records = Records { link, tcp, requests, player, ..Records::default() };
-        let trial = trial(duration_s);
+        let trial = Trial { warm_up_s, ..trial(duration_s) };
         for (name, value) in summarise(&trial, &records).iter() {
             prop_assert!(value.is_none_or(f64::is_finite), "{} {:?}", name, value);
             prop_assert!(describe(name).is_some(), "{}", name);

@@ -104,23 +104,22 @@ fn packets(toml: &str, flow: &str, (from_ms, to_ms): (i64, i64)) -> Vec<LinkRow>
 
 #[test]
 fn a_cache_that_asks_its_origin_waits_for_the_path_from_there() {
-    let mut records = waits();
-    let missed = AccessRow {
-        endpoint: "edge".into(),
-        cache: Some(CacheOutcome::Miss),
-        ..answer(3120, PEER)
-    };
-    records.access.push(missed);
-    records.flows = vec![
-        flow("player", PEER, "10.0.0.1:80", "edge"),
-        flow("edge", "10.0.0.1:7000", "10.0.0.9:80", "origin"),
-    ];
-    let why = explain(&trial(9.0), &records);
-    assert!(share(&why, STALL, Cause::Unknown) >= 0.8, "{}", sentences(&why));
-    let lossy = "rate = '8 Mbit/s'\ndelay = '20 ms'\nloss = '90 %'";
-    records.link = packets(lossy, "tcp 10.0.0.9:80>10.0.0.1:7000", (3100, 7900));
-    let why = explain(&trial(9.0), &records);
-    assert!(share(&why, STALL, Cause::Loss) >= 0.8, "{}", sentences(&why));
+    for outcome in [CacheOutcome::Miss, CacheOutcome::Revalidated] {
+        let mut records = waits();
+        let cache = Some(outcome);
+        let asked = AccessRow { endpoint: "edge".into(), cache, ..answer(3120, PEER) };
+        records.access.push(asked);
+        records.flows = vec![
+            flow("player", PEER, "10.0.0.1:80", "edge"),
+            flow("edge", "10.0.0.1:7000", "10.0.0.9:80", "origin"),
+        ];
+        let why = explain(&trial(9.0), &records);
+        assert!(share(&why, STALL, Cause::Unknown) >= 0.8, "{}", sentences(&why));
+        let lossy = "rate = '8 Mbit/s'\ndelay = '20 ms'\nloss = '90 %'";
+        records.link = packets(lossy, "tcp 10.0.0.9:80>10.0.0.1:7000", (3100, 7900));
+        let why = explain(&trial(9.0), &records);
+        assert!(share(&why, STALL, Cause::Loss) >= 0.8, "{}", sentences(&why));
+    }
 }
 
 /// A sender whose window is full and that makes progress, or none, after an acknowledgement was lost.

@@ -41,7 +41,8 @@ table! {
         status: Option<i64>,
         /// What went wrong; null if nothing did.
         error: Option<Text>,
-        /// Why the player abandoned it for a segment of a lower rung; null if it did not.
+        /// Why the player abandoned it: for a segment of a lower rung, because it jumped past what it holds, or because a
+        /// clock did not answer in time; null if it did not.
         abandoned: Option<Text>,
         /// Which attempt at this object it was, from 1.
         attempt: i64,
@@ -171,7 +172,8 @@ table! {
         path: Text,
         /// HTTP status of the answer.
         status: i64,
-        /// Bytes of its body; 0 for `HEAD`. Of a segment that was sent while it was captured, what the client took of it.
+        /// Bytes of its body; 0 for `HEAD` and with status 304. Of a segment that was sent while it was captured, what the client
+        /// took of it.
         body_bytes: i64,
         /// When the answer was ready to be sent; of a segment that was sent while it was captured, its head.
         answered_ns: i64,

@@ -26,8 +26,9 @@ table! {
         ssthresh_bytes: Option<u64>,
         /// Sent and neither acknowledged nor known lost; null where a browser does not report it.
         in_flight_bytes: Option<u64>,
-        /// Passed to the connection and not sent yet, as an estimate from outside: the bytes that streams took since
-        /// there was last nothing to send, minus those sent since; null for a browser.
+        /// Passed to the connection and still to be sent, as an estimate from outside: the bytes that streams and datagrams
+        /// took since there was last nothing to send, minus those sent since. What was lost of streams is added until it is
+        /// sent again. The rest of streams that were reset, such as those given up, is left out. Null for a browser.
         waiting_bytes: Option<u64>,
         /// Smoothed round-trip time (RFC 9002 §5.3).
         srtt_ns: Duration,
@@ -46,7 +47,7 @@ table! {
         lost_packets: Option<u64>,
         /// Congestion events that the congestion control received; null where a browser does not report it.
         congestion_events: Option<u64>,
-        /// The bit rate that the encoder is set to; null where the endpoint has none.
+        /// The bit rate that the encoder is set to; null where the endpoint has none, and while it does not run.
         target_bps: Option<BitRate>,
     }
 }
@@ -62,7 +63,7 @@ table! {
         session: u64,
         /// Whether the endpoint connected (`client`) or accepted (`server`).
         role: FlowRole,
-        /// `LOCAL>REMOTE`, addresses and ports; the local address is null until it is known.
+        /// `LOCAL>REMOTE`, addresses and ports; `*` in place of a local end that is not known.
         addresses: Text,
         /// The congestion control of this end. A browser reports only the requested one, as `default (Chromium)`, or
         /// nothing: `not known`.

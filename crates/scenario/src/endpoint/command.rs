@@ -57,10 +57,11 @@ pub struct Command {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carries: Option<Carries>,
     /// Whether it runs with all capabilities of the lab and all its files. If not, it keeps only the capabilities that
-    /// act on its own host (NET_ADMIN, NET_RAW, NET_BIND_SERVICE). It may write only in the trial's folder, the working
-    /// folder, /tmp (its HOME), /var/tmp and /run; the commands of a trial share these three, and they end with it. Of
-    /// /home and /root it sees the folders of its programs, of PATH and suiro's cache; the rest is read-only or hidden,
-    /// /proc/sys (but for /proc/sys/net), /sys, /etc/shadow and /etc/ssh among it. Default: `false`.
+    /// act on its own host (NET_ADMIN, NET_RAW, NET_BIND_SERVICE); in virtual time, an ordinary user's also DAC_OVERRIDE.
+    /// It may write only in the trial's folder, the working folder (in virtual time, not there), /tmp (its HOME),
+    /// /var/tmp and /run; the commands of a trial share these three, and they end with it. Of /home and /root it sees
+    /// the folders of its programs, of PATH and suiro's cache; the rest is read-only or hidden, /proc/sys (but for
+    /// /proc/sys/net), /sys, /etc/shadow and /etc/ssh among it. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub privileged: bool,
     /// The consequence if the program exits before the trial ends. Default: `allowed`.

@@ -34,8 +34,9 @@ bounds! {
 }
 
 /// An HTTP cache (RFC 9111), such as the edge of a content delivery network. Players name it as their `origin`. It keeps
-/// what the origin allows for as long as that is fresh. While an object comes, it passes on what it has of it: requests
-/// for the same object are sent to the origin once, and all of them get what is there at once, then the rest.
+/// what the origin allows for as long as that is fresh, and then asks whether it is still valid. While an object comes, it passes
+/// on what it has of it: requests for the same object are sent to the origin once, and all of them get what is there at once,
+/// then the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Edge>)]

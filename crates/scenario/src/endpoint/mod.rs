@@ -35,7 +35,7 @@ pub use moq::{BrowserCongestion, MoqAdaptation, MoqData, MoqProgram, MoqStreams}
 pub use origin::{CHUNK, Declares, HlsRungs, Mode, PART};
 pub use player::{Cmcd, DashEstimate, DashRules, Download, Protocol};
 pub use program::Program;
-pub use rtp::{OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
+pub use rtp::{FeedbackFormat, OnBreak, Pace, Pause, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedPicture, UncompressedSource};
 pub use web::ObjectSizes;
 pub use webrtc::{PION, WEBRTC_RATES, WebrtcCodec, WebrtcProgram, WebrtcQuality};

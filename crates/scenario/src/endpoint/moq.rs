@@ -178,7 +178,9 @@ pub struct MoqPublisher {
     /// publisher and relay send before the video. Default: `none`.
     #[serde(default)]
     pub audio: Audio,
-    /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
+    /// A frame, or with `streams = "gop"` a group of pictures, is given up if not all of it has been delivered this long after
+    /// the next one began: its QUIC stream is reset. The same holds for sound. The data track has no deadline, so that its
+    /// priority must not be that of the video or the sound (220). Default: everything is sent, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
     /// What Chromium's congestion control is asked to optimise for. Default: `default`.
@@ -208,8 +210,8 @@ pub struct MoqRelay {
     /// The bearer token that it requires, of letters, digits and `-._~+/=`. Default: none is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Groups that are this much older than the newest are not passed on any more. Default: everything is passed on,
-    /// however late.
+    /// A group is given up if not all of it has been delivered this long after the relay began to pass on the next one of its
+    /// track: its QUIC stream is reset. Default: everything is passed on, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
     /// Memory for groups that some subscriber has not been sent yet; beyond it the oldest are dropped. Default: 64 MB.
@@ -336,6 +338,11 @@ impl MoqAdaptation {
 }
 
 impl MoqPublisher {
+    /// The publisher's priority of the video; each lower quality has one more.
+    pub const VIDEO_PRIORITY: u8 = 127;
+    /// That of the sound: before all video, and before a data track that says nothing else.
+    pub const SOUND_PRIORITY: u8 = 220;
+
     /// The bit rates of its qualities, from the highest to the lowest.
     pub fn rates(&self) -> Vec<BitRate> {
         let mut rates = vec![self.rate];
@@ -411,6 +418,7 @@ impl Kind for MoqPublisher {
             let refusal = check.refusal("qualities", format!("rate and qualities are {found}"));
             check.push(refusal.expected("each below the one before"));
         }
+        self.check_priority(check);
         check_token(check, self.token.as_deref());
         check_broadcast(check, &self.broadcast);
         check_relay_token(check, &self.to, &self.token);
@@ -418,6 +426,27 @@ impl Kind for MoqPublisher {
 }
 
 impl MoqPublisher {
+    /// Refuses a data track that would have the deadline of another: on streams, tracks are distinguished by their priorities.
+    fn check_priority(&self, check: &mut Check<'_>) {
+        // Nothing is given up whose deadline is after the end of the trial.
+        let is_reached = |deadline: Duration| check.end().is_none_or(|end| deadline < end);
+        if self.data == MoqData::None || !self.deadline.is_some_and(is_reached) {
+            return;
+        }
+        let mut videos = (Self::VIDEO_PRIORITY..=u8::MAX).take(self.rates().len());
+        let whose = if videos.any(|priority| priority == self.data_priority) {
+            "the video"
+        } else if self.has_sound() && self.data_priority == Self::SOUND_PRIORITY {
+            "the sound"
+        } else {
+            return;
+        };
+        let message =
+            format!("{} is the priority of {whose}, which has a deadline", self.data_priority);
+        let refusal = check.refusal("data_priority", message);
+        check.push(refusal.expected("another priority: the data track has no deadline"));
+    }
+
     /// Refuses what the page in Chromium cannot do.
     fn check_chromium(&self, check: &mut Check<'_>) {
         let mut refuse = |refused: bool, key: &'static str, message: &str| {

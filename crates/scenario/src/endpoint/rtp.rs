@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Codec;
 use suiro_rate::RateSpec;
-use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
+use suiro_strict::{Bounded, Bounds, Refusal, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 use suiro_viewer::{Loss, Policy};
 
@@ -63,6 +63,9 @@ pub struct RtpSender {
     /// Between which moments the round-trip time is measured. Default: `path`.
     #[serde(default)]
     pub rtt: RoundTrip,
+    /// In which format the receiver reports what became of each packet; its `feedback` says how often. Default: `rfc8888`.
+    #[serde(default)]
+    pub feedback: FeedbackFormat,
     /// UDP port that it sends from, even; RTCP has the next. Default: 5004.
     #[serde(default = "port")]
     pub port: u16,
@@ -109,7 +112,8 @@ pub struct RtpReceiver {
     /// When it reports. Default: `study`.
     #[serde(default)]
     pub rtcp: RtcpTimes,
-    /// How often it also sends congestion control feedback (RFC 8888). Default: never.
+    /// How often it also reports what became of each packet, in the format of the sender's `feedback`. (libwebrtc sends
+    /// transport-wide reports every 50 ms to 250 ms.) Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Duration>,
     /// Whether it requests retransmission of missing packets (RFC 4585, RFC 4588) while they can
@@ -168,6 +172,32 @@ pub enum RoundTrip {
     /// From a report to its answer, the receiver's time included, as MPEG-TFRCP computes it from the time stamp that is
     /// sent back.
     Ends,
+}
+
+/// In which format a receiver reports what became of each packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedbackFormat {
+    /// RFC 8888: arrival times to 1/1024 s and ECN, of the packets of the stream that were sent for the first time.
+    #[default]
+    Rfc8888,
+    /// draft-holmer-rmcat-transport-wide-cc-extensions-01, as WebRTC has it: arrival times to 250 µs, of all packets,
+    /// retransmissions included. They bear a number for it in a header extension. There is no ECN: `control` must not set `ecn`.
+    TransportWide,
+}
+
+impl FeedbackFormat {
+    /// Whether its reports say all that a rate control needs.
+    ///
+    /// # Errors
+    /// Packets say that they understand ECN, and marks are not reported.
+    pub fn check(self, control: &RateSpec) -> Result<(), Refusal> {
+        if self == Self::Rfc8888 || control.ecn.is_none() {
+            return Ok(());
+        }
+        let refusal = Refusal::key("feedback", "transport-wide reports have no ECN marks");
+        Err(refusal.hint("write feedback = \"rfc8888\", or remove `ecn` from `control`"))
+    }
 }
 
 /// What a sender does when its circuit breaker is triggered. Either way, it is recorded in the
@@ -270,17 +300,25 @@ impl RtpSender {
         }
     }
 
-    /// A rate control that computes delays needs a report of each packet.
+    /// A rate control that computes delays needs a report of each packet, and one that uses ECN needs the marks.
     fn check_feedback(&self, check: &mut Check<'_>) {
-        if self.control.kind.needs_packets()
-            && let Some(receiver) = check.peer::<RtpReceiver>(&self.to)
-            && receiver.feedback.is_none()
-        {
-            let (kind, to) = (self.control.kind, &self.to);
-            let message = format!("`{kind}` needs reports of each packet, but `{to}` sends none");
-            let hint = format!("add feedback = \"100 ms\" to [endpoints.{to}]");
-            check.push(check.refusal("control", message).hint(hint));
+        if let Err(refusal) = self.feedback.check(&self.control) {
+            check.refuse(refusal);
         }
+        let receiver = check.peer::<RtpReceiver>(&self.to);
+        if receiver.is_none_or(|receiver| receiver.feedback.is_some()) {
+            return;
+        }
+        let (kind, to) = (self.control.kind, &self.to);
+        let (key, message) = if kind.needs_packets() {
+            ("control", format!("`{kind}` needs reports of each packet, but `{to}` sends none"))
+        } else if self.feedback == FeedbackFormat::TransportWide {
+            ("feedback", format!("`{to}` sends no reports of each packet"))
+        } else {
+            return;
+        };
+        let hint = format!("add feedback = \"100 ms\" to [endpoints.{to}]");
+        check.push(check.refusal(key, message).hint(hint));
     }
 
     /// A camera or media, as the codec needs.

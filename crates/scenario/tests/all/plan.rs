@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use suiro_link::{EthernetRate, LimitConfig};
 use suiro_scenario::{
-    Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, Topology, built_in,
-    parse,
+    Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, Setup, Topology,
+    built_in, parse,
 };
 use suiro_units::{Duration, Ratio, Seed};
 
@@ -292,6 +292,45 @@ fn overrides_are_in_the_text_and_the_text_gives_the_same_plan() {
     assert_eq!(first.trials[0].setup.duration, Duration::from_secs(7));
     let again = plan(&parse(&first.text, "quick.toml").unwrap(), &Overrides::default());
     assert_eq!(again, first);
+}
+
+#[test]
+fn a_warm_up_is_a_value_like_others_and_shorter_than_the_trial() {
+    let head = "name = \"x\"\ntitle = \"x\"\nduration = \"$how.long\"\nwarm_up = \"$how.warm\"\n";
+    let axis = "[matrix]\nhow = [{ label = \"short\", value = { long = \"9 s\", warm = \"0 s\" } }, \
+                { label = \"long\", value = { long = \"40 s\", warm = \"15 s\" } }]";
+    let text = format!("{head}{axis}\n{BODY}command = [\"true\"]\n");
+    let scenario = parse(&text, "x.toml").unwrap();
+    let warm_ups: Vec<Duration> = plan(&scenario, &Overrides::default())
+        .trials
+        .iter()
+        .map(|trial| trial.setup.warm_up)
+        .collect();
+    assert_eq!(warm_ups, [Duration::ZERO, Duration::from_secs(15)]);
+    let short = Overrides { duration: Some(Duration::from_secs(5)), ..Overrides::default() };
+    let error = refused(&scenario, &short).to_string();
+    assert!(error.contains("warm_up: 15 s leaves no time"), "{error}");
+    assert!(error.contains("expected: less than `duration`, which is 5 s"), "{error}");
+}
+
+#[test]
+fn the_short_form_may_have_another_warm_up() {
+    let head = "name = \"x\"\ntitle = \"x\"\nduration = \"9 s\"\nwarm_up = \"6 s\"\n";
+    let quick = "[quick]\nduration = \"5 s\"\nwarm_up = \"2 s\"\n";
+    let text = format!("{head}{quick}{BODY}command = [\"true\"]\n");
+    let quick = Overrides { quick: true, ..Overrides::default() };
+    let plan = plan(&parse(&text, "x.toml").unwrap(), &quick);
+    assert_eq!(plan.trials[0].setup.warm_up, Duration::from_secs(2));
+}
+
+#[test]
+fn a_setup_without_a_warm_up_is_written_and_read_as_before() {
+    let planned = plan(&Scenario::load("quick").unwrap(), &Overrides::default());
+    let setup: &Setup = &planned.trials[0].setup;
+    let text = serde_json::to_string(setup).unwrap();
+    assert!(!text.contains("warm_up"), "{text}");
+    let again: Setup = serde_json::from_str(&text).unwrap();
+    assert_eq!(&again, setup);
 }
 
 #[test]

@@ -146,6 +146,25 @@ fn any_command_runs_behind_a_link_in_virtual_time() {
 }
 
 #[test]
+fn a_guest_leaves_the_terminal_as_it_is() {
+    let Some(kernel) = kernel() else { return };
+    if !common::has("script") {
+        return;
+    }
+    let room = Room::new();
+    let line = format!(
+        "'{}' link --virtual --no-check -- sh -c 'echo one; echo two'",
+        env!("CARGO_BIN_EXE_suiro")
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]);
+    room.furnish(&mut terminal);
+    let done = Done::of(terminal.env("SUIRO_KERNEL", kernel)).exits(0);
+    // A terminal in raw mode does not return at the end of a line, and Ctrl-C interrupts nothing.
+    assert!(done.stdout.contains("one\r\ntwo\r\n"), "{:?}", done.stdout);
+}
+
+#[test]
 fn faults_of_a_guest_have_a_reason() {
     let Some(kernel) = kernel() else { return };
     let room = Room::new();

@@ -21,6 +21,7 @@ pub fn trial(duration_s: f64) -> Trial {
         virtual_time: None,
         started: "2026-01-01T00:00:00Z".into(),
         duration_s,
+        warm_up_s: 0.0,
         epoch_monotonic_ns: 0,
         self_checks: Vec::new(),
         links: Vec::new(),

@@ -184,6 +184,7 @@ fn outcome(
         virtual_time: None,
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
+        warm_up_s: 0.0,
         epoch_monotonic_ns: 0,
         self_checks: vec![self_check(Direction::Down, 8e6), self_check(Direction::Up, 1e9)],
         endpoints: vec![
