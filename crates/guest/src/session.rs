@@ -115,6 +115,7 @@ fn is_variable(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -144,12 +145,15 @@ mod tests {
     #[test]
     fn the_command_line_is_read_from_the_stack() {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", "read word", "here", "--of=a file"]).env_clear().env("NAME", "value");
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        command.args(["-c", "echo; read word", "here", "--of=a file"]);
+        command.env_clear().env("NAME", "value").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The kernel has written all of the stack once the program runs.
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         let line = command_line(child.id().cast_signed());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(line.as_deref(), Some("/bin/sh -c read word here --of=a file"));
+        assert_eq!(line.as_deref(), Some("/bin/sh -c echo; read word here --of=a file"));
     }
 
     #[test]
