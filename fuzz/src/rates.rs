@@ -14,8 +14,8 @@ const REPORTS_MAX: usize = 200;
 const MIN: BitRate = BitRate::from_kbps(100);
 const MAX: BitRate = BitRate::from_mbps(20);
 
-fn sender(kind: RateKind, feedback: FeedbackFormat) -> Sender {
-    let config = Config {
+fn config(feedback: FeedbackFormat) -> Config {
+    Config {
         codec: Codec::H264,
         payload_type: 96,
         again_type: None,
@@ -29,10 +29,13 @@ fn sender(kind: RateKind, feedback: FeedbackFormat) -> Sender {
         on_break: OnBreak::Tell,
         pauses: Vec::new(),
         epoch_unix_ns: 1,
-    };
+    }
+}
+
+fn sender(kind: RateKind, feedback: FeedbackFormat) -> Sender {
     let spec = RateSpec { min: Some(MIN), max: Some(MAX), ..RateSpec::new(kind) };
     let control = spec.build(Time::ZERO).expect("the bounds are in order");
-    Sender::new(Time::ZERO, config, control, Seed(1).random())
+    Sender::new(Time::ZERO, config(feedback), control, Seed(1).random())
 }
 
 /// Sends until then, and a frame; the stream and the number of its latest packet that reports are about, if one left.
@@ -172,21 +175,7 @@ pub fn rtcp(data: &[u8]) {
 
 /// What [`rtcp`] does with a sender that asks for that feedback.
 fn rtcp_of(feedback: FeedbackFormat, data: &[u8]) {
-    let config = Config {
-        codec: Codec::H264,
-        payload_type: 96,
-        again_type: Some(97),
-        packet_max: Bytes::new(1500),
-        cname: "fuzz".into(),
-        reports: ReportTimes::Pictures(1),
-        rtt: RoundTrip::Path,
-        feedback,
-        drain: None,
-        times: (Duration::from_millis(33), Duration::from_secs(1)),
-        on_break: OnBreak::Stop,
-        pauses: Vec::new(),
-        epoch_unix_ns: 1,
-    };
+    let config = Config { again_type: Some(97), on_break: OnBreak::Stop, ..config(feedback) };
     let control = RateSpec::fixed(BitRate::from_mbps(100)).build(Time::ZERO);
     let control = control.expect("a rate within bounds");
     let mut sender = Sender::new(Time::ZERO, config, control, Seed(1).random());

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -32,7 +32,7 @@ const REFUSED: [&str; 3] = [
     "failed to wait for stub",
 ];
 /// How long the exit event waits for remaining output. Usually all of it arrives, unless a child
-/// that the process left behind keeps the pipe open, or nobody reads what is relayed.
+/// that the process left behind keeps the pipe open, or no reader takes what is relayed.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// Something that a process did.
@@ -63,7 +63,7 @@ pub struct Process {
     pid: i32,
     /// What it printed; nothing if its standard streams are not the lab's.
     printed: Printed,
-    /// Where the threads that relay its output hear of a signal; of a process without any, nowhere.
+    /// Sends the threads that relay its output word of a signal; dangling if there are none.
     relays: Weak<Sender<()>>,
 }
 
@@ -81,19 +81,12 @@ impl Process {
     /// is any, to the file next to it that ends in `.out`; lines of standard output are events too.
     /// `process` is the number in its events.
     pub fn start(
-        mut command: Command,
+        command: Command,
         process: usize,
         log: &Path,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
-        let (output, their_output) = io::pipe()?;
-        let (errors, their_errors) = io::pipe()?;
-        command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
-        let mut child = command.spawn()?;
-        // It holds our copies of the other ends of the pipes.
-        drop(command);
-        let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let (mut child, pid, pidfd, [output, errors]) = spawn_piped(command)?;
         let printed = watch(move || child.wait(), (output, errors), log, process, events)?;
         Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), printed, relays: Weak::new() })
     }
@@ -104,18 +97,16 @@ impl Process {
         process: usize,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
-        let mut child = command.spawn()?;
-        let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let (mut child, pid, pidfd) = spawn(&mut command)?;
         watch_end(move || child.wait(), process, events)?;
         let printed = Printed::default();
         Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), printed, relays: Weak::new() })
     }
 
     /// Starts `command` with pipes, whose content is copied to the standard output and standard error of this process; only
-    /// its exit is an event, after the last copy. For a kernel of guests: it makes a terminal that it gets raw, and Ctrl-C
-    /// would be a byte like any other. Output that nobody takes is an [`Event::Interrupted`], as SIGPIPE is to a program.
-    /// Output that nobody reads holds the exit up, until a signal is sent to the process.
+    /// its exit is an event, after the last copy. For a guest's kernel: it puts a terminal into raw mode, in which Ctrl-C is a
+    /// byte and no signal. If the reader of the copies has gone, that is an [`Event::Interrupted`], as SIGPIPE is to a
+    /// program. If a reader is there and does not read, the exit is delayed until a signal is sent to the process.
     pub fn start_relayed(
         command: Command,
         process: usize,
@@ -128,19 +119,12 @@ impl Process {
 
     /// The same with copies of standard output and standard error to these files.
     fn start_relayed_to(
-        mut command: Command,
+        command: Command,
         process: usize,
         events: &Sender<Event>,
         [ours, our_errors]: [OwnedFd; 2],
     ) -> io::Result<Self> {
-        let (output, their_output) = io::pipe()?;
-        let (errors, their_errors) = io::pipe()?;
-        command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
-        let mut child = command.spawn()?;
-        // It holds our copies of the other ends of the pipes.
-        drop(command);
-        let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let (mut child, pid, pidfd, [output, errors]) = spawn_piped(command)?;
         // Both threads hold it, so that it disconnects once they are done.
         let (signals, news) = channel();
         let signals = Arc::new(signals);
@@ -206,6 +190,24 @@ impl Process {
 /// The end of what a program printed on a stream.
 #[derive(Debug, Clone, Default)]
 struct End(Arc<Mutex<Vec<u8>>>);
+
+/// Starts a process.
+fn spawn(command: &mut Command) -> io::Result<(Child, Pid, OwnedFd)> {
+    let child = command.spawn()?;
+    let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    Ok((child, pid, pidfd))
+}
+
+/// Starts a process without input; with it come the pipes of its standard output and standard error.
+fn spawn_piped(mut command: Command) -> io::Result<(Child, Pid, OwnedFd, [PipeReader; 2])> {
+    let (output, their_output) = io::pipe()?;
+    let (errors, their_errors) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
+    let (child, pid, pidfd) = spawn(&mut command)?;
+    // The command, which is dropped here, holds our copies of the other ends of the pipes.
+    Ok((child, pid, pidfd, [output, errors]))
+}
 
 impl End {
     fn push(&self, bytes: &[u8]) {
@@ -354,8 +356,8 @@ fn relay(
     std::thread::Builder::new().name("relay".to_owned()).spawn(copy)
 }
 
-/// Waits until the threads that hold the other end of the channel are done. Once the process was signalled, because somebody
-/// wants an end, they have only [`DRAIN`]: where nobody reads, they are never done.
+/// Waits until the threads that hold the other end of the channel are done, and after a signal to the process for [`DRAIN`]
+/// at most: without a reader they are never done.
 fn wait_for_relays(signals: &Receiver<()>) {
     if signals.recv().is_ok() {
         while signals.recv_timeout(DRAIN).is_ok() {}

@@ -47,7 +47,7 @@ fn dropped(t_ms: i64, cause: &str) -> LinkRow {
     }
 }
 
-fn sample(t_ms: i64, socket: &str, cwnd_bytes: i64, acked_bytes: i64) -> TcpRow {
+pub fn sample(t_ms: i64, socket: &str, cwnd_bytes: i64, acked_bytes: i64) -> TcpRow {
     TcpRow {
         t_ns: t_ms * MS,
         host: "server".into(),

@@ -3,13 +3,15 @@
 use suiro_analysis::{Records, summarise, timeline};
 use suiro_record::tables::{FrameRow, LinkRow, PlayerRow, QuicRow, RequestRow, TcpRow};
 use suiro_record::words::{
-    Direction, LinkCause, PlayerState, RequestKind, TcpSource, TcpState, Track, Verdict,
+    Direction, LinkCause, PlayerState, RequestKind, TcpSource, Track, Verdict,
 };
 use suiro_record::{LinkRate, LinkTotals, Trial};
-use suiro_units::{Duration, Time};
+use suiro_units::Time;
 
 use crate::common::{self, assert_metrics};
 use crate::rivals::two_films;
+use crate::trial;
+use crate::why_lies::quic_row;
 
 const MS: i64 = 1_000_000;
 
@@ -264,34 +266,7 @@ fn a_link_counts_from_the_end_of_the_warm_up_on() {
 }
 
 fn sample(t_ms: i64, cwnd_bytes: i64, acked_bytes: i64) -> TcpRow {
-    TcpRow {
-        t_ns: t_ms * MS,
-        host: "server".into(),
-        socket: "a".into(),
-        source: TcpSource::TcpProbe,
-        congestion: "reno".into(),
-        state: TcpState::Open,
-        cwnd_bytes,
-        ssthresh_bytes: None,
-        mss_bytes: 1448,
-        srtt_us: cwnd_bytes,
-        rttvar_us: 10,
-        min_rtt_us: None,
-        in_flight_bytes: 0,
-        pacing_rate_bps: None,
-        delivery_rate_bps: None,
-        retransmits: acked_bytes / 1000,
-        acked_bytes,
-        received_bytes: 100,
-        app_limited: None,
-        unsent_bytes: None,
-        peer_window_bytes: None,
-        busy_us: None,
-        rwnd_limited_us: None,
-        sndbuf_limited_us: None,
-        rto_us: None,
-        timeouts: None,
-    }
+    TcpRow { source: TcpSource::TcpProbe, ..trial::sample(t_ms, "a", cwnd_bytes, acked_bytes) }
 }
 
 #[test]
@@ -324,22 +299,11 @@ fn connection(t_ms: u64, sent: u64, lost: u64) -> QuicRow {
     QuicRow {
         t_ns: Time::from_millis(t_ms),
         endpoint: "publisher".into(),
-        session: 1,
-        remote: None,
-        congestion: "cubic".into(),
-        cwnd_bytes: Some(10_000),
-        ssthresh_bytes: None,
-        in_flight_bytes: None,
-        waiting_bytes: None,
-        srtt_ns: Duration::from_millis(20),
-        min_rtt_ns: None,
-        pacing_bps: None,
         sent_packets: Some(sent),
         sent_bytes: Some(sent * 1000),
         received_bytes: Some(1),
         lost_packets: Some(lost),
-        congestion_events: None,
-        target_bps: None,
+        ..quic_row()
     }
 }
 

@@ -20,6 +20,7 @@ use suiro_record::tables::AccessRow;
 use suiro_record::words::{CacheFault, CacheOutcome};
 use suiro_scenario::{EdgeFault, HttpVersion};
 use suiro_units::{BitRate, Duration, Ratio, Seed};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
@@ -115,6 +116,11 @@ impl Edge {
         Self::start_with(origin, |job| job.fault = Some(fault)).await
     }
 
+    /// One whose records go to that folder.
+    pub async fn recorded(origin: &Origin, dir: &TempDir) -> Self {
+        Self::start_with(origin, |job| job.records = Some(records(dir))).await
+    }
+
     pub async fn start_with(origin: &Origin, change: impl FnOnce(&mut EdgeJob)) -> Self {
         let mut job = EdgeJob {
             name: "edge".into(),
@@ -194,6 +200,18 @@ pub async fn rest(response: Response<Incoming>) -> Result<String, hyper::Error> 
 }
 
 pub const KEPT: &str = "cache-control: max-age=60\r\n";
+
+/// Where the records of a cache go.
+pub fn records(dir: &TempDir) -> Records {
+    Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() }
+}
+
+/// What a cache recorded there of its answers, in order.
+pub fn answers(dir: &TempDir) -> Vec<AccessRow> {
+    let mut rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
+    rows.sort_by_key(|row| row.t_ns);
+    rows
+}
 
 #[tokio::test]
 async fn a_second_viewer_gets_what_is_there_of_an_object_in_flight() {
@@ -280,9 +298,7 @@ async fn what_is_not_to_be_shared_is_brought_for_each() {
 async fn queries_count_and_what_players_say_of_themselves_does_not() {
     let origin = Origin::start(|head, _| object(KEPT, head.split(' ').nth(1).unwrap()));
     let dir = tempfile::tempdir().unwrap();
-    let records =
-        Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() };
-    let edge = Edge::start_with(&origin, |job| job.records = Some(records)).await;
+    let edge = Edge::recorded(&origin, &dir).await;
     let one = edge.text("/v0.m3u8?_HLS_msn=1&CMCD=sid%3D%22a%22%2Csn%3D1").await;
     let two = edge.text("/v0.m3u8?_HLS_msn=1&CMCD=sid%3D%22b%22").await;
     let three = edge.text("/v0.m3u8?_HLS_msn=2").await;
@@ -291,8 +307,7 @@ async fn queries_count_and_what_players_say_of_themselves_does_not() {
         ["/v0.m3u8?_HLS_msn=1", "/v0.m3u8?_HLS_msn=1", "/v0.m3u8?_HLS_msn=2"]
     );
     edge.stop().await;
-    let mut rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
-    rows.sort_by_key(|row| row.t_ns);
+    let rows = answers(&dir);
     let told: Vec<_> = rows.iter().map(|row| (row.cache, row.cmcd_session.as_deref())).collect();
     assert_eq!(
         told,
@@ -500,16 +515,14 @@ async fn an_origin_without_an_answer_is_a_bad_gateway() {
     edge.stop().await;
     let nobody = Origin { address: (Ipv4Addr::LOCALHOST, 1).into(), asked: Arc::default() };
     let dir = tempfile::tempdir().unwrap();
-    let records =
-        Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() };
-    let edge = Edge::start_with(&nobody, |job| job.records = Some(records)).await;
+    let edge = Edge::recorded(&nobody, &dir).await;
     for path in ["/a", "/a", "/b"] {
         assert_eq!(edge.get(path).await.status(), 502);
     }
     assert_eq!(edge.ask(Method::GET, "//elsewhere/a", &[]).await.status(), 400);
     let counted = edge.stop().await;
     assert_eq!((counted.misses, counted.hits, counted.failed), (3, 0, 3));
-    let rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
+    let rows = answers(&dir);
     let of = |outcome| rows.iter().filter(|row| row.cache == Some(outcome)).count();
     assert_eq!([CacheOutcome::Miss, CacheOutcome::Own].map(of), [3, 1]);
     assert!(rows.iter().all(|row| row.cache_age_ms.is_none()));

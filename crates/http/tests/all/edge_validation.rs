@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use hyper::Method;
-use suiro_http::flows::Records;
-use suiro_record::Reader;
-use suiro_record::tables::AccessRow;
 use suiro_record::words::{CacheFault, CacheOutcome};
 use tokio::sync::Notify;
 
-use crate::edge::{Edge, KEPT, Origin, Step, fault, header, object, rest};
+use crate::edge::{Edge, KEPT, Origin, Step, answers, fault, header, object, records, rest};
 
 /// A response with these is kept, and has expired when it comes: the next request asks about it.
 const EXPIRED: &str = "cache-control: max-age=60\r\nage: 90\r\netag: \"1\"\r\n";
@@ -38,9 +35,7 @@ fn expired(head: &str) -> Vec<Step> {
 async fn what_has_expired_is_asked_about_and_is_fresh_again() {
     let origin = Origin::start(|head, _| expired(head));
     let dir = tempfile::tempdir().unwrap();
-    let records =
-        Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() };
-    let edge = Edge::start_with(&origin, |job| job.records = Some(records)).await;
+    let edge = Edge::recorded(&origin, &dir).await;
     edge.text("/a").await;
     let again = edge.get("/a").await;
     let said = header(&again, "cache-status");
@@ -56,8 +51,7 @@ async fn what_has_expired_is_asked_about_and_is_fresh_again() {
     let counted = edge.stop().await;
     assert_eq!((counted.misses, counted.revalidated, counted.hits), (1, 1, 1));
     assert_eq!((counted.failed, counted.body_bytes), (0, 12));
-    let mut rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
-    rows.sort_by_key(|row| row.t_ns);
+    let rows = answers(&dir);
     let outcomes: Vec<_> = rows.iter().filter_map(|row| row.cache).collect();
     assert_eq!(outcomes, [CacheOutcome::Miss, CacheOutcome::Revalidated, CacheOutcome::Hit]);
     assert!(rows[0].cache_age_ms >= Some(90_000) && rows[1].cache_age_ms < Some(60_000));
@@ -96,9 +90,7 @@ async fn viewers_who_wait_for_the_same_question_are_all_served() {
 async fn viewers_who_have_it_are_told_that_it_is_unchanged() {
     let origin = Origin::start(|head, _| expired(head));
     let dir = tempfile::tempdir().unwrap();
-    let records =
-        Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() };
-    let edge = Edge::start_with(&origin, |job| job.records = Some(records)).await;
+    let edge = Edge::recorded(&origin, &dir).await;
     edge.text("/a").await;
     let same = [("if-none-match", "\"0\", W/\"1\"")];
     for (method, said) in
@@ -117,7 +109,7 @@ async fn viewers_who_have_it_are_told_that_it_is_unchanged() {
     assert_eq!((other.status().as_u16(), rest(other).await.unwrap().as_str()), (200, "body"));
     assert_eq!(origin.asked(), 2);
     edge.stop().await;
-    let rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
+    let rows = answers(&dir);
     let mut unchanged = rows.iter().filter(|row| row.status == 304);
     assert!(unchanged.all(|row| row.body_bytes == 0));
 }
@@ -303,10 +295,8 @@ async fn a_fault_that_changes_nothing_is_not_recorded() {
             _ => object(VALID, "body"),
         });
         let dir = tempfile::tempdir().unwrap();
-        let records =
-            Records { endpoint: "edge".into(), dir: dir.path().to_owned(), clients: Vec::new() };
         let change = |job: &mut suiro_http::edge::EdgeJob| {
-            (job.records, job.fault) = (Some(records), Some(fault(kind)));
+            (job.records, job.fault) = (Some(records(&dir)), Some(fault(kind)));
         };
         let edge = Edge::start_with(&origin, change).await;
         let whole = rest(edge.get(path).await).await;
@@ -314,8 +304,7 @@ async fn a_fault_that_changes_nothing_is_not_recorded() {
         edge.ask(Method::GET, path, &[("if-none-match", "\"1\"")]).await;
         edge.ask(Method::HEAD, path, &[]).await;
         edge.stop().await;
-        let mut rows: Vec<AccessRow> = Reader::read_all(dir.path()).unwrap();
-        rows.sort_by_key(|row| row.t_ns);
+        let rows = answers(&dir);
         let met: Vec<_> = rows.iter().map(|row| row.cache_fault.is_some()).collect();
         assert_eq!(met, expected, "{kind} {path}");
     }
