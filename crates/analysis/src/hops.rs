@@ -10,9 +10,6 @@ use crate::link::Direction;
 use crate::period::Period;
 use crate::view::View;
 
-/// The time of a row of table `hops`. Rows begin at whole multiples of it.
-const SPAN_NS: i64 = 100_000_000;
-
 /// One direction of a link, as captures at its ends saw it.
 pub(crate) struct Hop<'a> {
     /// The link's name in the scenario.
@@ -61,7 +58,7 @@ const fn in_spans(period: Period) -> Period {
     if period.from_ns >= period.to_ns {
         return period;
     }
-    Period { from_ns: period.from_ns - period.from_ns % SPAN_NS, ..period }
+    Period { from_ns: period.from_ns - period.from_ns % HopRow::SPAN_NS, ..period }
 }
 
 /// The packets in a link at the end: how many, and when they were sent.

@@ -14,9 +14,6 @@ use crate::hop::{Fate, Kind, Matched, Seen, matched};
 use crate::identity::{addresses, identify};
 use crate::point::{FILE_BYTES_MAX, Zero};
 
-/// Length of a row, in nanoseconds.
-const SPAN_NS: i64 = 100_000_000;
-
 /// Why a capture's file cannot be read again.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -213,7 +210,7 @@ fn sums(matched: &Matched, zero_ns: u64) -> (Sum, BTreeMap<i64, Sum>) {
     let (mut whole, mut spans) = (Sum::default(), BTreeMap::<i64, Sum>::new());
     let span = |seen: &Seen| {
         let t_ns = to_i64(seen.t_ns) - to_i64(zero_ns);
-        t_ns.div_euclid(SPAN_NS) * SPAN_NS
+        t_ns.div_euclid(HopRow::SPAN_NS) * HopRow::SPAN_NS
     };
     for (seen, fate) in &matched.sent {
         whole.add_sent(seen, *fate);

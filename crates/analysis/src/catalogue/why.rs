@@ -23,11 +23,6 @@ impl Subject for Causes {
 
 pub(super) static FAMILY: Family<Causes> = Family { metrics: METRICS, series: &[] };
 
-/// How long something was after the warm-up, in nanoseconds.
-fn length(period: Period, from_ns: i64, to_ns: i64) -> f64 {
-    to_ns.saturating_sub(from_ns.max(period.from_ns)).max(0) as f64
-}
-
 /// The share of the flows' time that a cause limited: viewers if there are any, or else all flows.
 fn limited((why, period): &(&Why, Period), cause: Cause) -> Option<f64> {
     let viewers = why.subjects.iter().any(|subject| subject.is_viewer);
@@ -35,7 +30,7 @@ fn limited((why, period): &(&Why, Period), cause: Cause) -> Option<f64> {
     let limits = counted.flat_map(|subject| &subject.limits);
     let (mut own, mut all) = (0.0, 0.0);
     for limit in limits {
-        let length = length(*period, limit.from_ns, limit.to_ns);
+        let length = limit.length_after(period.from_ns).unwrap_or(0) as f64;
         all += length;
         own += if limit.cause == cause { length } else { 0.0 };
     }
@@ -47,7 +42,7 @@ fn stalled((why, period): &(&Why, Period), cause: Cause) -> Option<f64> {
     let still = |effect: Effect| matches!(effect, Effect::Stall | Effect::Freeze);
     let (mut own, mut all) = (0.0, 0.0);
     for effect in why.effects.iter().filter(|it| still(it.effect)) {
-        let length = length(*period, effect.from_ns, effect.to_ns);
+        let length = effect.length_after(period.from_ns).unwrap_or(0) as f64;
         all += length;
         own += length
             * effect.shares.iter().filter(|(it, _)| *it == cause).map(|(_, s)| s).sum::<f64>();

@@ -111,10 +111,7 @@ impl Explained {
 
     /// How long it lasted after the warm-up, which was so long; `None` if it had ended by then. Without a warm-up, all of it counts.
     pub fn length_after(&self, warm_up_ns: i64) -> Option<i64> {
-        if warm_up_ns <= 0 {
-            return Some(since(self.to_ns, self.from_ns));
-        }
-        (self.to_ns > warm_up_ns).then(|| since(self.to_ns, self.from_ns.max(warm_up_ns)))
+        length_after(self.from_ns, self.to_ns, warm_up_ns)
     }
 
     /// The cause with the greatest share.
@@ -123,8 +120,22 @@ impl Explained {
     }
 }
 
+impl Limit {
+    /// The same of a stretch of time in which one cause limited a flow.
+    pub(crate) fn length_after(&self, warm_up_ns: i64) -> Option<i64> {
+        length_after(self.from_ns, self.to_ns, warm_up_ns)
+    }
+}
+
 fn length(limit: &Limit) -> f64 {
-    limit.to_ns.saturating_sub(limit.from_ns) as f64
+    since(limit.to_ns, limit.from_ns) as f64
+}
+
+fn length_after(from_ns: i64, to_ns: i64, warm_up_ns: i64) -> Option<i64> {
+    if warm_up_ns <= 0 {
+        return Some(since(to_ns, from_ns));
+    }
+    (to_ns > warm_up_ns).then(|| since(to_ns, from_ns.max(warm_up_ns)))
 }
 
 /// For how long at least one of several spans lasts, each from when until when; in any order.

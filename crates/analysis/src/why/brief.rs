@@ -9,7 +9,7 @@ use suiro_record::{LinkTotals, Metrics, Trial};
 use super::account::shares;
 use super::told::LEAST_SHARE;
 use super::wording::{count, label, rate, seconds, span, verb};
-use super::{Explained, Why, since};
+use super::{Explained, Why};
 use crate::period::warm_up_ns;
 
 /// One valid repetition of a cell.
@@ -196,9 +196,7 @@ fn carried(trials: &[One]) -> Option<String> {
     let limits = trials.iter().flat_map(|one| {
         let limits = one.why.subjects.iter().flat_map(|it| &it.limits);
         let from_ns = warm_up_ns(one.trial);
-        let counted = limits.filter(move |limit| from_ns == 0 || limit.to_ns > from_ns);
-        counted
-            .map(move |limit| (limit.cause, since(limit.to_ns, limit.from_ns.max(from_ns)) as f64))
+        limits.filter_map(move |limit| Some((limit.cause, limit.length_after(from_ns)? as f64)))
     });
     match shares(limits).first() {
         Some((cause, share)) if *cause != Cause::Unknown => {

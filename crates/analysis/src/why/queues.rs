@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// Rows in order of time.
+#[derive(Default)]
 pub(super) struct Queues<'v> {
     /// Bytes that waited for QUIC's congestion window, in the sender and in relays, each with its endpoint.
     window: Vec<(i64, &'v str, i64)>,

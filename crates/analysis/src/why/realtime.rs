@@ -114,7 +114,7 @@ impl<'a, 'v> Stream<'a, 'v> {
             sender,
             sources,
             sessions: Sessions::of(view.records, &names, alone),
-            queues: Queues::of(Vec::new(), Vec::new()),
+            queues: Queues::default(),
             chooses,
         };
         stream.queues = stream.waiting_rows();

@@ -186,6 +186,11 @@ table! {
     }
 }
 
+impl HopRow {
+    /// The time that a row is about, in nanoseconds. Rows begin at whole multiples of it.
+    pub const SPAN_NS: i64 = 100_000_000;
+}
+
 table! {
     /// The packets that a multicast router forwards: a row for each source of a group that it knows, every 50 ms, from
     /// its kernel's counters (/proc/net/ip_mr_cache). The counters are since the router began.
