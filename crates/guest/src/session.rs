@@ -139,7 +139,7 @@ mod tests {
         let used = times(&[(1, 90), (2, 101), (3, 35), (4, 2)]).since(&before);
         assert_eq!(used, times(&[(1, 80), (2, 1), (3, 30), (4, 2)]));
         assert_eq!((used.busiest(1), used.total()), (Some((3, seconds(30))), seconds(113)));
-        assert_eq!(before.since(&before).busiest(1), None, "nobody used any");
+        assert_eq!(before.since(&before).busiest(1), None, "none used CPU time");
     }
 
     #[test]

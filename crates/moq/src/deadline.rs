@@ -18,7 +18,7 @@ use crate::order::Header;
 /// The code with which streams of late groups are reset: `DELIVERY_TIMEOUT` of moq-transport, in all drafts since 14.
 pub(crate) const CODE: u32 = 0x2;
 
-/// Which groups of a connection have a deadline.
+/// The groups of a connection that have a deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadline {
     /// The time from the beginning of the next group of the track.
@@ -91,7 +91,7 @@ struct Track {
 struct Stream {
     /// When a later group began.
     followed: Option<Time>,
-    /// Whoever sends it has it until everything is delivered.
+    /// Its sender holds it until everything is delivered.
     sending: Weak<Sending>,
 }
 

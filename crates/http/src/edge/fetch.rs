@@ -22,7 +22,7 @@ pub(super) struct Fetch {
     pub key: Key,
     pub url: Url,
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What has expired and is asked about: the headers have its entity tag.
+    /// The expired object that the origin is asked about; `headers` has its entity tag.
     pub old: Option<Arc<Stored>>,
     /// True if other requests may follow it.
     pub is_open: bool,

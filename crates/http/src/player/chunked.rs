@@ -2,10 +2,11 @@
 //!
 //! **What the network carries** is measured here too. A segment that is sent while it is captured takes as long as its
 //! capture, whatever the network; and between its chunks nothing comes. So only the time in which a chunk was on its way
-//! counts, from its first read to its last. Bytes of the first do not count, because nobody knows since when they were there.
-//! All bytes of the last do, also those of the next chunk: they came in that time. What the player's other requests received
-//! meanwhile shared the link, and counts as well: sound and playlists come at the same moments as video, and without them
-//! the estimate would be that share too low. (ExoPlayer's `DefaultBandwidthMeter` adds up parallel transfers, too.)
+//! counts, from its first read to its last. Bytes of the first read do not count, because it is not known how long they had
+//! been there. All bytes of the last read count, also those of the next chunk: they came in that time. Bytes of the player's
+//! other requests came over the same link meanwhile, and count as well: sound and playlists come at the same moments as
+//! video, and without them the estimate would be that share too low. (ExoPlayer's `DefaultBandwidthMeter` adds up parallel
+//! transfers, too.)
 //!
 //! Counting from the first read is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low:
 //! low-latency live streaming in dash.js with LoL", MMSys 2020). That rule counts the first bytes too, and so estimates too

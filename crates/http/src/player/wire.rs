@@ -326,7 +326,7 @@ impl Connection {
             }
             Self::Many(Many::Two(sender, meter), _) => {
                 sender.ready().await?;
-                // What came before the request is no burst of its response.
+                // Bytes that came before the request are no burst of its response.
                 meter.take();
                 let response = sender.send_request(request(url, range, headers, true)).await?;
                 let bursts = Bursts::of(meter);
@@ -387,7 +387,7 @@ impl Incoming {
             Self::Hyper(body) => Ok(next(body).await?.map(|data| (data, None))),
             Self::Metered(body, bursts) => {
                 let data = next(body).await?;
-                // Its end may be a frame of its own, which is no burst of what comes next.
+                // The end may be a frame of its own, which belongs to no burst of the next response.
                 let burst = bursts.take();
                 Ok(data.map(|data| (data, burst)))
             }

@@ -74,7 +74,7 @@ pub(crate) fn share(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 
-/// Dates a response that has no date yet (RFC 9110 §6.6.1). Over HTTP/3 nobody else does.
+/// Gives a response a `Date` if it has none (RFC 9110 §6.6.1). Over HTTP/1.1 and 2 hyper would; over HTTP/3 no library does.
 pub(crate) fn date(headers: &mut HeaderMap, unix_ns: u64) {
     headers.entry(header::DATE).or_insert_with(|| http_date(unix_ns));
 }

@@ -80,7 +80,7 @@ fn begun() -> (World, Session, Time) {
     (world, session, now)
 }
 
-/// What was buffered of a segment that was given up is played; the rest of it comes from the rung that was asked for then.
+/// After a segment is given up, the part of it that was buffered is played, and the rest comes from the rung requested next.
 #[test]
 fn frames_and_the_playhead_agree_on_the_rung_of_a_segment_that_was_given_up() {
     let (mut world, mut session, mut now) = begun();
