@@ -1,8 +1,9 @@
 //! Sockets of endpoints: how they are opened, why there are none, and where other endpoints are.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use suiro_units::Bytes;
 use tokio::net::UdpSocket;
@@ -137,6 +138,24 @@ pub fn address_now(host: &str) -> Result<Ipv4Addr, NetError> {
     first_ipv4(host, (host, 0).to_socket_addrs())
 }
 
+/// For tests: a port of loopback that neither UDP nor TCP uses, another one each time. It is below those that the kernel
+/// chooses itself (from 32768 on): nothing else gets it before the test uses it.
+///
+/// # Panics
+/// If a thousand ports are in use.
+#[expect(clippy::disallowed_methods, reason = "a port for a server of a test")]
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test programs that run at the same time begin elsewhere.
+    let first = (std::process::id() % 400) as u16 * 50;
+    let ports = || 10_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
+    let is_free = |port: &u16| {
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+        udp(at).is_ok() && TcpListener::bind(at).is_ok()
+    };
+    std::iter::repeat_with(ports).take(1000).find(is_free).expect("a free port")
+}
+
 fn first_ipv4(
     host: &str,
     found: io::Result<impl Iterator<Item = SocketAddr>>,
@@ -177,5 +196,13 @@ mod tests {
         assert!(!elsewhere.contains("hint"), "{elsewhere}");
         let any = udp_towards(Ipv4Addr::LOCALHOST.into()).unwrap().local_addr().unwrap();
         assert!(any.ip().is_unspecified() && any.port() > 0, "{any}");
+    }
+
+    #[test]
+    fn each_free_port_is_another_one() {
+        let (first, second) = (free_port(), free_port());
+        assert!(first != second && [first, second].iter().all(|port| *port < 32_768));
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, first));
+        assert!(udp(at).is_ok());
     }
 }

@@ -20,6 +20,7 @@ use light::{Counts, Publisher, Socket, Viewer};
 use peers::Running;
 use suiro_bench::{Figure, Target};
 use suiro_clock::Clock;
+use suiro_endpoint::net::free_port;
 use suiro_moq::relay::{self, RelayJob};
 use suiro_units::{Duration, Time};
 
@@ -116,7 +117,7 @@ fn start(dir: &Path, peer: Option<&Path>) -> (Running, u16) {
     if let Some(program) = peer {
         return peers::moq_relay(program, dir);
     }
-    let port = common::free_port();
+    let port = free_port();
     let mut command = Command::new(std::env::current_exe().expect("this program is a file"));
     command.arg("relay").arg(dir).arg(port.to_string()).stdout(Stdio::piped());
     let mut relay = Running::start(&mut command);

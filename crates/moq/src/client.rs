@@ -14,6 +14,7 @@ use suiro_units::Time;
 use crate::deadline::Groups;
 use crate::net::{self, Behaviour, NetError};
 use crate::records::{Carried, Records};
+use crate::requests::Requests;
 use crate::{EndpointError, tls, transport};
 
 /// The part of a session's path that holds the token, as moq-relay of moq-net takes it: `?jwt=TOKEN`.
@@ -117,15 +118,17 @@ impl Common {
         let carried = Carried { role, peer: Some(relay.as_str().into()) };
         let (times, own) = ((begun, clock.now()), (FlowRole::Client, local));
         let number = records.connected(times, &connection, own, Some(carried));
+        let requests = Arc::<Requests>::default();
         let session = transport::Session::new(connection.clone(), protocol(&connection))
-            .with_deadline(groups);
+            .with_deadline(groups)
+            .with_requests(Some(Arc::clone(&requests)));
         let client = client.with_versions(version.into()).with_path(self.path());
         let now = clock.instant(clock.now());
         let set_up = client.connect(now, session).await;
         let (session, driver) = set_up.map_err(EndpointError::session(self.doing()))?;
         records.set_up(clock.now(), number, session.version().as_str());
         tokio::spawn(moq_net::time::run(driver));
-        Ok(Link { endpoint, connection, session, number })
+        Ok(Link { endpoint, connection, session, requests, number })
     }
 
     fn doing(&self) -> String {
@@ -150,6 +153,8 @@ pub(crate) struct Link {
     endpoint: moq_noq::Endpoint,
     pub connection: Connection,
     pub session: Session,
+    /// What it has subscribed to.
+    pub requests: Arc<Requests>,
     pub number: u64,
 }
 

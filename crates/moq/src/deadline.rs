@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Waker};
 
 use suiro_clock::Clock;
 use suiro_units::{Duration, Time};
 
 use crate::order::Header;
+use crate::signal::Signal;
 
 /// The code with which streams of late groups are reset: `DELIVERY_TIMEOUT` of moq-transport, in all drafts since 14.
 pub(crate) const CODE: u32 = 0x2;
@@ -52,13 +52,13 @@ impl Groups {
     pub fn look(&self, now: Time) {
         let late = self.tracks.lock().expect("no holder panics").late(now, self.deadline.after);
         for stream in late {
-            stream.give_up();
+            stream.give();
         }
     }
 
-    /// A stream with this header begins. `None` if it has no deadline.
-    pub(crate) fn began(&self, header: Header) -> Option<Arc<Sending>> {
-        let sending = self.deadline.has(header.publisher).then(Arc::<Sending>::default);
+    /// A stream with this header begins. Returns what is given when the stream is late; `None` if it has no deadline.
+    pub(crate) fn began(&self, header: Header) -> Option<Arc<Signal>> {
+        let sending = self.deadline.has(header.publisher).then(Arc::<Signal>::default);
         self.follow(header.track, header.group, sending.as_ref());
         sending
     }
@@ -68,7 +68,7 @@ impl Groups {
         self.follow(track, group, None);
     }
 
-    fn follow(&self, track: u64, group: u64, stream: Option<&Arc<Sending>>) {
+    fn follow(&self, track: u64, group: u64, stream: Option<&Arc<Signal>>) {
         let now = self.clock.now();
         let mut tracks = self.tracks.lock().expect("no holder panics");
         tracks.began(now, (track, group), stream.map(Arc::downgrade));
@@ -92,11 +92,11 @@ struct Stream {
     /// When a later group began.
     followed: Option<Time>,
     /// Its sender holds it until everything is delivered.
-    sending: Weak<Sending>,
+    sending: Weak<Signal>,
 }
 
 impl Tracks {
-    fn began(&mut self, now: Time, (track, group): (u64, u64), sending: Option<Weak<Sending>>) {
+    fn began(&mut self, now: Time, (track, group): (u64, u64), sending: Option<Weak<Signal>>) {
         let empty = || Track { newest: group, since: now, streams: Vec::new() };
         let track = self.0.entry(track).or_insert_with(empty);
         if group > track.newest {
@@ -110,7 +110,7 @@ impl Tracks {
     }
 
     /// Takes out what is late, and forgets what is delivered.
-    fn late(&mut self, now: Time, after: Duration) -> Vec<Arc<Sending>> {
+    fn late(&mut self, now: Time, after: Duration) -> Vec<Arc<Signal>> {
         let mut late = Vec::new();
         self.0.retain(|_, track| {
             track.streams.retain(|stream| {
@@ -127,39 +127,6 @@ impl Tracks {
     }
 }
 
-/// A stream that may be given up, until everything of it is delivered.
-#[derive(Debug, Default)]
-pub(crate) struct Sending(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    late: bool,
-    /// The task that sends it.
-    waker: Option<Waker>,
-}
-
-impl Sending {
-    /// Whether it is given up. If not, the task is woken when it is.
-    pub fn is_late(&self, cx: &Context<'_>) -> bool {
-        let mut state = self.0.lock().expect("no holder panics");
-        if !state.late {
-            state.waker = Some(cx.waker().clone());
-        }
-        state.late
-    }
-
-    fn give_up(&self) {
-        let waker = {
-            let mut state = self.0.lock().expect("no holder panics");
-            state.late = true;
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,14 +138,14 @@ mod tests {
     }
 
     /// Begins a stream of a group.
-    fn begin(tracks: &mut Tracks, ms: u64, track: u64, group: u64) -> Arc<Sending> {
-        let sending = Arc::<Sending>::default();
+    fn begin(tracks: &mut Tracks, ms: u64, track: u64, group: u64) -> Arc<Signal> {
+        let sending = Arc::<Signal>::default();
         tracks.began(at(ms), (track, group), Some(Arc::downgrade(&sending)));
         sending
     }
 
     /// Whether what is late by then is these.
-    fn are_late(tracks: &mut Tracks, ms: u64, expected: &[&Arc<Sending>]) -> bool {
+    fn are_late(tracks: &mut Tracks, ms: u64, expected: &[&Arc<Signal>]) -> bool {
         let late = tracks.late(at(ms), AFTER);
         late.len() == expected.len() && late.iter().zip(expected).all(|(a, b)| Arc::ptr_eq(a, b))
     }
@@ -239,14 +206,5 @@ mod tests {
         let deadline = Deadline { after: AFTER, priorities: None };
         let groups = Groups::new(Clock::from_now(), deadline);
         assert!(groups.began(Header { track: 1, group: 1, publisher: None }).is_some());
-    }
-
-    #[test]
-    fn a_stream_that_is_given_up_wakes_its_task() {
-        let sending = Sending::default();
-        let cx = Context::from_waker(Waker::noop());
-        assert!(!sending.is_late(&cx));
-        sending.give_up();
-        assert!(sending.is_late(&cx));
     }
 }

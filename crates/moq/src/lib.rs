@@ -20,6 +20,8 @@ mod places;
 pub mod publish;
 mod records;
 pub mod relay;
+pub mod requests;
+mod signal;
 mod subscribe;
 pub mod switch;
 pub mod transport;

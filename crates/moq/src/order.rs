@@ -7,7 +7,7 @@
 
 /// The publisher's priority of a track that says none. A higher one is sent first; on the wire it is the other way round.
 pub(crate) const DEFAULT: u8 = 127;
-/// Protocols whose integers are those of RFC 9000 §16; later drafts have their own.
+/// Protocols whose integers are those of RFC 9000 §16; later drafts have their own, and a stream for each request.
 const QUIC_INTEGERS: [&str; 3] = ["moq-00", "moqt-15", "moqt-16"];
 
 /// The order of a stream among those of its connection.
@@ -65,12 +65,13 @@ pub(crate) fn datagram(protocol: Option<&str>, datagram: &[u8]) -> Option<(u64, 
     Some((integer(of_quic, &mut rest)?, integer(of_quic, &mut rest)?))
 }
 
-fn is_of_quic(protocol: Option<&str>) -> bool {
+/// Whether integers are those of RFC 9000 §16, and all requests share one stream.
+pub(crate) fn is_of_quic(protocol: Option<&str>) -> bool {
     protocol.is_some_and(|protocol| QUIC_INTEGERS.contains(&protocol))
 }
 
 /// Takes an integer from the front.
-fn integer(of_quic: bool, bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn integer(of_quic: bool, bytes: &mut &[u8]) -> Option<u64> {
     let first = *bytes.first()?;
     let (length, prefix) = if of_quic {
         (1 << (first >> 6), 2)

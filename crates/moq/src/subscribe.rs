@@ -1,6 +1,6 @@
 //! What a viewer receives: the catalog of a broadcast, the video and the sound that it lists, and its data track.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -19,6 +19,7 @@ use crate::container::{self, Picture};
 use crate::data::{self, Message};
 use crate::job::{FOREVER, ViewerJob};
 use crate::pictures::Place;
+use crate::requests::Requests;
 use crate::switch::Order;
 
 /// Largest number of groups of a track that are read at the same time.
@@ -122,9 +123,10 @@ impl Asking {
 }
 
 /// Subscribes to the catalog, then receives the qualities that `orders` name and the data track, until all have ended.
+/// `requests` are those of the session that `origin` receives from.
 pub(crate) async fn ask(
     clock: Clock,
-    origin: origin::Consumer,
+    (origin, requests): (origin::Consumer, Arc<Requests>),
     job: &ViewerJob,
     post: mpsc::Sender<Received>,
     mut orders: mpsc::Receiver<Order>,
@@ -138,6 +140,8 @@ pub(crate) async fn ask(
     // Nobody receives it when the viewer has ended; then this ends, too.
     let _ = asking.post.send(Received::Qualities(rates)).await;
     let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, AbortHandle>::new());
+    // What is cancelled at the relay does not end by itself.
+    let mut stopped = BTreeSet::new();
     if let Some(track) = tracks.sound {
         running.spawn(receive_sound(Arc::clone(&asking), track));
     }
@@ -153,14 +157,23 @@ pub(crate) async fn ask(
                     let video = receive_video(Arc::clone(&asking), (quality, track), packaging);
                     videos.insert(quality, running.spawn(video));
                 }
+                Order::Stop(quality) => {
+                    let track = tracks.video.get(quality).map(|(track, _)| track);
+                    if track.is_some_and(|track| requests.cancel(track)) {
+                        stopped.insert(quality);
+                    } else if let Some(video) = videos.remove(&quality) {
+                        video.abort();
+                    }
+                }
                 Order::End(quality) => {
+                    stopped.remove(&quality);
                     if let Some(video) = videos.remove(&quality) {
                         video.abort();
                     }
                 }
             },
             Some(ended) = running.join_next() => match ended {
-                Ok(Ok(())) if running.is_empty() => return Ok(()),
+                Ok(Ok(())) if running.len() <= held(&stopped, &videos) => return Ok(()),
                 Ok(ended) => ended?,
                 Err(cancelled) if cancelled.is_cancelled() => {}
                 Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -168,6 +181,12 @@ pub(crate) async fn ask(
             else => return Ok(()),
         }
     }
+}
+
+/// How many of the videos that are stopped have not ended.
+fn held(stopped: &BTreeSet<usize>, videos: &BTreeMap<usize, AbortHandle>) -> usize {
+    let videos = stopped.iter().filter_map(|quality| videos.get(quality));
+    videos.filter(|video| !video.is_finished()).count()
 }
 
 async fn receive_video(
@@ -284,6 +303,18 @@ mod tests {
     use moq_net::{Timescale, Timestamp};
 
     use super::*;
+
+    /// A relay may end a track all the same, or its session.
+    #[tokio::test]
+    async fn a_video_that_is_stopped_and_has_ended_is_not_waited_for() {
+        let mut running = JoinSet::new();
+        let ends = running.spawn(std::future::ready(()));
+        let stays = running.spawn(std::future::pending());
+        let videos = BTreeMap::from([(0, ends), (1, stays)]);
+        running.join_next().await.unwrap().unwrap();
+        let [none, both] = [BTreeSet::new(), BTreeSet::from([0, 1])];
+        assert_eq!((held(&none, &videos), held(&both, &videos)), (0, 1));
+    }
 
     #[tokio::test]
     async fn groups_that_have_begun_are_received_after_the_tracks_end() {

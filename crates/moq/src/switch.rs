@@ -2,16 +2,18 @@
 //!
 //! [`Arrivals`] measures how long frames wait in queues, and what the path carries. **Down**: if every frame of a second
 //! waits too long, or one much too long, or none arrives, the best quality below the received rate is asked for; the longer
-//! frames wait, the lower, so that queues drain. The old one is unsubscribed at once, and the video freezes until the new one
-//! is there: with the end of a subscription moq-net drops what is on its way, too. To receive both until then is worse: in a
-//! simulation like that of the tests, a path of 700 kbit/s that a quality of 1.7 Mbit/s has filled then gets a queue of 27 s.
-//! A change to a lower quality is never taken back: where it comes late, the path is full of the old one, and to return to
-//! that is to stay with it. **Up**: if frames have not waited for a while, the best quality that the measured capacity carries
-//! is asked for. No other is tried, because one that the path does not carry fills a queue of seconds before anybody can
-//! know; only where all frames are too small to measure the capacity, the next higher one is. The old quality is played on
-//! if the new one does not come in time. One that fails is not tried again for a time that doubles with each failure. The
-//! allocator of layers in LiveKit's SFU (`pkg/sfu/streamallocator`) has the same asymmetry: down at once, up after a time
-//! without congestion that grows with every failed probe.
+//! frames wait, the lower, so that queues drain. The relay is asked at once to send the old one no longer, so that what it
+//! has not sent of it does not delay the new one. What is on its way from there is played until the new one has come; what is
+//! on its way to the relay is lost. To receive both until then is worse: in a simulation like that of the tests, a path of
+//! 700 kbit/s that a quality of 1.7 Mbit/s has filled then gets a queue of 27 s. A change to a lower quality is never taken
+//! back: where it comes late, the path is full of the old one, and to return to that is to stay with it.
+//!
+//! **Up**: if frames have not waited for a while, the best quality that the measured capacity carries is asked for. No other
+//! is tried, because one that the path does not carry fills a queue of seconds before anybody can know; only where all frames
+//! are too small to measure the capacity, the next higher one is. The old quality is played on if the new one does not come in
+//! time. One that fails is not tried again for a time that doubles with each failure. The allocator of layers in LiveKit's SFU
+//! (`pkg/sfu/streamallocator`) has the same asymmetry: down at once, up after a time without congestion that grows with every
+//! failed probe.
 //!
 //! The qualities of our publishers have the same frame numbers, and key frames at the same numbers, the multiples of
 //! one. A change happens at a key frame of the new quality that is newer than every frame of the old one that was
@@ -72,6 +74,8 @@ const PICTURES_MAX: usize = 128;
 pub enum Order {
     /// Also receive this quality.
     Begin(usize),
+    /// Have this quality sent no longer, but receive what is on its way.
+    Stop(usize),
     /// Receive this quality no longer, not even what is on its way.
     End(usize),
 }
@@ -299,7 +303,7 @@ impl<T> Switch<T> {
         let to = self.rates[..playing].iter().rposition(|rate| *rate <= carried).unwrap_or(0);
         self.arrivals.forget_capacity();
         self.ask(now, to);
-        self.orders.push_back(Order::End(playing));
+        self.orders.push_back(Order::Stop(playing));
     }
 
     fn up(&mut self, now: Time, playing: usize) {

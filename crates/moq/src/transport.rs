@@ -1,6 +1,6 @@
 //! The adapter between noq's QUIC and moq-net: it offers a connection, or a session of WebTransport in one, with the
-//! operations that moq-net polls. A stream that is dropped before its end is reset, and so is one whose group is late; what is
-//! written is counted.
+//! operations that moq-net polls. A stream that is dropped before its end is reset, and so is one whose group is late. The
+//! stream that answers a request is stopped if the request is cancelled. What is written is counted.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -18,8 +18,10 @@ use suiro_quic::Span;
 pub use suiro_quic::Written;
 
 use crate::TransportError;
-use crate::deadline::{self, Groups, Sending};
+use crate::deadline::{self, Groups};
 use crate::order::{self, Order};
+use crate::requests::{self, Request, Requests};
+use crate::signal::Signal;
 use crate::webtransport::{self, Http};
 
 /// An operation in progress. Dropping it cancels it.
@@ -48,6 +50,8 @@ pub struct Session {
     written: Arc<Written>,
     /// The groups that are sent in it, if they have a deadline.
     groups: Option<Arc<Groups>>,
+    /// What it asks for, if that can be cancelled.
+    requests: Option<Arc<Requests>>,
     accept_uni: Option<Begun<Uni<moq_noq::RecvStream>>>,
     accept_bi: Option<Begun<Bi>>,
     open_uni: Option<Begun<Uni<moq_noq::SendStream>>>,
@@ -81,6 +85,7 @@ impl Session {
             http,
             written,
             groups: None,
+            requests: None,
             accept_uni: None,
             accept_bi: None,
             open_uni: None,
@@ -93,6 +98,11 @@ impl Session {
     /// The same, whose groups have a deadline if there are `groups`.
     pub fn with_deadline(self, groups: Option<Arc<Groups>>) -> Self {
         Self { groups, ..self }
+    }
+
+    /// The same, whose subscriptions can be cancelled with `requests`.
+    pub fn with_requests(self, requests: Option<Arc<Requests>>) -> Self {
+        Self { requests, ..self }
     }
 
     /// The counters of the connection.
@@ -114,6 +124,7 @@ impl Session {
             span: Span::of(order.number()),
             groups: self.groups.clone(),
             sending: None,
+            request: None,
             stopped: None,
             begun: !unidirectional,
             ended: false,
@@ -121,7 +132,8 @@ impl Session {
     }
 
     fn receiving(&self, stream: moq_noq::RecvStream) -> RecvStream {
-        RecvStream { stream, http: self.http.is_some(), ended: false }
+        let http = self.http.is_some();
+        RecvStream { stream, http, cancelled: None, is_silent: false, ended: false }
     }
 }
 
@@ -130,6 +142,7 @@ impl Clone for Session {
         let http = self.http.clone();
         Self::with(self.connection.clone(), self.protocol.clone(), http, self.written())
             .with_deadline(self.groups.clone())
+            .with_requests(self.requests.clone())
     }
 }
 
@@ -205,7 +218,12 @@ impl poll::Session for Session {
             })
         };
         let (send, receive) = ready!(step(&mut self.open_bi, cx, begin))?;
-        Poll::Ready(Ok((self.sending(send, false), self.receiving(receive))))
+        let (mut send, mut receive) = (self.sending(send, false), self.receiving(receive));
+        if let Some(requests) = &self.requests {
+            let (request, cancelled) = Request::new(requests);
+            (send.request, receive.cancelled) = (Some(request), Some(cancelled));
+        }
+        Poll::Ready(Ok((send, receive)))
     }
 
     fn poll_send_datagram(
@@ -328,8 +346,10 @@ pub struct SendStream {
     written: Arc<Written>,
     span: Span,
     groups: Option<Arc<Groups>>,
-    /// Its group, if that may be given up.
-    sending: Option<Arc<Sending>>,
+    /// Given when its group is late, if that may be given up.
+    sending: Option<Arc<Signal>>,
+    /// What it asks for, until that is known.
+    request: Option<Request>,
     stopped: Option<Pin<Box<Stopped>>>,
     /// Whether the header of its objects is written, or it has none.
     begun: bool,
@@ -355,7 +375,7 @@ impl SendStream {
 
     /// Resets the stream if its group is late, and returns whether it was. If not, the task is woken when it is.
     fn is_given_up(&mut self, cx: &Context<'_>) -> bool {
-        if !self.sending.as_ref().is_some_and(|sending| sending.is_late(cx)) {
+        if !self.sending.as_ref().is_some_and(|sending| sending.is_given(cx)) {
             return false;
         }
         (self.sending, self.ended) = (None, true);
@@ -392,6 +412,11 @@ impl poll::SendStream for SendStream {
         }
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
         self.written.add(&mut self.span, count as u64);
+        if let Some(request) = &mut self.request
+            && request.is_known(self.protocol.as_deref(), &bytes[..count])
+        {
+            self.request = None;
+        }
         Poll::Ready(Ok(count))
     }
 
@@ -439,7 +464,25 @@ pub struct RecvStream {
     stream: moq_noq::RecvStream,
     /// Whether the stream belongs to a session of WebTransport, so that error codes are converted.
     http: bool,
+    /// Given when the request that it answers is cancelled.
+    cancelled: Option<Arc<Signal>>,
+    /// Whether it is stopped, and its reader gets neither more of it nor its end.
+    is_silent: bool,
     ended: bool,
+}
+
+impl RecvStream {
+    /// Stops the stream if its request is cancelled. Returns whether it is; if not, the task is woken when it is.
+    fn is_cancelled(&mut self, cx: &Context<'_>) -> bool {
+        let Some(cancelled) = &self.cancelled else { return self.is_silent };
+        if !cancelled.is_given(cx) {
+            return false;
+        }
+        (self.cancelled, self.is_silent) = (None, true);
+        // This fails only for a stream that has ended.
+        let _ = self.stream.stop(wire(self.http, requests::CODE));
+        true
+    }
 }
 
 /// Converts an error code of MoQT to the one that is sent: with WebTransport, codes of HTTP/3.
@@ -461,6 +504,9 @@ impl poll::RecvStream for RecvStream {
         if self.ended {
             return Poll::Ready(Ok(None));
         }
+        if self.is_cancelled(cx) {
+            return Poll::Pending;
+        }
         let count = ready!(self.stream.poll_read(cx, into))?;
         self.ended = count == 0;
         Poll::Ready(Ok((count > 0).then_some(count)))
@@ -477,6 +523,9 @@ impl poll::RecvStream for RecvStream {
         if self.ended {
             return Poll::Ready(Ok(None));
         }
+        if self.is_cancelled(cx) {
+            return Poll::Pending;
+        }
         let chunk = ready!(pin!(self.stream.read_chunk(most)).poll(cx))?;
         self.ended = chunk.is_none();
         Poll::Ready(Ok(chunk))
@@ -491,6 +540,9 @@ impl poll::RecvStream for RecvStream {
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         if self.ended {
             return Poll::Ready(Ok(()));
+        }
+        if self.is_cancelled(cx) {
+            return Poll::Pending;
         }
         match ready!(pin!(self.stream.received_reset()).poll(cx)) {
             Ok(Some(code)) => Poll::Ready(Err(ReadError::Reset(code).into())),

@@ -1,6 +1,7 @@
 //! The viewer: the loop between the session and the playback, and the table `frames`.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use moq_net::{Client, origin};
 use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
@@ -77,7 +78,8 @@ pub async fn run(
     };
     let (post, objects) = mpsc::channel(OBJECTS_MAX);
     let (orders, ordered) = mpsc::channel(ORDERS_MAX);
-    let asking = ask(clock, origin.consume(), job, post, ordered);
+    let requests = Arc::clone(&link.requests);
+    let asking = ask(clock, (origin.consume(), requests), job, post, ordered);
     let (pulse, pictures) = (pulse.clone(), Pictures::new(job.viewer));
     let qualities = Qualities { switches: job.switches, highest: 0, orders, switch: None };
     let (dir, name) = (common.dir.clone(), common.name.clone());

@@ -5,9 +5,10 @@ mod common;
 
 use std::path::Path;
 
-use common::{FPS, client, free_port};
+use common::{FPS, client};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
 use suiro_moq::chromium::{self, Camera, MoqError, MoqJob, Role};

@@ -7,11 +7,12 @@ mod light;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use common::{LOCALHOST, beside, free_port, relay};
+use common::{LOCALHOST, beside, relay};
 use light::{Publisher, Socket, subscribe, within};
 use moq_net::web_transport_trait::poll::{SendStream as _, Session as _};
 use moq_net::{group, track};
 use suiro_clock::Clock;
+use suiro_endpoint::net::free_port;
 use suiro_moq::control;
 use suiro_moq::deadline::{Deadline, Groups};
 use suiro_moq::transport::{SendStream, Session};

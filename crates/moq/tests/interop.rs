@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base64::Engine;
-use common::{client, free_port, publisher, relay, viewer};
+use common::{client, publisher, relay, viewer};
 use peers::{Running, installed, moq_relay};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_media::Ffmpeg;
 use suiro_moq::{ViewerJob, view};
 use suiro_moq::{publish, relay as relaying, tls};

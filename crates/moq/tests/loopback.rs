@@ -5,9 +5,10 @@ mod common;
 
 use std::path::Path;
 
-use common::{FPS, client, free_port, has_ffmpeg, publisher, relay, viewer};
+use common::{FPS, client, has_ffmpeg, publisher, relay, viewer};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_moq::view;
 use suiro_moq::{Summary, publish, relay as relaying};
 use suiro_record::Reader;

@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{LOCALHOST, beside, client, free_port, publisher, relay, viewer};
+use common::{LOCALHOST, beside, client, publisher, relay, viewer};
 use moq_noq::{Connection, VarInt};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_moq::view;
 use suiro_moq::{publish, relay as relaying, transport};
 use suiro_scenario::{MoqStreams, QuicCongestion};

@@ -7,9 +7,10 @@ mod light;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{beside, free_port, relay};
+use common::{beside, relay};
 use light::{Counts, Publisher, Socket, Viewer};
 use suiro_clock::Clock;
+use suiro_endpoint::net::free_port;
 use suiro_moq::relay as relaying;
 use suiro_units::{Bytes, Duration};
 

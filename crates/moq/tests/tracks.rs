@@ -5,9 +5,10 @@ mod common;
 
 use std::path::Path;
 
-use common::{beside, client, free_port, has_ffmpeg, publisher, relay, viewer};
+use common::{beside, client, has_ffmpeg, publisher, relay, viewer};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_moq::{PublisherJob, ViewerJob, publish, view};
 use suiro_moq::{Summary, data};
 use suiro_record::Reader;

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{LOCALHOST, beside, free_port, relay};
+use common::{LOCALHOST, beside, relay};
 use moq_noq::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use suiro_clock::Clock;
+use suiro_endpoint::net::free_port;
 use suiro_scenario::QuicCongestion;
 use suiro_units::{Random, Seed};
 use url::Url;

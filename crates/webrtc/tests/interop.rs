@@ -2,16 +2,14 @@
 //! publisher over WHIP, MediaMTX as a server between the two. `make players` installs them; what is missing is printed, and
 //! its test passes. GStreamer's whepsrc and whipsink are part of gst-plugins-rs, which Debian 12 has no package of.
 
-mod ports;
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use ports::free_port;
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
@@ -92,7 +90,7 @@ fn only_session(dir: &Path) -> WebrtcSessionRow {
 #[tokio::test]
 async fn pion_views_what_we_publish() {
     let Some((pion, _)) = peer("whep-pion").zip(ffmpeg()) else { return };
-    let (dir, port) = (tempfile::tempdir().unwrap(), free_port().await);
+    let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     let job = publisher(dir.path(), waits(port));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();
@@ -123,7 +121,7 @@ async fn pion_views_what_we_publish() {
 async fn we_view_what_pion_publishes() {
     let Some(_) = peer(suiro_scenario::PION).zip(ffmpeg()) else { return };
     let (sent, seen) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let port = free_port().await;
+    let port = free_port();
     let camera = publisher(sent.path(), waits(port));
     let token = Some("s3cret".to_owned());
     let (host, signalling) = ("127.0.0.1".to_owned(), Signalling::Whep);
@@ -241,7 +239,7 @@ async fn we_view_what_ffmpeg_publishes() {
         suiro_units::skipped("this ffmpeg has no muxer `whip`\nhint: make players");
         return;
     }
-    let (dir, port) = (tempfile::tempdir().unwrap(), free_port().await);
+    let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     let job = viewer(dir.path(), waits(port));
     let pulse = Pulse::new(Clock::from_now());
     let (ready, is_ready) = tokio::sync::oneshot::channel();
@@ -275,8 +273,8 @@ struct MediaMtx {
 
 impl MediaMtx {
     async fn start(program: &Path, dir: &Path) -> Self {
-        let port = free_port().await;
-        let media = free_port().await;
+        let port = free_port();
+        let media = free_port();
         let settings = format!(
             "rtsp: no\nrtmp: no\nhls: no\nsrt: no\nwebrtcAddress: 127.0.0.1:{port}\n\
              webrtcLocalUDPAddress: 127.0.0.1:{media}\nwebrtcIPsFromInterfacesList: [lo]\npaths:\n  all_others:\n"

@@ -1,14 +1,12 @@
 //! Ours against ours over loopback, IPv4 and IPv6: offers over HTTP, media over ICE, DTLS and SRTP. Where there is no
 //! ffmpeg for the camera, these report that and pass.
 
-mod ports;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use ports::free_port;
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
@@ -79,7 +77,7 @@ async fn meet_after(
 ) -> (Summary, Summary) {
     let clock = Clock::from_now();
     let pulse = Pulse::new(clock);
-    let port = free_port().await;
+    let port = free_port();
     let signalling = if whep { Signalling::Whep } else { Signalling::Whip };
     let (waits, offers) = (waits(port, token), offers(port, signalling, token));
     let Meeting::Offers(server) = offers.clone() else { unreachable!() };
@@ -194,7 +192,7 @@ async fn sound_comes_with_the_video_by_whep_and_by_whip() {
     for whep in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::from_now();
-        let (pulse, port) = (Pulse::new(clock), free_port().await);
+        let (pulse, port) = (Pulse::new(clock), free_port());
         let signalling = if whep { Signalling::Whep } else { Signalling::Whip };
         let (waits, offers) = (waits(port, None), offers(port, signalling, None));
         let (camera, screen) = if whep { (waits, offers) } else { (offers, waits) };
@@ -242,7 +240,7 @@ async fn a_wrong_token_is_refused_with_its_reason() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::from_now();
     let pulse = Pulse::new(clock);
-    let port = free_port().await;
+    let port = free_port();
     let screen = viewer(dir.path(), waits(port, Some("s3cret")));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();
@@ -284,7 +282,7 @@ async fn a_wrong_token_is_refused_with_its_reason() {
 async fn candidates_that_cannot_be_used_do_not_keep_others_out() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::from_now();
-    let (pulse, port) = (Pulse::new(clock), free_port().await);
+    let (pulse, port) = (Pulse::new(clock), free_port());
     let screen = viewer(dir.path(), waits(port, None));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();

@@ -16,13 +16,14 @@ use moq_noq::{ClientConfig, Connection, Endpoint};
 use suiro_clock::Clock;
 use suiro_moq::deadline::Groups;
 use suiro_moq::net::Behaviour;
+use suiro_moq::requests::Requests;
 use suiro_moq::transport;
 use suiro_scenario::QuicCongestion;
 
 use crate::common::{self, LOCALHOST};
 
 const BROADCAST: &str = "bench/camera";
-const TRACK: &str = "video";
+pub const TRACK: &str = "video";
 const ALPN: &str = "moqt-18";
 /// What a client keeps of what has passed, in bytes.
 const KEPT: u64 = 4_000_000;
@@ -67,6 +68,8 @@ pub async fn within<T>(step: &str, work: impl Future<Output = T>) -> T {
 /// A session with a relay that listens at that port of this machine. It ends when it is dropped.
 pub struct Link {
     pub connection: Connection,
+    /// What it has subscribed to.
+    pub requests: Arc<Requests>,
     _session: Session,
     driver: tokio::task::JoinHandle<()>,
     /// Once it is set, the session reads nothing more; its connection goes on.
@@ -80,15 +83,17 @@ impl Link {
         let to = (LOCALHOST, *port).into();
         let connecting = endpoint.connect_with(config.clone(), to, "127.0.0.1").unwrap();
         let connection = within("the handshake", connecting).await.unwrap();
+        let requests = Arc::<Requests>::default();
         let session = transport::Session::new(connection.clone(), Some(ALPN.to_owned()))
-            .with_deadline(groups);
+            .with_deadline(groups)
+            .with_requests(Some(Arc::clone(&requests)));
         let version: Version = "moq-transport-18".parse().unwrap();
         let client = client.with_versions(version.into());
         let set_up = client.connect(clock.instant(clock.now()), session);
         let (session, driver) = within("setting up a session", set_up).await.unwrap();
         let stalled = Arc::new(AtomicBool::new(false));
         let driver = tokio::spawn(drive(Arc::clone(&stalled), moq_net::time::run(driver)));
-        Self { connection, _session: session, driver, stalled }
+        Self { connection, requests, _session: session, driver, stalled }
     }
 
     pub fn stall(&self) {
@@ -137,6 +142,11 @@ impl Publisher {
         broadcast.announce(Default::default()).unwrap();
         let link = Link::connect(socket, Client::new().with_publisher(&origin), groups).await;
         Self { link, _broadcast: broadcast, track, next: 0 }
+    }
+
+    /// Until nobody receives its track.
+    pub async fn unused(&self) {
+        self.track.unused().await.unwrap();
     }
 
     /// Sends an object of so many bytes. Returns its number.

@@ -4,11 +4,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use moq_noq::{ClientConfig, Endpoint};
 use suiro_clock::Clock;
-use suiro_endpoint::net::{udp, udp_towards};
+use suiro_endpoint::net::udp_towards;
 use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
@@ -25,17 +24,6 @@ pub const FPS: u32 = 12;
 
 pub fn has_ffmpeg() -> bool {
     Ffmpeg::locate().inspect_err(suiro_units::skipped).is_ok()
-}
-
-/// A free port, another one each time. It is below those that the kernel chooses itself (from 32768 on): nothing else gets it
-/// before the test uses it.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Test programs that run at the same time begin elsewhere.
-    let first = (std::process::id() % 400) as u16 * 50;
-    let ports = || 10_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
-    let mut free = std::iter::repeat_with(ports).take(1000);
-    free.find(|&port| udp((LOCALHOST, port).into()).is_ok()).expect("a free port")
 }
 
 pub fn behaviour(congestion: QuicCongestion) -> Behaviour {
