@@ -17,12 +17,13 @@ const PARTS: [&str; 8] = [
     "schedule/schedule.bpf.c",
 ];
 /// Types that Rust reads or writes.
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 12] = [
     "struct event",
     "struct settings",
     "struct counters",
     "struct trail",
     "struct schedule",
+    "struct served",
     "struct softirq",
     "enum point",
     "enum key_kind",

@@ -8,6 +8,11 @@ use suiro_record::Text;
 use suiro_record::words::KeyKind;
 pub use suiro_record::words::Point;
 
+/// Most flows of a recording, over both directions; passages of further ones are counted.
+pub(crate) const FLOWS_MAX: usize = 1 << 15;
+/// Most pauses of a recording. A watcher ends it at the next one, because what passed in an unknown pause would seem lost.
+pub(crate) const PAUSES_MAX: usize = 1000;
+
 /// One packet at one service access point of one host. A packet that stands for several (a segmentation-offload
 /// super-packet) is one event per packet for UDP, and a single event for TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +169,7 @@ pub struct Recording {
     pub start: Moment,
     /// When it ended.
     pub end: Moment,
-    /// Times in between in which nothing was recorded, in order: an agent restarted.
+    /// Times in between in which nothing was recorded, in order, at most 1,000: an agent restarted.
     pub pauses: Vec<Pause>,
     /// The requested flows, as they were written.
     pub asked: Vec<String>,
@@ -251,9 +256,9 @@ pub struct Second {
     /// Its number, counted from the start.
     pub second: u32,
     /// Time that threads of the application were ready to run and waited for a CPU, summed over
-    /// threads; null if not measured.
+    /// threads; null if not measured, and in seconds in which one was refused because 4,096 others were followed.
     pub waiting_ns: Option<u64>,
-    /// Time that they ran, summed; null if not measured.
+    /// Time that they ran, summed; null in the same cases.
     pub running_ns: Option<u64>,
     /// Time from the raising of the network's receive softirq to its beginning, on the CPU where
     /// that was longest; null if not measured.

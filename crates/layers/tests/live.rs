@@ -6,11 +6,14 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_recv_buffer_size};
+use suiro_clock::kernel::thread_cpu_ns;
 use suiro_hosts::{Host, Privilege, Suite, Test, ipv4, ipv6};
 use suiro_layers::report::{Overhead, joined, text};
 use suiro_layers::{
@@ -35,6 +38,7 @@ const TESTS: &[Test<Pair>] = &[
     ("RTP is identified by its numbers", rtp_is_known_by_its_numbers),
     ("what a full socket drops is reported", a_full_socket_is_told),
     ("a socket that other flows use too", other_flows_keep_their_place),
+    ("sockets that close with a datagram unread", unread_datagrams_are_nobody_elses),
     ("a super-packet is its datagrams", a_super_packet_is_its_datagrams),
     ("super-packets that are segmented on their way", super_packets_are_cut),
     ("a fragmented datagram is one", a_fragmented_datagram_is_one),
@@ -45,6 +49,8 @@ const TESTS: &[Test<Pair>] = &[
     ("without system calls", without_system_calls),
     ("a prepared recorder waits", a_prepared_recorder_waits),
     ("the cost of recording is reported", what_recording_costs_is_told),
+    ("threads that have ended make room for others", ended_threads_make_room),
+    ("more threads than are followed", more_threads_than_are_followed),
 ];
 
 fn each_datagram_is_seen(pair: &Pair) {
@@ -160,6 +166,38 @@ fn other_flows_keep_their_place(pair: &Pair) {
     let recordings = pair.record(&flow, mixed);
     check_way(&recordings, 100);
     assert_eq!(recordings.each_ref().map(|recording| recording.flows.len()), [1, 1]);
+}
+
+/// The kernel gives the memory of a closed socket to a later one, whose calls take its own datagrams only.
+fn unread_datagrams_are_nobody_elses(pair: &Pair) {
+    let from = bind(&pair.a, ipv4(0).into());
+    // Closed, so that each round has this port to itself.
+    let address = bind(&pair.b, ipv4(1).into()).local_addr().unwrap();
+    let rounds = || {
+        for round in 0..3000u32 {
+            let payload = |number: u32| [round.to_be_bytes(), number.to_be_bytes()].concat();
+            let to = UdpSocket::bind(address).unwrap();
+            to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            for number in 0..3 {
+                assert_eq!(from.send_to(&payload(number), address).unwrap(), 8);
+            }
+            let mut buffer = [0; 8];
+            for number in 0..2 {
+                assert_eq!(to.recv(&mut buffer).unwrap(), 8);
+                assert_eq!(buffer[..], payload(number)[..]);
+            }
+            // The third waits there when the socket closes.
+            assert_eq!(to.peek(&mut buffer).unwrap(), 8);
+        }
+    };
+    let [a, b] =
+        pair.record(&format!("udp:*-{address}"), || pair.b.enter(rounds).expect("b is there"));
+    let sent = keys(&a, Point::SendIp);
+    assert_eq!(sent.len(), 3 * 3000);
+    let (rounds, _) = sent.as_chunks::<3>();
+    let read: Vec<Key> = rounds.iter().flat_map(|[first, second, _]| [*first, *second]).collect();
+    assert_eq!(keys(&b, Point::ReceiveCall), read);
+    assert_eq!(b.unjoined, 0);
 }
 
 /// UDP_SEGMENT: one call, one packet down to the driver, many on the other side.
@@ -457,4 +495,77 @@ fn what_recording_costs_is_told(pair: &Pair) {
     let [a, b] = &recordings;
     let text = text(&joined(a, b));
     assert_eq!(text.matches("µs a packet in the kernel, ").count(), 2, "{text}");
+}
+
+/// Most threads that are followed at once.
+const FOLLOWED: usize = 4096;
+
+/// Time that the application's threads ran; `None` if it is not known for all seconds.
+fn running_ns(recording: &Recording) -> Option<u64> {
+    recording.scheduling.iter().map(|second| second.running_ns).sum()
+}
+
+/// Thousands of threads send one datagram each, one thread after the other. Then one sends that runs for longer than all of
+/// them together.
+fn ended_threads_make_room(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
+    let address = to.local_addr().unwrap();
+    from.connect(address).unwrap();
+    // A thread is followed from its datagram on. Returns its CPU time since.
+    let send_and_run = |least_ns: u64| {
+        assert_eq!(from.send(&[7]).unwrap(), 1);
+        let (begin_ns, mut ran_ns) = (thread_cpu_ns(), 0);
+        while ran_ns < least_ns {
+            ran_ns = thread_cpu_ns() - begin_ns;
+        }
+        ran_ns
+    };
+    let thread = |least_ns: u64| {
+        std::thread::scope(|scope| scope.spawn(|| send_and_run(least_ns)).join().unwrap())
+    };
+    let mut ran_ns = 0;
+    let [a, _] = pair.record(&format!("udp:*-{address}"), || {
+        let begin = Moment::now();
+        ran_ns += (0..FOLLOWED + 100).map(|_| thread(50_000)).sum::<u64>();
+        ran_ns += thread(2 * Moment::now().since(begin));
+    });
+    let recorded_ns = running_ns(&a).unwrap();
+    // The kernel's clock of CPU time may be a little faster.
+    assert!(recorded_ns >= ran_ns - ran_ns / 100, "{recorded_ns} of {ran_ns} ns");
+}
+
+/// How long those ran that are not followed is not known, so neither is the sum.
+fn more_threads_than_are_followed(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
+    let address = to.local_addr().unwrap();
+    from.connect(address).unwrap();
+    let (gate, (sent, have_sent)) = (Mutex::new(()), channel());
+    let (from, gate) = (&from, &gate);
+    let mut refused = None;
+    let [a, _] = pair.record(&format!("udp:*-{address}"), || {
+        std::thread::scope(|scope| {
+            let held = gate.lock().unwrap();
+            for _ in 0..FOLLOWED + 100 {
+                let sent = sent.clone();
+                let work = move || {
+                    sent.send(from.send(&[7])).unwrap();
+                    drop(gate.lock().unwrap());
+                };
+                let builder = std::thread::Builder::new().stack_size(64 << 10);
+                match builder.spawn_scoped(scope, work) {
+                    Ok(_) => assert_eq!(have_sent.recv().unwrap().unwrap(), 1),
+                    Err(error) => {
+                        refused = Some(error);
+                        break;
+                    }
+                }
+            }
+            drop(held);
+        });
+    });
+    if let Some(error) = refused {
+        return suiro_units::skipped(&format!("this machine allows too few threads: {error}"));
+    }
+    assert_eq!(running_ns(&a), None);
+    assert!(a.scheduling.iter().all(|second| second.softirq_late_ns.is_some()));
 }

@@ -9,6 +9,7 @@
 mod client;
 mod connection;
 mod counts;
+mod flows;
 pub mod keys;
 pub mod message;
 mod server;

@@ -12,6 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::connection::{lost, prepare, receive, send};
 use super::counts::SECOND_NS;
+use super::flows::Flows;
 use super::message::{
     Answer, BATCH_EVENTS_MAX, Batch, Head, REQUEST_BYTES_MAX, Request, SECONDS_MAX,
 };
@@ -29,7 +30,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The source of an agent's events.
 pub trait Tap {
     /// Waits a tenth of a second at most, appends new events to `events`, and returns the recording so far. Its counters
-    /// count from the start of the tap; its seconds are those that have ended since the last call.
+    /// count from the start of the tap; its seconds are those that have ended since the last call. Its flows are those of
+    /// these events, and the next call may number them otherwise. What passed before its end is in the events up to here.
     ///
     /// # Errors
     /// Why no more events can be recorded.
@@ -80,6 +82,7 @@ struct Session {
     start: Moment,
     /// What had been counted when it began.
     before: Option<Head>,
+    flows: Flows,
     spool: Spool,
     /// The latest seconds.
     scheduling: VecDeque<Second>,
@@ -182,7 +185,7 @@ impl Agent {
             Ok(mut head) => {
                 let seconds = std::mem::take(&mut head.scheduling);
                 if let Some(session) = &mut state.session {
-                    session.take(events, &seconds, head.start);
+                    session.take(events, &seconds, &head);
                 }
                 state.head = Some(head);
             }
@@ -270,6 +273,7 @@ impl Agent {
                 let session = session.get_or_insert_with(|| Session {
                     start: received,
                     before: head.clone(),
+                    flows: Flows::default(),
                     spool: Spool::new(self.limits.events),
                     scheduling: VecDeque::new(),
                     heard: received,
@@ -293,13 +297,14 @@ impl Session {
         self.start.monotonic_ns
     }
 
-    /// Takes what a tap that began then has, without what began before this session. Seconds are numbered from its start.
-    fn take(&mut self, events: Vec<Event>, seconds: &[Second], tap_began: Moment) {
+    /// Takes what a tap with this head has, without what began before this session. Seconds are numbered from its start.
+    fn take(&mut self, mut events: Vec<Event>, seconds: &[Second], tap: &Head) {
         let start_ns = self.start.monotonic_ns;
-        self.spool.extend(events.into_iter().filter(|event| event.t_ns >= start_ns));
+        events.retain(|event| event.t_ns >= start_ns);
+        self.spool.extend(self.flows.adopt(events, &tap.flows));
         for second in seconds {
             let after_ns = u64::from(second.second) * SECOND_NS;
-            let begins_ns = tap_began.monotonic_ns.saturating_add(after_ns);
+            let begins_ns = tap.start.monotonic_ns.saturating_add(after_ns);
             let Some(after_ns) = begins_ns.checked_sub(start_ns) else { continue };
             if self.scheduling.len() >= SECONDS_MAX {
                 self.scheduling.pop_front();
@@ -308,13 +313,18 @@ impl Session {
         }
     }
 
-    /// The recording of this session so far, from that of the tap.
-    fn head(&self, tap: &Head, end: Moment) -> Head {
+    /// The recording of this session so far, from that of the tap. It ends where the tap's ends: what passed thereafter is yet
+    /// to come, and is not lost.
+    fn head(&self, tap: &Head) -> Head {
         let scheduling = self.scheduling.iter().copied().collect();
-        let mut head = Head { start: self.start, end, scheduling, ..tap.clone() };
+        let flows = self.flows.list().to_vec();
+        let begun = tap.end.monotonic_ns >= self.start.monotonic_ns;
+        let end = if begun { tap.end } else { self.start };
+        let mut head = Head { start: self.start, end, flows, scheduling, ..tap.clone() };
         if let Some(before) = &self.before {
             head.subtract(before);
         }
+        head.unplaced = head.unplaced.saturating_add(self.flows.unplaced);
         head
     }
 }
@@ -333,7 +343,7 @@ impl State {
         session.heard = now;
         let Some(head) = &self.head else { return refused("it has not recorded anything yet") };
         let Fetched { first, events, more } = session.spool.fetch(from, BATCH_EVENTS_MAX);
-        let head = session.head(head, now);
+        let head = session.head(head);
         Answer::Batch(Box::new(Batch { head, first, more, events }))
     }
 }

@@ -41,7 +41,7 @@ struct event {
 	u64 time_ns; // CLOCK_MONOTONIC
 	u64 key;
 	u64 extra; // SEND_IP: when the system call began, or 0; SEND_CALL of UDP: when it failed;
-		   // RECEIVE_SOCKET, RECEIVE_CALL, DROPPED: the receiving socket, or 0
+		   // RECEIVE_SOCKET, RECEIVE_CALL, DROPPED: the receiving socket's cookie, or 0
 	u64 source[2];
 	u64 destination[2];
 	u16 source_port; // in network byte order, like the addresses

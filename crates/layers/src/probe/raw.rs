@@ -48,7 +48,7 @@ pub struct Raw {
     /// What distinguishes it from others.
     pub key: Key,
     /// At [`Point::SendIp`] the beginning of the system call, or 0; at [`Point::SendCall`] of UDP the end of the call,
-    /// which failed; at [`Point::ReceiveSocket`] and [`Point::ReceiveCall`] the socket.
+    /// which failed; at [`Point::ReceiveSocket`] and [`Point::ReceiveCall`] the socket's cookie.
     pub extra: u64,
     /// Payload.
     pub payload_bytes: u32,
@@ -196,6 +196,36 @@ pub(crate) fn received(point: Point, number: u64, gap: bool) -> [u8; RAW_BYTES] 
         point: point as u8,
         gap: gap.into(),
         ..records::Event::read(&[0; RAW_BYTES])
+    };
+    let mut bytes = [0; RAW_BYTES];
+    event.write(&mut bytes);
+    bytes
+}
+
+/// A packet of 100 bytes at IP, sent from this IPv4 address.
+#[cfg(test)]
+pub(crate) fn sent_from(address: u32) -> [u8; RAW_BYTES] {
+    let [a, b, c, d] = address.to_be_bytes();
+    let event = records::Event {
+        source: [u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), 0],
+        extra: 0,
+        flags: SENT,
+        ..records::Event::read(&received(Point::SendIp, 7, false))
+    };
+    let mut bytes = [0; RAW_BYTES];
+    event.write(&mut bytes);
+    bytes
+}
+
+/// A call that failed with EAGAIN, on a socket without an address of its own, to this IPv4 address.
+#[cfg(test)]
+pub(crate) fn failed_to(address: u32) -> [u8; RAW_BYTES] {
+    let [a, b, c, d] = address.to_be_bytes();
+    let event = records::Event {
+        destination: [u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), 0],
+        flags: SENT,
+        detail: libc::EAGAIN as u16,
+        ..records::Event::read(&received(Point::SendCall, address.into(), false))
     };
     let mut bytes = [0; RAW_BYTES];
     event.write(&mut bytes);

@@ -11,7 +11,8 @@ use suiro_record::words::Heading;
 use suiro_record::{Reader, RecordError, Row, Text, Writer};
 
 use crate::event::{
-    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Pause, PointStatus, Recording, Second,
+    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, PAUSES_MAX, Pause, PointStatus,
+    Recording, Second,
 };
 
 /// The format number of `layers.json`.
@@ -64,9 +65,6 @@ impl From<RecordError> for FileError {
     }
 }
 
-/// Most pauses of a recording that are read.
-const PAUSES_MAX: usize = 1000;
-
 /// `layers.json`: a [`Recording`] without its events.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,7 +77,7 @@ struct Document {
     epoch_monotonic_ns: u64,
     start: Moment,
     end: Moment,
-    /// Absent if there are none.
+    /// At most [`PAUSES_MAX`]; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pauses: Vec<Pause>,
     asked: Vec<String>,
@@ -245,9 +243,12 @@ impl Document {
     /// The document in a text.
     fn parse(text: &str) -> Result<Self, String> {
         let document: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        match document.format {
-            FORMAT => Ok(document),
-            other => Err(format!("expected format {FORMAT}, found {other}")),
+        if document.format != FORMAT {
+            return Err(format!("expected format {FORMAT}, found {}", document.format));
+        }
+        match document.pauses.len() {
+            0..=PAUSES_MAX => Ok(document),
+            more => Err(format!("pauses: expected at most {PAUSES_MAX}, found {more}")),
         }
     }
 
@@ -260,7 +261,7 @@ impl Document {
             kernel: document.kernel,
             start: document.start,
             end: document.end,
-            pauses: document.pauses.into_iter().take(PAUSES_MAX).collect(),
+            pauses: document.pauses,
             asked: document.asked,
             flows: document.flows,
             causes: Vec::new(),
@@ -487,6 +488,27 @@ mod tests {
         std::fs::write(&document, old.to_string()).unwrap();
         let read = Recording::read(dir.path()).unwrap();
         assert_eq!(read, Recording { cost: None, ..written });
+    }
+
+    /// Without one of them, what passed in it would seem lost.
+    #[test]
+    fn more_pauses_than_a_recording_can_have_are_an_error() {
+        let pause = |number: u64| Pause {
+            from_ns: 1_200_000_000 + 2 * number,
+            to_ns: 1_200_000_001 + 2 * number,
+        };
+        let written = |count: u64| {
+            let dir = tempfile::tempdir().unwrap();
+            let recording = Recording { pauses: (0..count).map(pause).collect(), ..recording() };
+            recording.write(dir.path()).unwrap();
+            (recording, Recording::read(dir.path()))
+        };
+        let (most, read) = written(1000);
+        assert_eq!(read.unwrap(), most);
+        let (_, read) = written(1001);
+        let error = read.unwrap_err().to_string();
+        let told = "layers.json: pauses: expected at most 1000, found 1001";
+        assert!(error.ends_with(told), "{error}");
     }
 
     #[test]

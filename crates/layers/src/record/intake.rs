@@ -1,17 +1,15 @@
 //! From the BPF programs' raw events to events: flows get numbers, and system calls are joined to
 //! their packets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::errno;
-use crate::event::{DropCause, Event, Flow, Point, Protocol};
+use crate::event::{DropCause, Event, FLOWS_MAX, Flow, Point, Protocol};
 use crate::probe::raw::{Raw, Tuple};
 
 use super::queues::{Datagram, Queues};
 
-/// Most flows that are distinguished in each direction; packets of further ones are counted.
-const FLOWS_MAX: usize = 1 << 15;
-/// Most failed calls that are held until their flow is known.
+/// Most failed calls that are held until their flow is known; beyond that, the oldest are handed over without it.
 const FAILED_MAX: usize = 1 << 16;
 
 /// Turns raw events into events.
@@ -26,7 +24,7 @@ pub struct Intake {
     /// Events of flows beyond the bound, which are not recorded.
     pub unplaced: u64,
     /// Calls that failed on a socket without an address of its own, before a packet showed which one it has.
-    failed: Vec<Raw>,
+    failed: VecDeque<Raw>,
 }
 
 impl Intake {
@@ -65,8 +63,18 @@ impl Intake {
     /// Hands over what is still held: calls that failed on sockets from which no packet came.
     pub fn finish(&mut self, mut each: impl FnMut(Event)) {
         for raw in std::mem::take(&mut self.failed) {
-            let flow = self.flow(&raw.tuple, &mut each);
-            self.fail(&raw, flow, &mut each);
+            self.fail_unbound(&raw, &mut each);
+        }
+    }
+
+    /// Makes room for new flows if half of the numbers are taken: forgets all flows, and with them which datagrams wait. From
+    /// here on flows have other numbers.
+    pub fn make_room(&mut self) {
+        if self.flows.len() > FLOWS_MAX / 2 {
+            self.numbers.clear();
+            self.latest = None;
+            self.flows.clear();
+            self.queues.forget();
         }
     }
 
@@ -80,9 +88,21 @@ impl Intake {
         let is_it = |flow: &Flow| is_of_socket(flow, &wanted);
         match self.flows.iter().position(is_it) {
             Some(flow) => self.fail(raw, Some(flow as u16), each),
-            None if self.failed.len() < FAILED_MAX => self.failed.push(*raw),
-            None => self.unplaced += 1,
+            None => {
+                self.failed.push_back(*raw);
+                if self.failed.len() > FAILED_MAX
+                    && let Some(oldest) = self.failed.pop_front()
+                {
+                    self.fail_unbound(&oldest, each);
+                }
+            }
         }
+    }
+
+    /// A call failed whose socket is not known to have an address.
+    fn fail_unbound(&mut self, raw: &Raw, each: &mut impl FnMut(Event)) {
+        let flow = self.flow(&raw.tuple, each);
+        self.fail(raw, flow, each);
     }
 
     fn fail(&mut self, raw: &Raw, flow: Option<u16>, each: &mut impl FnMut(Event)) {
@@ -134,7 +154,7 @@ impl Intake {
         let is_it = |raw: &Raw| is_of_socket(&flow, &raw.tuple.flow());
         let (released, held) = std::mem::take(&mut self.failed).into_iter().partition(is_it);
         self.failed = held;
-        let released: Vec<Raw> = released;
+        let released: VecDeque<Raw> = released;
         released.iter().for_each(|raw| self.fail(raw, Some(number), each));
     }
 }
@@ -178,7 +198,7 @@ fn each_taken(raw: &Raw, datagram: Datagram, each: &mut impl FnMut(Event)) {
 mod tests {
     use super::*;
     use crate::event::Key;
-    use crate::probe::raw::received;
+    use crate::probe::raw::{failed_to, received};
 
     /// Three datagrams were read, but the buffer had no room for those events. The call takes what entered thereafter.
     #[test]
@@ -196,5 +216,18 @@ mod tests {
         see(Point::ReceiveSocket, 3, true);
         see(Point::ReceiveCall, 0, false);
         assert_eq!(taken, [Key::Hash(3)]);
+    }
+
+    /// An agent never ends: of calls whose flow stays unknown, the oldest are handed over when there are too many.
+    #[test]
+    fn failed_calls_are_not_held_forever() {
+        let (mut intake, mut seen) = (Intake::default(), Vec::new());
+        for number in 0..=FAILED_MAX as u32 {
+            let raw = Raw::parse(&failed_to(number)).unwrap();
+            intake.take(&raw, |event| seen.push((event.point, event.key)));
+        }
+        let first = Key::Hash(0);
+        assert_eq!(seen, [(Point::SendCall, first), (Point::Dropped, first)]);
+        assert_eq!(intake.unplaced, 0);
     }
 }

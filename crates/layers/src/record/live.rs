@@ -10,7 +10,7 @@ use super::reading::Reading;
 use super::{PERIOD, RecorderError, Sink, Target, Work};
 use crate::agent::Tap;
 use crate::agent::message::Head;
-use crate::event::{DropCause, Event};
+use crate::event::{DropCause, Event, Moment, Recording};
 use crate::flow::FlowFilter;
 use crate::namespace::Namespace;
 use crate::probe::settings::FILTERS_MAX;
@@ -71,6 +71,9 @@ impl LiveTap {
     fn take(&mut self, events: &mut Vec<Event>) -> Result<Head, RecorderError> {
         // No messages are ever sent: this only passes the time.
         let _ = self.pause.1.recv_timeout(PERIOD);
+        self.work.sink.reading.intake.make_room();
+        // What passes from here on may come only with the next call.
+        let end = Moment::now();
         self.work.take_all()?;
         let now_ns = kernel::monotonic_ns();
         if now_ns >= self.work.next_second_ns() {
@@ -86,9 +89,9 @@ impl LiveTap {
             Some(name) => Text::clone(name),
             None => format!("REASON_{cause}").into(),
         });
-        let mut recording = self.work.recording()?;
+        let causes = names.collect();
+        let mut recording = Recording { end, causes, ..self.work.recording()? };
         self.work.sink.reading.tell(&mut recording);
-        recording.causes = names.collect();
         Ok(Head::of(&recording))
     }
 
@@ -111,9 +114,11 @@ impl Tap for LiveTap {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
     use crate::event::Point;
-    use crate::probe::raw::received;
+    use crate::probe::raw::{received, sent_from};
 
     #[test]
     fn an_agent_hands_over_more_than_a_recording_may_hold() {
@@ -125,5 +130,23 @@ mod tests {
         }
         assert_eq!(read.events.len(), 3);
         assert_eq!(read.reading.beyond.iter().sum::<u64>(), 0);
+    }
+
+    /// More flows than have numbers, a hundred in each poll.
+    #[test]
+    fn an_agent_follows_new_flows_however_many_it_has_seen() {
+        let mut read = Read::default();
+        for poll in 0..400 {
+            read.reading.intake.make_room();
+            for flow in poll * 100..(poll + 1) * 100 {
+                read.take(&sent_from(flow)).unwrap();
+            }
+            let flows = &read.reading.intake.flows;
+            let local = |event: Event| flows[usize::from(event.direction_flow)].local.ip();
+            let seen: Vec<IpAddr> = read.events.drain(..).map(local).collect();
+            let sent = (poll * 100..(poll + 1) * 100).map(|flow| Ipv4Addr::from(flow).into());
+            assert_eq!(seen, sent.collect::<Vec<IpAddr>>());
+        }
+        assert_eq!(read.reading.intake.unplaced, 0);
     }
 }

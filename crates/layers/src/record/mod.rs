@@ -299,7 +299,7 @@ impl<S: Sink> Work<S> {
             ring,
             raw,
             sink: sink(kernel.drop_reasons().into_iter().chain(errno::causes()).collect())?,
-            sums: schedule.sums(start.monotonic_ns)?,
+            sums: schedule.sums(start.monotonic_ns, &Sums::default())?,
             schedule,
             second: 0,
             scheduling: Vec::new(),
@@ -389,7 +389,7 @@ impl<S: Sink> Work<S> {
 
     /// A late recorder assigns the sum so far to the first of the missing seconds.
     fn second_ends(&mut self, now_ns: u64) -> Result<(), RecorderError> {
-        let sums = self.schedule.sums(now_ns)?;
+        let sums = self.schedule.sums(now_ns, &self.sums)?;
         self.scheduling.push(sums.since(&self.sums, self.second));
         self.second += 1;
         self.sums = sums;
@@ -499,7 +499,7 @@ impl Work<Raws> {
                     let kept = held.as_chunks().0.iter().filter(|raw| is_new(raw)).flatten();
                     self.raw.replace(kept.copied().collect());
                     self.cpu_start_ns = kernel::thread_cpu_ns();
-                    self.sums = self.schedule.sums(start.monotonic_ns)?;
+                    self.sums = self.schedule.sums(start.monotonic_ns, &self.sums)?;
                     self.open_ports()?;
                     return Ok(epoch_ns);
                 }

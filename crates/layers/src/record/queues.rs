@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::event::Key;
 
-/// Most sockets that are followed at once; datagrams of further ones are not joined.
+/// Most sockets that are followed at once; for further ones, those are forgotten that were used longest ago.
 const SOCKETS_MAX: usize = 4096;
 /// Most datagrams that are held per socket: more than fit in a default buffer of 212,992 bytes.
 const DATAGRAMS_MAX: usize = 1 << 16;
@@ -30,7 +30,10 @@ pub struct Datagram {
 /// The queues of all sockets of interest.
 #[derive(Debug, Default)]
 pub struct Queues {
+    /// By the socket's cookie, which no later socket has.
     sockets: BTreeMap<u64, Queue>,
+    /// Datagrams that have entered a queue.
+    entered: u64,
     /// Calls whose datagram is unknown.
     pub unjoined: u64,
 }
@@ -40,36 +43,55 @@ struct Queue {
     waiting: VecDeque<Datagram>,
     /// Calls that will take datagrams from before the first known one; `None` if unknown.
     ahead: Option<u32>,
+    /// The number of the latest datagram that entered, over all queues.
+    latest: u64,
 }
 
 impl Queues {
     /// A datagram is about to enter the queue of `socket`, which holds `queued` datagrams.
     pub fn enter(&mut self, socket: u64, queued: u32, datagram: Datagram) {
         if self.sockets.len() >= SOCKETS_MAX && !self.sockets.contains_key(&socket) {
-            self.sockets.retain(|_, queue| !queue.waiting.is_empty());
-            if self.sockets.len() >= SOCKETS_MAX {
-                return;
-            }
+            self.make_room();
         }
+        self.entered += 1;
         let queue = self.sockets.entry(socket).or_default();
         if queue.waiting.len() == DATAGRAMS_MAX {
             *queue = Queue::default();
         }
         queue.ahead.get_or_insert(queued);
+        queue.latest = self.entered;
         queue.waiting.push_back(datagram);
     }
 
-    /// The kernel dropped a datagram: the latest with that key, if it was in a queue at all.
+    /// Forgets the sockets in which nothing waits. Of the others, some were closed, which nobody reports: if they are many, it
+    /// forgets the half that was used longest ago.
+    fn make_room(&mut self) {
+        self.sockets.retain(|_, queue| !queue.waiting.is_empty());
+        let mut latest: Vec<u64> = self.sockets.values().map(|queue| queue.latest).collect();
+        if latest.len() > SOCKETS_MAX / 2 {
+            let half = latest.len() / 2;
+            let (_, &mut middle, _) = latest.select_nth_unstable(half);
+            self.sockets.retain(|_, queue| queue.latest >= middle);
+        }
+    }
+
+    /// The kernel dropped a datagram: the latest with that key, if it was in a queue at all. Without its socket (0), it was in
+    /// the queue that was used last.
     pub fn leave(&mut self, socket: u64, flow: Option<u16>, key: Key) {
-        let take_out = |queue: &mut Queue| {
+        let place = |queue: &Queue| {
             let is = |d: &Datagram| d.key.may_be(key) && d.flow == flow;
-            let at = queue.waiting.iter().rposition(is);
-            at.is_some_and(|at| queue.waiting.remove(at).is_some())
+            queue.waiting.iter().rposition(is)
         };
-        match self.sockets.get_mut(&socket) {
-            Some(queue) => drop(take_out(queue)),
-            None if socket == 0 => drop(self.sockets.values_mut().any(take_out)),
-            None => {}
+        let queue = if socket == 0 {
+            let holding = self.sockets.values_mut().filter(|queue| place(queue).is_some());
+            holding.max_by_key(|queue| queue.latest)
+        } else {
+            self.sockets.get_mut(&socket)
+        };
+        if let Some(queue) = queue
+            && let Some(at) = place(queue)
+        {
+            queue.waiting.remove(at);
         }
     }
 
@@ -91,7 +113,8 @@ impl Queues {
         // was read.
         if count == 0 || bytes > whole {
             self.unjoined += 1;
-            *queue = Queue { waiting: VecDeque::new(), ahead: queue.ahead.filter(|_| count == 0) };
+            queue.waiting.clear();
+            queue.ahead = queue.ahead.filter(|_| count == 0);
             return;
         }
         queue.waiting.drain(..count).for_each(&mut each);
@@ -174,6 +197,30 @@ mod tests {
         assert_eq!(take(&mut queues, 100), []);
         assert_eq!(take(&mut queues, 100), [Key::Hash(most)]);
         assert_eq!(take(&mut queues, 100), [Key::Hash(most + 1)]);
+    }
+
+    /// A socket that closes with a datagram unread never takes it, and nobody reports that it closed.
+    #[test]
+    fn closed_sockets_make_room_for_new_ones() {
+        let mut queues = Queues::default();
+        let most = SOCKETS_MAX as u64;
+        (1..=most + 1).for_each(|socket| queues.enter(socket, 0, datagram(socket)));
+        let mut taken = Vec::new();
+        for socket in [most + 1, most, 1] {
+            queues.take(socket, 100, |datagram| taken.push(datagram.key));
+        }
+        assert_eq!(taken, [most + 1, most].map(Key::Hash));
+        assert_eq!(queues.unjoined, 1, "the first was used longest ago");
+    }
+
+    #[test]
+    fn a_drop_without_its_socket_is_in_the_queue_that_was_used_last() {
+        let mut queues = Queues::default();
+        queues.enter(1, 0, datagram(7));
+        queues.enter(2, 0, datagram(7));
+        queues.leave(0, Some(0), Key::Hash(7));
+        assert_eq!(take(&mut queues, 100), [Key::Hash(7)]);
+        queues.take(2, 100, |datagram| panic!("{datagram:?} was dropped"));
     }
 
     proptest! {

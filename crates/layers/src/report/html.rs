@@ -11,6 +11,8 @@ use crate::verdict::place;
 
 /// Most points in time of a chart; longer recordings are shown in longer steps.
 const STEPS: usize = 120;
+/// Most pauses of a host that are listed.
+const PAUSES: usize = 20;
 /// Size of a chart.
 const WIDTH: f64 = 210.0;
 const HEIGHT: f64 = 56.0;
@@ -26,7 +28,7 @@ pub fn html(report: &Report) -> String {
     put(&mut out, &format!("<h1>{}</h1>\n", text(&heading)));
     verdict(&mut out, report);
     for account in &report.accounts {
-        flow(&mut out, account);
+        flow(&mut out, account, &report.hosts);
     }
     put(&mut out, "<h2>How it was recorded</h2>\n<ul class=\"hosts\">\n");
     report.hosts.iter().for_each(|host| of_host(&mut out, host));
@@ -76,7 +78,7 @@ fn direction(account: &Account) -> String {
     format!("{} → {}", host(&account.sender), host(&account.receiver))
 }
 
-fn flow(out: &mut String, account: &Account) {
+fn flow(out: &mut String, account: &Account, hosts: &[Host]) {
     let unit = if account.protocol == Protocol::Udp { "packets" } else { "bytes" };
     put(out, &format!("<section>\n<h2>{}</h2>\n<p>", text(&direction(account))));
     put(out, &text(&account.flow));
@@ -84,8 +86,11 @@ fn flow(out: &mut String, account: &Account) {
         put(out, &format!(" ({})", text(reported)));
     }
     put(out, &format!(": {} {unit} sent, {} delivered", account.sent, account.delivered));
-    for (count, what) in [(account.retried, "calls made again"), (account.unsettled, "in transit")]
-    {
+    for (count, what) in [
+        (account.retried, "calls made again"),
+        (account.unsettled, "in transit at the end, the beginning or a pause"),
+        (account.hops.iter().map(|hop| hop.unplaced).sum(), "lost or missed by the recorder"),
+    ] {
         if count > 0 {
             put(out, &format!(", {count} {what}"));
         }
@@ -95,15 +100,16 @@ fn flow(out: &mut String, account: &Account) {
         put(out, &format!("<p>Not seen at {}: {}</p>\n", place(unseen.point), text(unseen.why)));
     }
     if account.saps.iter().any(|sap| sap.passed > 0) {
-        stack(out, account);
+        stack(out, account, hosts);
         path(out, account);
     }
     put(out, "</section>\n");
 }
 
 /// Both hosts side by side: each layer's service access points, and between them what the layer did.
-fn stack(out: &mut String, account: &Account) {
+fn stack(out: &mut String, account: &Account, hosts: &[Host]) {
     let points: Points = account.saps.iter().map(|sap| sap.point).collect();
+    let paused = paused(account, hosts);
     let host = |host: &Option<String>| text(host.as_deref().unwrap_or("not recorded"));
     put(out, "<table class=\"stack\">\n<tr><th>");
     put(out, &format!("{} sends</th><th>layer</th>", host(&account.sender)));
@@ -114,7 +120,7 @@ fn stack(out: &mut String, account: &Account) {
         put(out, &format!("<tr class=\"l{}\">", layer.layer as usize));
         put(out, &of_sap(account, send));
         put(out, &of_layer(layer));
-        charts(out, account, layer.layer, (send, receive));
+        charts(out, account, layer.layer, (send, receive), &paused);
         put(out, &of_sap(account, receive));
         put(out, "</tr>\n");
     }
@@ -148,7 +154,27 @@ fn of_layer(layer: &LayerAccount) -> String {
     cell + "</td>"
 }
 
-fn charts(out: &mut String, account: &Account, layer: Layer, (send, receive): (Point, Point)) {
+/// For each second of a flow, whether one of its hosts was not recorded for part of it.
+fn paused(account: &Account, hosts: &[Host]) -> Vec<bool> {
+    let mut paused = vec![false; account.seconds.len()];
+    let ends = [account.sender.as_ref(), account.receiver.as_ref()];
+    for host in hosts.iter().filter(|host| ends.contains(&Some(&host.name))) {
+        for (from, to) in &host.pauses_s {
+            // A time before 0 becomes 0.
+            let (from, to) = (from.floor() as usize, to.ceil() as usize);
+            paused.iter_mut().take(to).skip(from).for_each(|second| *second = true);
+        }
+    }
+    paused
+}
+
+fn charts(
+    out: &mut String,
+    account: &Account,
+    layer: Layer,
+    (send, receive): (Point, Point),
+    paused: &[bool],
+) {
     let at = layer as usize;
     let below = crate::account::below(layer).map(|below| below as usize);
     let share = |second: &Second| {
@@ -157,10 +183,15 @@ fn charts(out: &mut String, account: &Account, layer: Layer, (send, receive): (P
         (second.sent > 0).then(|| own * 100.0 / second.sent as f64)
     };
     let in_ms = |ns: Option<f64>| Some(ns? / 1e6);
-    let seconds = &account.seconds;
-    let line = |of: &dyn Fn(&Second) -> Option<f64>| series(seconds, of);
+    let line = |of: &dyn Fn(&Second) -> Option<f64>| {
+        series(&account.seconds.iter().map(of).collect::<Vec<_>>())
+    };
+    // What passed in a second with a pause is not known.
     let kbit = |point: Point| {
-        line(&|second: &Second| Some(second.bytes[point as usize] as f64 * 8.0 / 1e3))
+        let whole = |(second, paused): (&Second, &bool)| {
+            (!paused).then(|| second.bytes[point as usize] as f64 * 8.0 / 1e3)
+        };
+        series(&account.seconds.iter().zip(paused).map(whole).collect::<Vec<_>>())
     };
     for (unit, lines) in [
         ("%", vec![line(&share)]),
@@ -168,22 +199,43 @@ fn charts(out: &mut String, account: &Account, layer: Layer, (send, receive): (P
         ("ms", vec![line(&|second| in_ms(second.own_jitter_ns[at]))]),
         ("kbit/s", vec![kbit(send), kbit(receive)]),
     ] {
-        put(out, &format!("<td>{}</td>", chart(unit, &lines, seconds.len())));
+        put(out, &format!("<td>{}</td>", chart(unit, &lines, paused)));
     }
 }
 
-/// The means over equal steps of time.
-fn series(seconds: &[Second], of: &dyn Fn(&Second) -> Option<f64>) -> Vec<Option<f64>> {
-    let step = seconds.len().div_ceil(STEPS).max(1);
-    let mean = |chunk: &[Second]| {
-        let known: Vec<f64> = chunk.iter().filter_map(of).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    seconds.chunks(step).map(mean).collect()
+/// So many seconds are a step of a chart.
+fn step(seconds: usize) -> usize {
+    seconds.div_ceil(STEPS).max(1)
 }
 
-/// Lines over time, with the greatest value and the duration as the only marks.
-fn chart(unit: &str, lines: &[Vec<Option<f64>>], seconds: usize) -> String {
+/// The means over equal steps of time, from one value for each second.
+fn series(seconds: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mean = |chunk: &[Option<f64>]| {
+        let known: Vec<f64> = chunk.iter().copied().flatten().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    seconds.chunks(step(seconds.len())).map(mean).collect()
+}
+
+/// The steps with a pause, as areas.
+fn areas(paused: &[bool]) -> String {
+    let steps: Vec<&[bool]> = paused.chunks(step(paused.len())).collect();
+    let width = WIDTH / steps.len().max(1) as f64;
+    let mut path = String::new();
+    for (at, _) in steps.iter().enumerate().filter(|(_, step)| step.contains(&true)) {
+        let (from, to) = (at as f64 * width, (at + 1) as f64 * width);
+        write!(path, "M{from:.1} 12H{to:.1}V{HEIGHT}H{from:.1}Z").expect("a string takes all");
+    }
+    if path.is_empty() {
+        return path;
+    }
+    format!("<path class=\"pause\" d=\"{path}\"><title>not recorded</title></path>")
+}
+
+/// Lines over time, with the greatest value, the duration and the pauses as the only marks. There is one value of `paused` for
+/// each second.
+fn chart(unit: &str, lines: &[Vec<Option<f64>>], paused: &[bool]) -> String {
+    let seconds = paused.len();
     let greatest = lines.iter().flatten().flatten().fold(0.0f64, |most, value| most.max(*value));
     let top = if greatest > 0.0 { greatest } else { 1.0 };
     let mut svg = format!(
@@ -191,6 +243,7 @@ fn chart(unit: &str, lines: &[Vec<Option<f64>>], seconds: usize) -> String {
         HEIGHT + 12.0,
         base = HEIGHT
     );
+    put(&mut svg, &areas(paused));
     for (number, line) in lines.iter().enumerate() {
         let step = WIDTH / line.len().max(1) as f64;
         let mut path = String::new();
@@ -251,12 +304,27 @@ fn of_host(out: &mut String, host: &Host) {
     let seconds = host.recorded_ns as f64 / 1e9;
     let told = format!("{}: {seconds:.1} s, kernel {}; {}", host.name, host.kernel, host.recording);
     put(out, &format!("<li>{}", text(&told)));
+    if !host.pauses_s.is_empty() {
+        put(out, &format!("<br>{}", of_pauses(host)));
+    }
     for status in &host.points {
         if let Some(why) = &status.missing {
             put(out, &format!("<br>not watched: {}: {}", place(status.point), text(why)));
         }
     }
     put(out, "</li>\n");
+}
+
+fn of_pauses(host: &Host) -> String {
+    let paused = host.paused_ns as f64 / 1e9;
+    let listed = host.pauses_s.iter().take(PAUSES);
+    let listed: Vec<String> =
+        listed.map(|(from, to)| format!("from {from:.1} s to {to:.1} s")).collect();
+    let more = match host.pauses_s.len().saturating_sub(PAUSES) {
+        0 => String::new(),
+        more => format!(", and {more} times more"),
+    };
+    format!("not recorded for {paused:.1} s of it, grey in the charts: {}{more}", listed.join(", "))
 }
 
 fn of_clock(clock: &Alignment) -> String {
@@ -300,6 +368,7 @@ th,td{padding:.3rem .6rem;vertical-align:top}
 .sap,.layer{font-variant-numeric:tabular-nums}.layer{white-space:nowrap}
 svg{width:100%;min-width:110px;height:auto;overflow:visible}.axis{fill:none;stroke:var(--line)}
 .line0{fill:none;stroke:var(--a);stroke-width:1.6}.line1{fill:none;stroke:var(--b);stroke-width:1.6;stroke-dasharray:4 2}
+.pause{fill:var(--line)}
 svg text{font-size:10px;fill:var(--dim)}.end{text-anchor:end}
 details{margin:.5rem 0}details td{border-top:1px solid var(--line);font-variant-numeric:tabular-nums}
 .hosts{color:var(--dim)}

@@ -8,6 +8,7 @@ mod text;
 use serde::Serialize;
 use suiro_record::flows;
 use suiro_record::tables::FlowRow;
+use suiro_units::to_i64;
 
 pub use html::html;
 pub use overhead::Overhead;
@@ -53,6 +54,8 @@ pub struct Host {
     pub recorded_ns: u64,
     /// Of that, how long nothing was recorded, because an agent restarted.
     pub paused_ns: u64,
+    /// From when to when that was, in seconds from the start of the first recording.
+    pub pauses_s: Vec<(f64, f64)>,
     /// Its points: watched or why not, events, events lost by the recorder.
     pub points: Vec<PointStatus>,
     /// Fragments other than the first of each datagram; the first stands for all.
@@ -64,14 +67,17 @@ pub struct Host {
 }
 
 impl Host {
-    fn of(recording: &Recording) -> Self {
+    /// `seconds` converts its times to those from the start of the first recording.
+    fn of(recording: &Recording, seconds: impl Fn(u64) -> f64) -> Self {
         let Recording { start, end, pauses, .. } = recording;
         let paused = pauses.iter().map(|pause| pause.to_ns.saturating_sub(pause.from_ns));
+        let pauses_s = pauses.iter().map(|pause| (seconds(pause.from_ns), seconds(pause.to_ns)));
         Self {
             name: recording.host.clone(),
             kernel: recording.kernel.clone(),
             recorded_ns: end.monotonic_ns.saturating_sub(start.monotonic_ns),
             paused_ns: paused.fold(0, u64::saturating_add),
+            pauses_s: pauses_s.collect(),
             points: recording.points.clone(),
             fragments: recording.fragments,
             scheduling: recording.scheduling.clone(),
@@ -97,6 +103,11 @@ pub fn report(first: &Recording, second: &Recording, clock: &Alignment) -> Repor
         found.extend(verdicts(&evidence));
         accounts.push(account);
     }
-    let hosts = recordings.map(Host::of).into();
+    let start_ns = to_i64(first.start.monotonic_ns);
+    let seconds = |t_ns: i64| t_ns.saturating_sub(start_ns) as f64 / 1e9;
+    let hosts = vec![
+        Host::of(first, |t_ns| seconds(to_i64(t_ns))),
+        Host::of(second, |t_ns| seconds(clock.to_first(t_ns))),
+    ];
     Report { hosts, clock: *clock, accounts, verdicts: found }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Evidence;
 use crate::account::Hop;
 use crate::errno;
-use crate::event::{Point, Recording};
+use crate::event::{Point, Recording, Second};
 use crate::matching::{Passage, side};
 
 /// The application waited for a CPU if it did so for this share of the time in which it could have run.
@@ -206,6 +206,7 @@ pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
     match hop.from {
         Point::SendCall => match starved(evidence.sender, hop) {
             Some(waited) => Cause::NotScheduled { reason: None, waited },
+            None if evidence.sender.is_some_and(is_unmeasured) => Cause::Unknown,
             None => Cause::BackPressure,
         },
         Point::SendQdisc => Cause::QueueDiscipline { reason: None },
@@ -233,6 +234,9 @@ fn of_reader(evidence: &Evidence, hop: &Hop, reason: Option<String>) -> Cause {
     }
     match receiver.and_then(ran).filter(|&ran| ran >= BUSY) {
         Some(ran) => Cause::Busy { reason, ran },
+        None if receiver.is_some_and(is_unmeasured) => {
+            reason.map_or(Cause::Unknown, |reason| Cause::Kernel { reason })
+        }
         None => Cause::ReadsSlowly { reason },
     }
 }
@@ -291,6 +295,13 @@ fn starved(recording: Option<&Recording>, hop: &Hop) -> Option<f64> {
     let longest = hop.delay.map_or(0, |delay| delay.max_ns.max(0).unsigned_abs());
     let waited = waiting as f64 / waiting.saturating_add(running).max(1) as f64;
     (waited >= WAITED && waiting >= longest / 2).then_some(waited)
+}
+
+/// Whether it is not known, at least for some seconds, if the application ran or waited for a CPU. A recording without an
+/// account of the CPUs knows it of none.
+fn is_unmeasured(recording: &Recording) -> bool {
+    let is_null = |second: &Second| second.waiting_ns.is_none() || second.running_ns.is_none();
+    recording.scheduling.is_empty() || recording.scheduling.iter().any(is_null)
 }
 
 /// The share of the time in which the application ran; may exceed 1 with several threads.

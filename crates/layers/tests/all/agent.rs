@@ -27,11 +27,18 @@ fn clock() -> Moment {
     Moment { monotonic_ns, realtime_ns: monotonic_ns }
 }
 
-/// What the tap has counted since its start, and the seconds that it has not yet handed over.
+/// When the tap began.
+const BEGIN: Moment = Moment { monotonic_ns: 0, realtime_ns: 0 };
+
+/// What the tap has counted since its start, the seconds that it has not yet handed over, and its host.
 #[derive(Default)]
 struct Counts {
     lost: u64,
     seconds: Vec<Second>,
+    /// How often the host has rebooted.
+    reboots: u32,
+    /// The address of its only flow's sender, after 10.0.0.1.
+    sender: u8,
 }
 
 /// Sees what the test sends it.
@@ -43,6 +50,8 @@ struct Told<'s> {
     gave: bool,
     /// Events since its start.
     given: u64,
+    /// When the latest came.
+    end: Moment,
 }
 
 impl Tap for Told<'_> {
@@ -55,15 +64,15 @@ impl Tap for Told<'_> {
             self.given += new.len() as u64;
             events.extend(new);
             self.gave = true;
+            self.end = clock();
         }
-        let moment = Moment { monotonic_ns: 0, realtime_ns: 0 };
+        let mut counts = self.counts.lock().unwrap();
         let flow = Flow {
             protocol: Protocol::Udp,
-            local: "10.0.0.1:5000".parse().unwrap(),
-            remote: "10.0.0.2:5004".parse().unwrap(),
+            local: ([10, 0, 0, 1 + counts.sender], 5000).into(),
+            remote: ([10, 0, 1, 0], 5004).into(),
             sent: true,
         };
-        let mut counts = self.counts.lock().unwrap();
         let status = PointStatus {
             point: Point::SendIp,
             missing: None,
@@ -73,10 +82,10 @@ impl Tap for Told<'_> {
         };
         Ok(Head {
             host: "studio".into(),
-            boot_id: "boot".into(),
+            boot_id: format!("boot {}", counts.reboots),
             kernel: "kernel".into(),
-            start: moment,
-            end: moment,
+            start: BEGIN,
+            end: self.end,
             asked: Vec::new(),
             flows: vec![flow],
             causes: Vec::new(),
@@ -130,7 +139,15 @@ impl Fixture<'_> {
             running_ns: None,
             softirq_late_ns: Some(1_000_000),
         };
-        *self.counts.lock().unwrap() = Counts { lost, seconds: seconds.map(second).collect() };
+        let mut counts = self.counts.lock().unwrap();
+        counts.lost = lost;
+        counts.seconds = seconds.map(second).collect();
+    }
+
+    /// The agent sees these events of the flow of another sender, which has the same number in the tap.
+    fn sees_of(&self, sender: u8, numbers: std::ops::Range<u64>) {
+        self.counts.lock().unwrap().sender = sender;
+        self.sees(numbers);
     }
 
     fn watcher(&self, identity: &str) -> Watched {
@@ -152,7 +169,14 @@ fn with_agent(limits: Limits, test: impl FnOnce(&Fixture)) {
     let counts = Mutex::new(Counts::default());
     let tell = |what: &str| complaints.lock().unwrap().push(what.to_owned());
     std::thread::scope(|scope| {
-        let told = Told { events: told, counts: &counts, taken: taking, gave: false, given: 0 };
+        let told = Told {
+            events: told,
+            counts: &counts,
+            taken: taking,
+            gave: false,
+            given: 0,
+            end: BEGIN,
+        };
         scope.spawn(|| agent.run(&listener, told, &stopped, &tell).unwrap());
         // The agent ends whatever the result of the test.
         let fixture = Fixture {
@@ -278,6 +302,75 @@ fn a_recording_that_was_ended_restarts_and_the_gap_is_reported() {
         );
         let pauses = watched.recording().unwrap().pauses;
         assert!(matches!(pauses[..], [Pause { from_ns, to_ns }] if from_ns < to_ns), "{pauses:?}");
+    });
+}
+
+/// Times of two boots in one recording would be delays and losses that nobody had.
+#[test]
+fn a_recording_ends_where_its_host_reboots() {
+    with_agent(Limits::default(), |fixture| {
+        let mut watched = fixture.watcher("watcher");
+        watched.update().unwrap();
+        fixture.sees(0..10);
+        watched.update().unwrap();
+        let (before, samples) = (watched.recording().unwrap(), watched.samples().len());
+        assert_eq!((before.events.len(), watched.is_over()), (10, false));
+        // Its session ends, and whoever asks next finds another boot.
+        fixture.watcher("watcher").end().unwrap();
+        fixture.counts.lock().unwrap().reboots = 1;
+        fixture.sees(10..20);
+        assert!(matches!(watched.update(), Err(AgentError::Refused { .. })));
+        watched.update().unwrap();
+        fixture.sees(20..30);
+        watched.update().unwrap();
+        watched.end().unwrap();
+        assert_eq!((watched.gaps(), watched.is_over()), (vec![Gap::Rebooted], true));
+        assert_eq!(watched.recording().unwrap(), before);
+        assert_eq!(watched.samples().len(), samples, "its clock is another one");
+        // Nothing is recorded any more on behalf of this watcher.
+        let mut other = fixture.watcher("watcher");
+        other.update().unwrap();
+        fixture.sees(30..40);
+        other.end().unwrap();
+        assert_eq!(ids(&other), (30..40).collect::<Vec<_>>());
+    });
+}
+
+/// What came later has not been fetched, and would be lost otherwise.
+#[test]
+fn a_recording_ends_where_the_tap_ended() {
+    with_agent(Limits::default(), |fixture| {
+        let mut watched = fixture.watcher("watcher");
+        watched.update().unwrap();
+        let begun = watched.recording().unwrap();
+        assert_eq!(begun.end, begun.start, "the tap has ended no poll since");
+        fixture.sees(0..10);
+        let later = clock();
+        watched.update().unwrap();
+        let end = watched.recording().unwrap().end;
+        assert!(begun.start.monotonic_ns < end.monotonic_ns, "{end:?}");
+        assert!(end.monotonic_ns < later.monotonic_ns, "{end:?}, asked after {later:?}");
+    });
+}
+
+/// A tap that has run for weeks numbers its flows anew.
+#[test]
+fn a_session_has_the_flows_that_it_saw() {
+    with_agent(Limits::default(), |fixture| {
+        fixture.sees(0..1);
+        let mut watched = fixture.watcher("watcher");
+        watched.update().unwrap();
+        assert!(watched.recording().unwrap().flows.is_empty());
+        fixture.sees_of(1, 1..3);
+        fixture.sees_of(2, 3..4);
+        watched.update().unwrap();
+        fixture.sees_of(1, 4..5);
+        watched.update().unwrap();
+        let recording = watched.recording().unwrap();
+        let senders: Vec<_> = recording.flows.iter().map(|flow| flow.local.to_string()).collect();
+        assert_eq!(senders, ["10.0.0.2:5000", "10.0.0.3:5000"]);
+        let flows: Vec<u16> = recording.events.iter().map(|event| event.direction_flow).collect();
+        assert_eq!((flows, ids(&watched)), (vec![0, 0, 1, 0], vec![1, 2, 3, 4]));
     });
 }
 

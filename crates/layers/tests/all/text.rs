@@ -1,7 +1,7 @@
 //! The report as text.
 
 use suiro_layers::report::{html, joined, rows, text};
-use suiro_layers::{Cost, Moment, Point};
+use suiro_layers::{Cost, Moment, Pause, Point};
 use suiro_record::tables::FlowRow;
 use suiro_record::words::{Carries, FlowRole, Layer, Transport};
 
@@ -168,4 +168,27 @@ fn the_page_shows_both_hosts_and_the_verdict_on_top() {
     assert!(page.contains("20.0 %</text>"), "the loss chart's greatest value");
     assert!(!page.contains("<script"), "names of hosts are text");
     assert!(page.contains("&lt;script&gt;"));
+}
+
+/// Six charted seconds are 35 wide each. 200 packets of 1000 bytes in a second, 100 in the first and the last, are 1600 and 800
+/// kbit/s; how many passed in the third is not known.
+#[test]
+fn the_page_shows_when_a_host_was_not_recorded() {
+    let (a, mut b) = call(5 * MS, &[Way::through(); 1_000]);
+    let none = html(&joined(&a, &b));
+    assert!(!none.contains("not recorded") && !none.contains("class=\"pause\""), "{none}");
+    let pause = Pause { from_ns: 102 * SECOND, to_ns: 103 * SECOND };
+    b.events.retain(|event| !(pause.from_ns..pause.to_ns).contains(&event.t_ns));
+    b.pauses.push(pause);
+    let report = joined(&a, &b);
+    assert!(report.hosts[0].pauses_s.is_empty());
+    assert_eq!(report.hosts[1].pauses_s, [(2.0, 3.0)]);
+    let page = html(&report);
+    let told = "not recorded for 1.0 s of it, grey in the charts: from 2.0 s to 3.0 s";
+    assert!(page.contains(told), "{page}");
+    let area = "<path class=\"pause\" d=\"M70.0 12H105.0V56H70.0Z\">";
+    assert_eq!(page.matches(area).count(), 4 * 4, "{page}");
+    let throughput = "d=\"M0.0 35.0H35.0L35.0 14.0H70.0M105.0 14.0H140.0L140.0 14.0H175.0\
+                      L175.0 35.0H210.0\"";
+    assert_eq!(page.matches(throughput).count(), 4 * 2, "sent and received: {page}");
 }

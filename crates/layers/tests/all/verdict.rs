@@ -93,6 +93,31 @@ fn a_socket_buffer_too_small_and_a_slow_reader() {
     assert!(busy.verdicts.iter().all(ran), "{:#?}", busy.verdicts);
 }
 
+/// It may have waited for a CPU in the second that was not measured, or at any time if none was.
+#[test]
+fn a_reader_whose_cpu_time_is_not_known_is_not_called_slow() {
+    let lost = Way::lost_after(Point::ReceiveSocket, RCVBUFF);
+    let late = Way::through().slow(Point::ReceiveSocket, 60 * MS);
+    let (a, mut b) = call(5 * MS, &every_fifth(lost, late));
+    (b.scheduling[3].waiting_ns, b.scheduling[3].running_ns) = (None, None);
+    let mut call = (a, b);
+    is_not_called_slow(&call);
+    call.1.scheduling.clear();
+    is_not_called_slow(&call);
+}
+
+fn is_not_called_slow(call: &(Recording, Recording)) {
+    let verdicts = joined(call).verdicts;
+    assert_eq!(verdicts.len(), 2, "{verdicts:#?}");
+    for verdict in &verdicts {
+        let expected = match verdict.deed {
+            Deed::Lost { .. } => Cause::Kernel { reason: "SOCKET_RCVBUFF".into() },
+            Deed::Delayed { .. } => Cause::Unknown,
+        };
+        assert_eq!(verdict.cause, expected, "{}", verdict.sentence);
+    }
+}
+
 #[test]
 fn a_queue_discipline_and_a_firewall() {
     let full = Way::lost_after(Point::SendQdisc, QDISC);
@@ -206,6 +231,16 @@ fn a_sender_that_is_held_back() {
         (second.waiting_ns, second.running_ns) = (Some(MS), Some(MS));
     }
     assert_eq!(joined(&(a, b)).verdicts[0].cause, Cause::BackPressure);
+
+    // The same, but whether it waited for a CPU is not known of one second.
+    let (mut a, b) = call(5 * MS, &[held; 1_000]);
+    (a.scheduling[3].waiting_ns, a.scheduling[3].running_ns) = (None, None);
+    assert_eq!(joined(&(a, b)).verdicts[0].cause, Cause::Unknown);
+
+    // And of no second.
+    let (mut a, b) = call(5 * MS, &[held; 1_000]);
+    a.scheduling.clear();
+    assert_eq!(joined(&(a, b)).verdicts[0].cause, Cause::Unknown);
 
     // The same, but it waits for a CPU, in the middle of its call.
     let (mut a, b) = call(5 * MS, &[held; 1_000]);

@@ -8,7 +8,7 @@ use std::time::Duration as StdDuration;
 use anyhow::{Context, Result};
 use clap::Args;
 use suiro_lab::process::Event;
-use suiro_layers::agent::{Gap, Identity, Stopper, Watched};
+use suiro_layers::agent::{AgentError, Gap, Identity, Stopper, Watched};
 use suiro_layers::clock::Alignment;
 use suiro_layers::matching::align;
 use suiro_layers::report::{Report, report, text};
@@ -56,22 +56,24 @@ pub(super) fn run(args: &WatchArgs) -> Result<Outcome> {
     let mut agents = [watch(&args.first), watch(&args.second)];
     let over = end_of_watch(agents.each_ref().map(Watched::stopper), args.duration)?;
     let started = Moment::now();
-    loop {
+    let failed = loop {
         let problems = match update(&mut agents) {
             Ok(problems) => problems,
             // What was broken off is no failure of the agent.
-            Err(_) if !goes_on(&over, StdDuration::ZERO) => break,
-            Err(error) => return Err(error),
+            Err(failed) => break Some(failed).filter(|_| goes_on(&over, StdDuration::ZERO)),
         };
         let looked = Moment::now();
         view(&agents, &problems, looked.since(started));
+        if agents.iter().all(Watched::is_over) {
+            break None;
+        }
         // Joining what two busy hosts recorded takes a while: it may take a fifth of the time.
         let pause = PERIOD.max(StdDuration::from_nanos(4 * Moment::now().since(looked)));
         if !goes_on(&over, pause) {
-            break;
+            break None;
         }
-    }
-    finish(&mut agents, args)
+    };
+    finish(&mut agents, failed, args)
 }
 
 /// Disconnected once the time is up or a signal has come. Whoever waits for an agent then is
@@ -98,14 +100,21 @@ fn goes_on(over: &Receiver<()>, pause: StdDuration) -> bool {
     matches!(over.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
 }
 
+/// Why one of the agents can be watched no longer.
+struct Failed {
+    /// Which one: 0 or 1.
+    place: usize,
+    error: AgentError,
+}
+
 /// Fetches from both. Temporary errors are reported and retried; permanent ones end the watch.
-fn update(agents: &mut [Watched; 2]) -> Result<Vec<String>> {
+fn update(agents: &mut [Watched; 2]) -> Result<Vec<String>, Failed> {
     let mut problems = Vec::new();
-    for agent in agents {
+    for (place, agent) in agents.iter_mut().enumerate() {
         match agent.update() {
             Ok(()) => {}
             Err(error) if error.may_pass() => problems.push(format!("{error}; trying again")),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Failed { place, error }),
         }
     }
     Ok(problems)
@@ -147,6 +156,13 @@ fn missing(agents: &[Watched; 2]) -> Vec<String> {
                 let seconds = to_ns.saturating_sub(*from_ns) as f64 / 1e9;
                 format!("{peer}: its recording restarted; {seconds:.1} s are missing")
             }
+            Gap::Rebooted => format!("{peer}: it has rebooted; its recording ends there"),
+            Gap::Restarts => {
+                format!("{peer}: it has restarted more than 1,000 times; its recording ends there")
+            }
+            Gap::Unplaced(events) => {
+                format!("{peer}: {events} events of flows beyond the bound were not recorded")
+            }
             Gap::Full => format!("{peer}: no room for more events on this machine"),
         }
     };
@@ -170,24 +186,44 @@ fn join(agents: &[Watched; 2]) -> Option<([Recording; 2], Report)> {
     Some((recordings, report))
 }
 
-/// Ends both recordings, writes them, and says what they say together.
-fn finish(agents: &mut [Watched; 2], args: &WatchArgs) -> Result<Outcome> {
-    for agent in agents.iter_mut() {
+/// Ends both recordings, writes them, and reports what they show together. A failure that ended the watch is returned
+/// thereafter.
+fn finish(agents: &mut [Watched; 2], failed: Option<Failed>, args: &WatchArgs) -> Result<Outcome> {
+    for (place, agent) in agents.iter_mut().enumerate() {
+        // One that failed would fail again, and the other may not have begun.
+        let is_over = |failed: &Failed| failed.place == place || !agent.is_recording();
+        if failed.as_ref().is_some_and(is_over) {
+            continue;
+        }
         if let Err(error) = agent.end() {
             say!("{error}: the end of its recording is missing");
         }
     }
     missing(agents).iter().for_each(|line| say!("{line}"));
-    let Some((recordings, report)) = join(agents) else {
-        let silent = agents.iter().filter(|agent| agent.recording().is_none());
-        let names: Vec<&str> = silent.map(Watched::peer).collect();
-        anyhow::bail!("nothing was received from {}", names.join(" and "));
-    };
-    for (recording, name) in recordings.iter().zip(["first", "second"]) {
-        write(recording, &args.out.join(name))?;
+    let concluded = conclude(agents, args);
+    let Some(Failed { error, .. }) = failed else { return concluded };
+    if let Err(other) = concluded {
+        say!("{other:#}");
     }
-    say!("recordings: {}/first and {0}/second", args.out.display());
-    print(&report, args.json)
+    Err(error.into())
+}
+
+/// Writes the recordings, and prints the report of both.
+fn conclude(agents: &[Watched; 2], args: &WatchArgs) -> Result<Outcome> {
+    let mut silent = Vec::new();
+    for (agent, name) in agents.iter().zip(["first", "second"]) {
+        let Some(recording) = agent.recording() else {
+            silent.push(agent.peer());
+            continue;
+        };
+        let dir = args.out.join(name);
+        write(&recording, &dir)?;
+        say!("{}: its recording is in {}", agent.peer(), dir.display());
+    }
+    match join(agents) {
+        Some((_, report)) => print(&report, args.json),
+        None => anyhow::bail!("nothing was received from {}", silent.join(" and ")),
+    }
 }
 
 fn write(recording: &Recording, dir: &Path) -> Result<()> {

@@ -335,7 +335,7 @@ INLINE void udp_received(struct sock *sk, struct tuple *tuple, u64 time_ns, u32 
 	e->time_ns = time_ns;
 	e->point = RECEIVE_CALL;
 	name(e, tuple, 0);
-	e->extra = (u64)sk;
+	e->extra = bpf_get_socket_cookie(sk);
 	e->payload_bytes = bytes;
 	submit(e);
 }

@@ -226,7 +226,8 @@ SEC("cgroup_skb/ingress") int cgroup_ingress(void *ctx)
 
 	if (!sk || !owns(sk))
 		return PASS;
-	passage.extra = (u64)sk;
+	// No other socket ever has this cookie, but a later one may have this address.
+	passage.extra = bpf_get_socket_cookie(ctx);
 	passage.queued = queued(sk);
 	passes(&passage, skb, network_of(skb), ctx);
 	return PASS;
@@ -236,7 +237,8 @@ SEC("tp_btf/kfree_skb") int kfree_skb(u64 *ctx)
 {
 	struct passage passage = { .time_ns = bpf_ktime_get_ns(), .point = DROPPED };
 	struct sk_buff *skb = (void *)ctx[0];
-	bool to_socket = settings.drops_name_socket && owns((void *)ctx[3]);
+	struct sock *to = settings.drops_name_socket ? (void *)ctx[3] : 0;
+	u64 to_socket = owns(to) ? bpf_get_socket_cookie(to) : 0;
 	bool from_socket = owns(skb->sk);
 	struct net_device *dev = skb->dev;
 
@@ -248,7 +250,7 @@ SEC("tp_btf/kfree_skb") int kfree_skb(u64 *ctx)
 	passage.cause = (u32)ctx[2] < 0xffff ? ctx[2] : 0xffff;
 	// A received packet has the interface's number. Before that it has no socket of this host.
 	passage.sent = from_socket && !to_socket && !skb->skb_iif;
-	passage.extra = to_socket ? ctx[3] : 0;
+	passage.extra = to_socket;
 	if (skb->network_header)
 		passes(&passage, skb, network_of(skb), skb);
 	return 0;

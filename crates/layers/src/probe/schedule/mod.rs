@@ -1,4 +1,4 @@
-//! Reads what the scheduler and the softirqs did: two maps, one summed over threads, the other for each CPU.
+//! Reads what the scheduler and the softirqs did: sums of states that are over, and the states of threads and CPUs now.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -16,15 +16,21 @@ pub struct Sums {
     pub waiting_ns: Option<u64>,
     /// Threads of the application ran.
     pub running_ns: Option<u64>,
+    /// How often a thread of the application was refused, because so many others are followed.
+    pub unfollowed: u64,
     /// The network's receive softirq was raised and had not started, by CPU.
     pub softirq_late_ns: Option<Vec<u64>>,
 }
 
 impl Sums {
-    /// What this second added to the sums at its beginning. Of the CPUs, the latest counts: the packets of a flow arrive
-    /// at one of them, and the delays of several are no share of the time.
+    /// What this second added to the sums at its beginning. If a thread was refused in it, the times of threads are not
+    /// known. Of the CPUs, the latest counts: the packets of a flow arrive at one of them, and the delays of several are no
+    /// share of the time.
     pub fn since(&self, begin: &Self, second: u32) -> Second {
-        let of = |now: Option<u64>, begin: Option<u64>| Some(now?.saturating_sub(begin?));
+        let all = self.unfollowed == begin.unfollowed;
+        let of = |now: Option<u64>, begin: Option<u64>| {
+            Some(now?.saturating_sub(begin?)).filter(|_| all)
+        };
         let late_ns = |now: &Vec<u64>, begin: &Vec<u64>| {
             let cpus = now.iter().zip(begin);
             cpus.map(|(now, begin)| now.saturating_sub(*begin)).max().unwrap_or(0)
@@ -42,6 +48,7 @@ impl Sums {
 /// The maps of the scheduling programs.
 pub struct Schedule {
     followed: Option<MapHandle>,
+    served: Option<MapHandle>,
     softirqs: Option<MapHandle>,
 }
 
@@ -53,29 +60,38 @@ impl Schedule {
     pub fn of(probes: &Probes) -> libbpf_rs::Result<Self> {
         let lacks = |names: [&str; 2]| names.iter().any(|n| probes.missing().contains_key(n));
         let map = |names, map| (!lacks(names)).then(|| probes.map(map)).transpose();
+        let scheduler = ["sched_switch", "sched_wakeup"];
         Ok(Self {
-            followed: map(["sched_switch", "sched_wakeup"], "followed")?,
+            followed: map(scheduler, "followed")?,
+            served: map(scheduler, "served")?,
             softirqs: map(["softirq_raise", super::SOFTIRQ_BEGINS], "softirqs")?,
         })
     }
 
-    /// The sums up to `now_ns` (CLOCK_MONOTONIC), including what is still in progress.
+    /// The sums up to `now_ns` (CLOCK_MONOTONIC), including what is still in progress. A state that ends while this reads
+    /// is missing, and is in the next sums. Sums are never less than the `earlier` ones.
     ///
     /// # Errors
     /// If the kernel does not give the values.
-    pub fn sums(&self, now_ns: u64) -> libbpf_rs::Result<Sums> {
+    pub fn sums(&self, now_ns: u64, earlier: &Sums) -> libbpf_rs::Result<Sums> {
         let mut sums = Sums::default();
-        if let Some(followed) = &self.followed {
+        if let (Some(served), Some(followed)) = (&self.served, &self.followed) {
             let (mut waiting_ns, mut running_ns) = (0, 0);
+            let cpus = served.lookup_percpu(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
+            for served in cpus.iter().map(|bytes| records::Served::read(bytes)) {
+                waiting_ns += served.waiting_ns;
+                running_ns += served.running_ns;
+                sums.unfollowed += served.unfollowed;
+            }
             for id in followed.keys() {
                 // A thread may end between the two calls.
                 let Some(bytes) = followed.lookup(&id, MapFlags::ANY)? else { continue };
-                let thread = thread_sums(&bytes, now_ns);
+                let thread = in_progress(&bytes, now_ns);
                 waiting_ns += thread.0;
                 running_ns += thread.1;
             }
-            sums.waiting_ns = Some(waiting_ns);
-            sums.running_ns = Some(running_ns);
+            sums.waiting_ns = Some(waiting_ns).max(earlier.waiting_ns);
+            sums.running_ns = Some(running_ns).max(earlier.running_ns);
         }
         if let Some(softirqs) = &self.softirqs {
             let cpus = softirqs.lookup_percpu(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
@@ -86,12 +102,12 @@ impl Schedule {
     }
 }
 
-/// How long a thread waited, and ran.
-fn thread_sums(bytes: &[u8], now_ns: u64) -> (u64, u64) {
+/// For how long a thread has been waiting, or has been running.
+fn in_progress(bytes: &[u8], now_ns: u64) -> (u64, u64) {
     let thread = records::Schedule::read(bytes);
     let going_on = now_ns.saturating_sub(thread.since_ns);
-    let of = |state, sum| sum + if thread.state == state { going_on } else { 0 };
-    (of(WAITING, thread.waiting_ns), of(RUNNING, thread.running_ns))
+    let of = |state| if thread.state == state { going_on } else { 0 };
+    (of(WAITING), of(RUNNING))
 }
 
 /// How long the softirq of a CPU was delayed in total.
@@ -111,13 +127,28 @@ mod tests {
 
     #[test]
     fn states_in_progress_count() {
-        assert_eq!(thread_sums(&bytes([100, 5, 7, 0]), 130), (5, 7));
-        assert_eq!(thread_sums(&bytes([100, 5, 7, WAITING]), 130), (35, 7));
-        assert_eq!(thread_sums(&bytes([100, 5, 7, RUNNING]), 130), (5, 37));
+        assert_eq!(in_progress(&bytes([100, 0]), 130), (0, 0));
+        assert_eq!(in_progress(&bytes([100, WAITING]), 130), (30, 0));
+        assert_eq!(in_progress(&bytes([100, RUNNING]), 130), (0, 30));
         assert_eq!(softirq_late(&bytes([0, 9]), 130), 9);
         assert_eq!(softirq_late(&bytes([100, 9]), 130), 39);
         // The reading was taken before the change.
-        assert_eq!(thread_sums(&bytes([140, 5, 7, RUNNING]), 130), (5, 7));
+        assert_eq!(in_progress(&bytes([140, RUNNING]), 130), (0, 0));
+    }
+
+    #[test]
+    fn times_are_not_known_of_a_second_with_threads_that_were_not_followed() {
+        let sums = |waiting_ns, unfollowed| Sums {
+            waiting_ns: Some(waiting_ns),
+            running_ns: Some(2 * waiting_ns),
+            unfollowed,
+            softirq_late_ns: Some(vec![waiting_ns]),
+        };
+        let measured = sums(7, 3).since(&sums(5, 3), 0);
+        assert_eq!((measured.waiting_ns, measured.running_ns), (Some(2), Some(4)));
+        let beyond = sums(7, 4).since(&sums(5, 3), 0);
+        assert_eq!((beyond.waiting_ns, beyond.running_ns), (None, None));
+        assert_eq!(beyond.softirq_late_ns, Some(2));
     }
 
     #[test]
@@ -125,6 +156,7 @@ mod tests {
         let begin = Sums {
             waiting_ns: Some(5),
             running_ns: None,
+            unfollowed: 0,
             softirq_late_ns: Some((100..116).collect()),
         };
         // Each of 16 CPUs was late for 8 ms, one for 9 ms.
@@ -132,6 +164,7 @@ mod tests {
         let now = Sums {
             waiting_ns: Some(7),
             running_ns: Some(1),
+            unfollowed: 0,
             softirq_late_ns: Some((0..16).map(late).collect()),
         };
         let expected = Second {

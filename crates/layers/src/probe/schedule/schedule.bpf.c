@@ -6,23 +6,39 @@
 #define NET_RX_SOFTIRQ 3
 #define FOLLOWED_MAX 4096
 #define TASK_RUNNING 0
+// A thread that leaves its CPU in this state never runs again.
+#define TASK_DEAD 0x80
+#define E2BIG 7
 
 enum state { ASLEEP, WAITING, RUNNING };
 
 struct schedule {
 	u64 since_ns; // when it entered this state
-	u64 waiting_ns;
-	u64 running_ns;
 	u64 state;
 };
 
-// By thread id; threads that used a socket of a chosen flow, or are of the chosen process.
+// By thread id; threads that used a socket of a chosen flow, or are of the chosen process. One that ends is removed: its
+// place is for another, and its id may soon be that of a stranger.
 struct {
 	int (*type)[BPF_MAP_TYPE_HASH];
 	int (*max_entries)[FOLLOWED_MAX];
 	u32 *key;
 	struct schedule *value;
 } followed SEC(".maps");
+
+// What states that are over add up to, over all threads, those that have ended too.
+struct served {
+	u64 waiting_ns;
+	u64 running_ns;
+	u64 unfollowed; // times that a thread was refused because so many others are followed
+};
+
+struct {
+	int (*type)[BPF_MAP_TYPE_PERCPU_ARRAY];
+	int (*max_entries)[1];
+	u32 *key;
+	struct served *value;
+} served SEC(".maps");
 
 struct softirq {
 	u64 raised_ns; // and not yet begun; else 0
@@ -36,11 +52,23 @@ struct {
 	struct softirq *value;
 } softirqs SEC(".maps");
 
+INLINE struct served *sums_of_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&served, &zero);
+}
+
 INLINE void follow(u32 id, enum state state)
 {
 	struct schedule fresh = { .since_ns = bpf_ktime_get_ns(), .state = state };
+	struct served *sums;
 
-	bpf_map_update_elem(&followed, &id, &fresh, 1 /* BPF_NOEXIST */);
+	if (bpf_map_update_elem(&followed, &id, &fresh, 1 /* BPF_NOEXIST */) != -E2BIG)
+		return;
+	sums = sums_of_cpu();
+	if (sums)
+		sums->unfollowed += 1;
 }
 
 // Called from a system call on a chosen socket.
@@ -71,11 +99,12 @@ INLINE struct schedule *schedule_of(struct task_struct *task)
 INLINE void becomes(struct schedule *schedule, enum state state, u64 now)
 {
 	u64 passed = now - schedule->since_ns;
+	struct served *sums = sums_of_cpu();
 
-	if (schedule->state == WAITING)
-		schedule->waiting_ns += passed;
-	else if (schedule->state == RUNNING)
-		schedule->running_ns += passed;
+	if (sums && schedule->state == WAITING)
+		sums->waiting_ns += passed;
+	else if (sums && schedule->state == RUNNING)
+		sums->running_ns += passed;
 	schedule->since_ns = now;
 	schedule->state = state;
 }
@@ -92,15 +121,19 @@ SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
 
 SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 {
-	struct schedule *leaves = schedule_of((void *)ctx[1]);
+	struct task_struct *leaving = (void *)ctx[1];
+	struct schedule *leaves = schedule_of(leaving);
 	struct schedule *comes = schedule_of((void *)ctx[2]);
 	u64 now = bpf_ktime_get_ns();
 	bool preempted = ctx[0] || ctx[3] == TASK_RUNNING;
+	u32 id = leaving->pid;
 
 	if (leaves)
 		becomes(leaves, preempted ? WAITING : ASLEEP, now);
 	if (comes)
 		becomes(comes, RUNNING, now);
+	if (leaves && ctx[3] == TASK_DEAD)
+		bpf_map_delete_elem(&followed, &id);
 	return 0;
 }
 
