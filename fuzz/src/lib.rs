@@ -152,6 +152,7 @@ pub fn playlist(data: &[u8]) {
             let _ = media.duration();
             for start_ns in [0, -5_000_000_000, i64::MIN, i64::MAX] {
                 walk(&media.segments_from(start_ns));
+                let _ = media.parts.as_ref().map(|parts| parts.placed_at(start_ns));
             }
         }
         Ok(Playlist::Multivariant(presentation)) => {

@@ -1,9 +1,9 @@
 //! How long a response may be kept, and how old it is (RFC 9111); pure, and bounded: headers come from anybody.
 
+use std::time::UNIX_EPOCH;
+
 use hyper::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName, HeaderValue, VARY};
 use suiro_units::{Duration, Time};
-
-use crate::iso8601;
 
 /// The longest text of directives that is read, in bytes.
 const TEXT_MAX: usize = 4096;
@@ -11,10 +11,6 @@ const TEXT_MAX: usize = 4096;
 const DIRECTIVES_MAX: usize = 64;
 /// RFC 9111 §1.2.2: longer times are this long, in seconds.
 const DELTA_MAX_S: u64 = 1 << 31;
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-/// From the first day of 1970 on.
-const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
 /// The directives of a response that concern a cache that many clients share (RFC 9111 §5.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -220,30 +216,16 @@ fn joined(headers: &HeaderMap, name: &HeaderName) -> String {
     lines.join(",")
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970 (RFC 9110 §5.6.7). Its two obsolete forms are not read.
+/// A date of HTTP in seconds since 1970, in any of its three forms (RFC 9110 §5.6.7).
 pub fn http_date_s(text: &str) -> Option<u64> {
-    let (_, text) = text.trim().split_once(", ")?;
-    let mut parts = text.split(' ');
-    let mut next = || parts.next();
-    let (day, month, year, time, zone) = (next()?, next()?, next()?, next()?, next()?);
-    if zone != "GMT" || next().is_some() {
-        return None;
-    }
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    let ns = iso8601::parse_date_time(&format!("{year}-{month:02}-{day}T{time}Z"))?;
-    Some(ns / 1_000_000_000)
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
 /// A time of the wall clock, in nanoseconds since 1970, as a date of HTTP (RFC 9110 §5.6.7): cut to a second.
 pub fn http_date(unix_ns: u64) -> HeaderValue {
-    let seconds = unix_ns / 1_000_000_000;
-    let text = iso8601::format_date_time(seconds * 1_000_000_000);
-    let (year, month, day, time) = (&text[..4], &text[5..7], &text[8..10], &text[11..19]);
-    let month: usize = month.parse().expect("a month is a number");
-    let weekday = usize::try_from(seconds / 86_400 % 7).expect("a week has seven days");
-    let (weekday, month) = (DAYS[weekday], MONTHS[month - 1]);
-    let date = format!("{weekday}, {day} {month} {year} {time} GMT");
-    HeaderValue::try_from(date).expect("a date is ASCII")
+    let time = UNIX_EPOCH + std::time::Duration::from_nanos(unix_ns);
+    HeaderValue::try_from(httpdate::fmt_http_date(time)).expect("a date is ASCII")
 }
 
 /// Whether a line of `If-None-Match` lists an entity tag, compared weakly (RFC 9110 §8.8.3.2, §13.1.2).
@@ -323,9 +305,15 @@ mod tests {
         }
         let two = [("cache-control", "max-age=60"), ("vary", "origin"), ("vary", "via")];
         assert_eq!(seconds(&two), None);
-        for expires in ["0", "", "06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"] {
+        for expires in ["0", "", "06 Nov 1994 08:50:07 GMT"] {
             assert_eq!(seconds(&[("date", date), ("expires", expires)]), None, "{expires}");
         }
+        for expires in ["Sunday, 06-Nov-94 08:50:07 GMT", "Sun Nov  6 08:50:07 1994"] {
+            assert_eq!(seconds(&[("date", date), ("expires", expires)]), Some(30), "{expires}");
+        }
+        // As `Expires` of what never does.
+        let never = [("date", date), ("expires", "Fri, 31 Dec 9999 23:59:59 GMT")];
+        assert_eq!(seconds(&never), Some(1 << 31));
         assert_eq!(seconds(&[("date", later), ("expires", date)]), None);
     }
 
@@ -368,12 +356,17 @@ mod tests {
     fn dates_by_hand() {
         assert_eq!(http_date_s("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
         assert_eq!(http_date_s("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        // RFC 9110 §5.6.7: the obsolete forms of the first one.
+        assert_eq!(http_date_s("Sunday, 06-Nov-94 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(http_date_s("Sun Nov  6 08:49:37 1994"), Some(784_111_777));
         for bad in ["", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, "] {
             assert_eq!(http_date_s(bad), None, "{bad}");
         }
         assert_eq!(http_date(784_111_777_999_999_999), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(http_date(951_782_400_000_000_000), "Tue, 29 Feb 2000 00:00:00 GMT");
+        // 2⁶⁴ ns are 18 446 744 073 s: 213 503 days, and 84 873 s.
+        assert_eq!(http_date(u64::MAX), "Sun, 21 Jul 2554 23:34:33 GMT");
     }
 
     #[test]

@@ -466,7 +466,7 @@ fn broken_parts_are_refused_with_their_line() {
     for (what, with, why) in [
         ("PART:DURATION=0.5,", "PART:", "EXT-X-PART: no DURATION"),
         ("PART:DURATION=0.5,", "PART:DURATION=0,", "EXT-X-PART: no DURATION"),
-        ("PART:DURATION=0.5,", "PART:DURATION=0.5,BYTERANGE=\"1@0\",", "BYTERANGE"),
+        ("PART:DURATION=0.5,", "PART:DURATION=0.5,BYTERANGE=\"1@\",", "not a byte range"),
         ("PART-TARGET=0.5", "PART-TARGET=none", "no PART-TARGET"),
         ("#EXT-X-MAP:", "#EXT-X-SKIP:SKIPPED-SEGMENTS=3\n#EXT-X-MAP:", "not asked for"),
     ] {

@@ -185,14 +185,14 @@ pub fn check_chunks(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use suiro_units::{BitRate, Duration};
 
     use super::*;
 
     /// An initialisation segment of 48 kHz AAC, as ffmpeg writes it without the boxes that nobody needs.
-    fn init() -> Arc<Init> {
+    pub(crate) fn init() -> Arc<Init> {
         let boxed = |kind: &[u8; 4], content: &[u8]| {
             let size = (content.len() as u32 + 8).to_be_bytes();
             [&size[..], &kind[..], content].concat()

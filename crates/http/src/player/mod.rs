@@ -237,6 +237,17 @@ struct Under {
     number: u64,
     progress: channel::Receiver<Progress>,
     chunks: UnboundedReceiver<Chunk>,
+    /// Whether the session waits for the rate at which it comes, which is not known yet.
+    awaits_rate: bool,
+}
+
+impl Under {
+    /// Whether the session has to learn how far it has come: a chunk is there, or its rate has become known.
+    fn is_news(&mut self) -> bool {
+        let is_known = self.awaits_rate && self.progress.borrow().has_rate();
+        self.awaits_rate &= !is_known;
+        is_known || !self.chunks.is_empty()
+    }
 }
 
 struct Player {
@@ -256,8 +267,8 @@ struct Player {
 /// What ended a wait.
 enum Woken {
     Done(usize, Box<(Fetch, Fetched, Client)>),
-    /// A chunk came of a request that goes on.
-    Chunk,
+    /// A request that goes on has come further, as [`Under::is_news`] has it.
+    News,
     Due,
     Stopped,
 }
@@ -332,7 +343,7 @@ impl Player {
             let row = self.recorder.next_row();
             let due = self.session.deadline().map_or(row, |due| due.min(row)).max(now + LEAST_WAIT);
             match wait(&mut self.lines, self.clock, due, stop.as_mut()).await {
-                Woken::Due | Woken::Chunk => {}
+                Woken::Due | Woken::News => {}
                 Woken::Stopped => break,
                 Woken::Done(lane, done) => {
                     let (fetch, fetched, client) = *done;
@@ -342,7 +353,7 @@ impl Player {
                     let offset = self.session.clock_offset(&fetch, &fetched);
                     let length = self.session.length_of(&fetch);
                     self.recorder.request(&fetch, &fetched, offset, length)?;
-                    if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
+                    for piece in self.session.on_fetched(now, &fetch, fetched) {
                         self.recorder.save(piece)?;
                     }
                 }
@@ -376,7 +387,8 @@ impl Player {
             unreachable!("the session keeps to one request per lane")
         };
         let (progress, chunks) = client.follow();
-        let under = Under { number: fetch.number, progress, chunks };
+        let awaits_rate = self.session.awaits_rate(&fetch);
+        let under = Under { number: fetch.number, progress, chunks, awaits_rate };
         let running = Box::pin(async move {
             let fetched = client.fetch(&fetch).await;
             (fetch, fetched, *client)
@@ -398,7 +410,7 @@ impl Player {
     /// Passes the progress of the pending requests to the session.
     fn tell_progress(&mut self, now: Time) {
         for line in &mut self.lines {
-            if let Line::Busy(_, Under { number, progress, chunks }) = line {
+            if let Line::Busy(_, Under { number, progress, chunks, .. }) = line {
                 self.session.on_progress(*number, *progress.borrow());
                 while let Ok(chunk) = chunks.try_recv() {
                     self.session.on_chunk(now, *number, &chunk);
@@ -459,8 +471,8 @@ async fn wait(
             if let Poll::Ready(done) = running.as_mut().poll(cx) {
                 return Poll::Ready(Woken::Done(lane, Box::new(done)));
             }
-            if !under.chunks.is_empty() {
-                return Poll::Ready(Woken::Chunk);
+            if under.is_news() {
+                return Poll::Ready(Woken::News);
             }
         }
         Poll::Pending
@@ -470,5 +482,52 @@ async fn wait(
         () = stop => Woken::Stopped,
         woken = finished => woken,
         () = clock.sleep_until(due) => Woken::Due,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// Whether the player goes on before its time has come, with a request of which so much has come.
+    fn goes_on(lines: &mut [Line], clock: Clock) -> bool {
+        let due = clock.now() + Duration::from_secs(3600);
+        let stop = pin!(std::future::pending());
+        let waiting = pin!(wait(lines, clock, due, stop));
+        match waiting.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(woken) => {
+                assert!(matches!(woken, Woken::News));
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    /// A part that is one chunk is over when its first chunk is there. To ask ahead, the session needs its rate before.
+    #[tokio::test]
+    async fn a_rate_that_becomes_known_is_news_once() {
+        let clock = Clock::from_now();
+        for awaits_rate in [true, false] {
+            let (sender, progress) = channel::channel(Progress::default());
+            let (_chunks, chunks) = mpsc::unbounded_channel();
+            let running: Running = Box::pin(std::future::pending());
+            let under = Under { number: 1, progress, chunks, awaits_rate };
+            let mut lines = [Line::Busy(running, under)];
+            let come = |bytes: u64| {
+                let first_byte = (bytes > 0).then_some(Time::ZERO);
+                let first_bytes = bytes.min(1200);
+                let progress = Progress { first_byte, first_bytes, bytes, ..Progress::default() };
+                sender.send_replace(progress);
+                goes_on(&mut lines, clock)
+            };
+            // The first read has 1200 bytes.
+            let news = [0, 1200, 2400, 3600].map(come);
+            assert_eq!(news, [false, false, awaits_rate, false]);
+        }
     }
 }

@@ -15,17 +15,16 @@ use crate::url::Url;
 const LEAST: Duration = Duration::from_millis(20);
 
 impl Parts {
-    /// The part to fetch at media time `next`: one that begins there, forgiving rounding.
+    /// The part to fetch at media time `next`: the one that begins nearest to it, forgiving rounding.
     pub(crate) fn at(&self, next: Duration) -> Option<&ListedPart> {
         let all = self.listed.iter().chain(&self.hint);
-        let mut all =
-            all.filter(|part| part.segment.start.abs_diff(next) < part.segment.duration / 2);
-        all.next_back()
+        let near = all.filter(|part| part.segment.start.abs_diff(next) < part.segment.duration / 2);
+        near.min_by_key(|part| part.segment.start.abs_diff(next))
     }
 
     /// The segment or part to fetch at media time `next`, where the list of segments has `whole`. It is `whole`, with
     /// one request, if it begins there; else the part that does; else `whole` all the same, if its parts are not listed
-    /// any more.
+    /// any more. In a gap it is what comes after it.
     pub(crate) fn next(&self, next: Duration, whole: Option<Segment>) -> Option<Segment> {
         let near = |segment: &&Segment| {
             // Nearer than its second part, by more than rounding.
@@ -35,7 +34,18 @@ impl Parts {
             return Some(begins.clone());
         }
         let part = self.at(next).map(|part| part.segment.clone());
-        part.or(whole.filter(|segment| segment.start <= next && next < segment.end()))
+        let holds = |segment: &&Segment| segment.start <= next && next < segment.end();
+        part.or_else(|| whole.as_ref().filter(holds).cloned()).or_else(|| self.after(next, whole))
+    }
+
+    /// The first segment or part after media time `next` with which decoding can begin. A gap that is shorter than half of what
+    /// follows it counts as rounding: the last frame before it is shown for as long, which is neither skipped nor a stall.
+    fn after(&self, next: Duration, whole: Option<Segment>) -> Option<Segment> {
+        let mut all = self.listed.iter().chain(&self.hint);
+        let part = all.find(|part| part.independent && part.segment.start > next);
+        let whole = whole.filter(|segment| segment.start > next);
+        let both = whole.into_iter().chain(part.map(|part| part.segment.clone()));
+        both.min_by_key(|segment| segment.start)
     }
 
     /// Where decoding must begin for media time `position` to be shown: the start of the last independent part before it.

@@ -13,11 +13,22 @@ use crate::presentation::{Resource, Segment, TrackKind};
 use crate::priority::Priority;
 use crate::url::Url;
 
-/// Number of lanes: requests that may run at the same time. One for the manifest, one for the media of each track, and one
-/// for each track's playlist where the server holds the request for it.
-pub const LANES: usize = 5;
+/// Number of lanes: requests that may run at the same time. One for the manifest, one for the media of each track, one for each
+/// track's playlist where the server holds the request for it, and another one for the media of each track.
+pub const LANES: usize = 7;
 /// The lane of the first track's playlist.
 pub(crate) const RELOADS: usize = 3;
+/// The other lane of the first track's media.
+pub(crate) const AHEAD: usize = 5;
+
+/// The track whose media a lane is for.
+pub(crate) const fn track_of(lane: usize) -> Option<usize> {
+    match lane {
+        1..RELOADS => Some(lane - 1),
+        AHEAD.. => Some(lane - AHEAD),
+        _ => None,
+    }
+}
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -53,6 +64,8 @@ pub struct Progress {
     pub requested: Option<Time>,
     /// When the body began to come.
     pub first_byte: Option<Time>,
+    /// Bytes of the body that came with the first one: how long they had been there is not known.
+    pub first_bytes: u64,
     /// Bytes of the body that are there.
     pub bytes: u64,
     /// The body's length, once the response has given it.
@@ -69,6 +82,13 @@ pub struct Progress {
     pub(crate) retry_after: Option<Duration>,
     /// Whether the server took the request before its handshake; `None` if it was not sent then.
     pub early: Option<bool>,
+}
+
+impl Progress {
+    /// Whether it is known how fast the body comes.
+    pub(crate) const fn has_rate(&self) -> bool {
+        self.bytes > self.first_bytes
+    }
 }
 
 /// A request that is under way.

@@ -311,11 +311,11 @@ impl Connection {
         }
     }
 
-    /// Asks for `url`, or for the bytes of it from the first to the last of `range`, with these headers.
+    /// Asks for `url`, or for the bytes of it from the first to the last of `range` or to the end, with these headers.
     pub async fn send(
         &mut self,
         url: &Url,
-        range: Option<(u64, u64)>,
+        range: Option<(u64, Option<u64>)>,
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Response<Incoming>, FetchError> {
         match self {
@@ -344,7 +344,7 @@ impl Connection {
 /// A request; with the whole URL in its head, as HTTP/2 and HTTP/3 have it, or with a target and a `Host`.
 fn request(
     url: &Url,
-    range: Option<(u64, u64)>,
+    range: Option<(u64, Option<u64>)>,
     headers: &[(HeaderName, HeaderValue)],
     whole: bool,
 ) -> Request<Empty<Bytes>> {
@@ -359,6 +359,7 @@ fn request(
         request = request.header(name, value);
     }
     if let Some((first, last)) = range {
+        let last = last.map(|last| last.to_string()).unwrap_or_default();
         request = request.header(RANGE, format!("bytes={first}-{last}"));
     }
     request.body(Empty::new()).expect("a URL was checked when it was parsed")

@@ -138,8 +138,8 @@ pub enum Source {
 pub struct Resource {
     /// Where.
     pub url: Url,
-    /// First and last byte; `None` for all.
-    pub range: Option<(u64, u64)>,
+    /// First and last byte; `None` for all. Without a last one it goes on to the end of the resource.
+    pub range: Option<(u64, Option<u64>)>,
 }
 
 /// A segment of a rung.

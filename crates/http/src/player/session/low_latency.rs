@@ -1,9 +1,11 @@
 //! What a session does at low latency: chunks of segments under way, and playlists that the server holds.
 
+use suiro_scenario::Protocol;
 use suiro_units::{Duration, Time};
 
 use super::super::chunked::Chunk;
-use super::super::request::{Fetch, Fetched, What};
+use super::super::request::{Fetch, Fetched, Piece, What};
+use super::super::track::{Ahead, TrackState};
 use super::Session;
 
 impl Session {
@@ -11,12 +13,21 @@ impl Session {
     pub(crate) fn on_chunk(&mut self, now: Time, number: u64, chunk: &Chunk) {
         self.advance(now);
         let Some(stream) = &mut self.stream else { return };
-        let its = stream.tracks.iter().position(|track| track.is_fetching(number));
-        let Some(index) = its else { return };
+        let of = |track: &TrackState| track.is_fetching(number) || track.is_ahead(number);
+        let Some(index) = stream.tracks.iter().position(of) else { return };
         let track = &mut stream.tracks[index];
         if let (Some(controller), Some(sample)) = (&mut track.controller, &chunk.burst) {
             controller.on_chunk(sample);
         }
+        if !track.keep_chunk(number, chunk) {
+            self.show(index, chunk);
+        }
+    }
+
+    /// What has come of a track's part under way can be played.
+    fn show(&mut self, index: usize, chunk: &Chunk) {
+        let Some(stream) = &mut self.stream else { return };
+        let track = &mut stream.tracks[index];
         let (Some((rate, start, end)), Some(playout)) =
             (track.on_chunk(chunk), &mut stream.playout)
         else {
@@ -31,6 +42,27 @@ impl Session {
         if let (0, Ok(frames)) = (index, &mut stream.frames) {
             frames.on_arrival(chunk.at, rate, start, end);
         }
+    }
+
+    /// A track's request is over: that which was made ahead of it takes its place, with what has come of it.
+    pub(super) fn promote(&mut self, index: usize) -> Vec<Piece> {
+        let track = self.stream.as_mut().and_then(|stream| stream.tracks.get_mut(index));
+        let Some(ahead) = track.and_then(TrackState::promote) else { return Vec::new() };
+        let Ahead { request, chunks, fetched } = ahead;
+        for chunk in &chunks {
+            self.show(index, chunk);
+        }
+        match fetched {
+            Some(fetched) => self.on_fetched(self.now, &request.fetch, fetched),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether it matters, before a chunk of a request is there, how fast its body comes: the part after it may be asked for
+    /// then.
+    pub(crate) fn awaits_rate(&self, fetch: &Fetch) -> bool {
+        let in_parts = fetch.chunks.is_some() && self.config.protocol == Protocol::Hls;
+        in_parts && self.config.priorities
     }
 
     /// How long the segment is that a request has brought, where its chunks have told: a part that was hinted at is listed

@@ -3,14 +3,15 @@
 //! be read, and when to be asked again ([`Session::deadline`]).
 //!
 //! Lane 0 fetches the manifest, and fetches it again as its author asks (DASH: ISO/IEC 23009-1
-//! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
-//! one request at a time, as a browser's player has for each kind of media.
+//! §5.4, `minimumUpdatePeriod`); the others belong to the tracks (`track`), as [`LANES`] has
+//! them. A lane has one request at a time.
 
 mod clock;
 mod config;
 mod low_latency;
 mod prepare;
 mod told;
+mod tracks;
 
 use suiro_abr::playout::Totals;
 use suiro_abr::{Controller, Playout, Sample, State};
@@ -23,12 +24,12 @@ pub use config::Config;
 use clock::AuthorsClock;
 
 use super::frames::{Frame, Frames};
-use super::live::{captured, of_playlist, zero_ns};
-use super::request::RELOADS;
+use super::live::{of_playlist, zero_ns};
 pub use super::request::{Fetch, LANES, Progress, View, What};
 pub(crate) use super::request::{Fetched, Head, Piece, Underway};
+use super::request::{RELOADS, track_of};
 use super::retry;
-use super::track::{Situation, Step, TrackState};
+use super::track::TrackState;
 use super::watch::Abandoned;
 use crate::presentation::{
     self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment, TrackKind,
@@ -151,7 +152,7 @@ impl Session {
 
     fn underway(&mut self, number: u64) -> Option<&mut Underway> {
         let tracks = self.stream.iter_mut().flat_map(|s| &mut s.tracks);
-        let requests = tracks.flat_map(|track| track.in_flight.iter_mut().chain(&mut track.reload));
+        let requests = tracks.flat_map(|track| track.requests_mut());
         let clock = self.clock.in_flight_mut().into_iter();
         let mut requests = self.manifest.in_flight.iter_mut().chain(clock).chain(requests);
         requests.find(|request| request.fetch.number == number)
@@ -215,11 +216,7 @@ impl Session {
 
     /// The requests that are under way.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Underway> {
-        let tracks = self
-            .stream
-            .iter()
-            .flat_map(|s| &s.tracks)
-            .flat_map(|t| t.in_flight.iter().chain(&t.reload));
+        let tracks = self.stream.iter().flat_map(|s| &s.tracks).flat_map(|t| t.requests());
         self.manifest.in_flight.iter().chain(self.clock.in_flight()).chain(tracks)
     }
 
@@ -280,32 +277,38 @@ impl Session {
         }
     }
 
-    /// A request has ended.
-    pub(crate) fn on_fetched(
-        &mut self,
-        now: Time,
-        fetch: &Fetch,
-        fetched: Fetched,
-    ) -> Option<Piece> {
+    /// A request has ended; returns what is to be saved.
+    pub(crate) fn on_fetched(&mut self, now: Time, fetch: &Fetch, fetched: Fetched) -> Vec<Piece> {
         self.advance(now);
-        let Some(index) = fetch.lane.checked_sub(1) else {
+        if fetch.lane == 0 {
             match fetch.what {
                 What::Clock => self.on_clock(fetch, &fetched),
                 _ => self.on_manifest(&fetched),
             }
-            return None;
-        };
+            return Vec::new();
+        }
         let stream = self.stream.as_mut().expect("a track's request needs a stream");
-        if let Some(index) = fetch.lane.checked_sub(RELOADS) {
+        let Some(index) = track_of(fetch.lane) else {
+            let index = fetch.lane - RELOADS;
             stream.tracks[index].reload = None;
             self.on_reload(index, fetch, &fetched);
-            return None;
-        }
-        stream.tracks[index].end_request();
+            return Vec::new();
+        };
+        let track = &mut stream.tracks[index];
+        let Some(fetched) = track.keep_fetched(fetch.number, fetched) else { return Vec::new() };
+        track.end_request();
+        let mut pieces = Vec::from_iter(self.on_track(index, fetch, fetched));
+        pieces.extend(self.promote(index));
+        pieces
+    }
+
+    /// A track's request has ended.
+    fn on_track(&mut self, index: usize, fetch: &Fetch, fetched: Fetched) -> Option<Piece> {
+        let track = &mut self.stream.as_mut()?.tracks[index];
         match fetched.body {
             Err(error) => {
-                let asked = fetched.retry_after;
-                let tried = stream.tracks[index].on_failure(now, &fetch.what, &error, asked);
+                let said = (fetched.status, fetched.retry_after);
+                let tried = track.on_failure(self.now, &fetch.what, &error, said);
                 self.failure = self.failure.take().or(tried);
                 None
             }
@@ -315,7 +318,7 @@ impl Session {
                     None
                 }
                 What::Init { kind, .. } => {
-                    stream.tracks[index].on_init(&fetch.resource, body);
+                    track.on_init(&fetch.resource, body);
                     Some(Piece::Init(*kind, body.clone()))
                 }
                 What::Segment { kind, rate, segment, generation } => {
@@ -357,53 +360,6 @@ impl Session {
         self.manifest.due = None;
         self.manifest.in_flight = Some(Underway::new(fetch.clone()));
         Some(fetch)
-    }
-
-    fn poll_tracks(&mut self) -> Option<Fetch> {
-        let now = self.now;
-        let epoch = self.config.epoch_unix_ns;
-        let mut waits = Vec::new();
-        let mut found = None;
-        let stream = self.stream.as_mut()?;
-        for track in &mut stream.tracks {
-            let situation = Situation {
-                now,
-                captured: stream.live.as_ref().and_then(|live| captured(live, epoch, now)),
-                live: stream.live.is_some(),
-                playout: stream.playout.as_ref(),
-                download: self.config.download,
-            };
-            match track.step(&situation) {
-                Step::Idle => {}
-                Step::Wait(at) => waits.push(at),
-                Step::Skip(position) => {
-                    if let Some(playout) = &mut stream.playout {
-                        playout.skip(now, position);
-                    }
-                    waits.push(now);
-                }
-                Step::Fetch(request) => {
-                    let (what, resource) = *request;
-                    let fetch = self.config.fetch(self.asked + 1, track, what, resource);
-                    track.begin_request(now, &fetch);
-                    found = Some(fetch);
-                    break;
-                }
-            }
-            match track.next_reload(now).filter(|_| stream.playout.is_some()) {
-                None => {}
-                Some((at, ..)) if at > now => waits.push(at),
-                Some((_, what, resource)) => {
-                    let fetch = self.config.fetch(self.asked + 1, track, what, resource);
-                    let fetch = Fetch { lane: track.index + RELOADS, ..fetch };
-                    track.begin_request(now, &fetch);
-                    found = Some(fetch);
-                    break;
-                }
-            }
-        }
-        waits.into_iter().for_each(|at| self.wake_at(at));
-        found
     }
 
     fn on_manifest(&mut self, fetched: &Fetched) {
@@ -503,7 +459,8 @@ impl Session {
         match parsed {
             Err(reason) => {
                 let what = What::Playlist { rung };
-                let tried = stream.tracks[index].on_failure(self.now, &what, &reason, None);
+                let said = (None, None);
+                let tried = stream.tracks[index].on_failure(self.now, &what, &reason, said);
                 self.failure = self.failure.take().or(tried);
             }
             Ok(mut playlist) => {

@@ -4,7 +4,7 @@ use suiro_abr::{Controller, State};
 use suiro_scenario::Protocol;
 use suiro_units::{Duration, to_i64};
 
-use super::super::request::{Fetch, What};
+use super::super::request::{Fetch, What, track_of};
 use super::super::track::TrackState;
 use super::Session;
 use crate::cmcd::{self, Cmcd, Told};
@@ -44,7 +44,7 @@ impl Session {
             return Priority { urgency: FIRST, incremental };
         };
         let playout = self.stream.as_ref().and_then(|stream| stream.playout.as_ref());
-        let buffer = playout.zip(fetch.lane.checked_sub(1)).map(|(p, track)| p.buffer_of(track));
+        let buffer = playout.zip(track_of(fetch.lane)).map(|(p, track)| p.buffer_of(track));
         let soon = incremental || buffer.is_none_or(|buffer| buffer < segment.duration);
         Priority { urgency: if soon { SOON } else { LATER }, incremental }
     }
@@ -85,7 +85,7 @@ impl Session {
         said.starved = Some(stalls > self.told_stalls);
         self.told_stalls = stalls;
         if let What::Segment { rate, segment, .. } = &fetch.what
-            && let Some(track) = fetch.lane.checked_sub(1).and_then(|at| stream.tracks.get(at))
+            && let Some(track) = track_of(fetch.lane).and_then(|at| stream.tracks.get(at))
         {
             let buffer = playout.buffer_of(track.index);
             said.buffer_ms = Some(ms(buffer));

@@ -63,9 +63,9 @@ impl TrackState {
         self.received.end.map(|_| self.received.length)
     }
 
-    /// The request of before a seek, which is to be cancelled.
+    /// A request that is to be cancelled.
     pub(crate) fn take_passed(&mut self) -> Option<Abandoned> {
-        self.passed.take()
+        self.passed.pop()
     }
 
     /// A seek at low latency: a segment under way that holds the position goes on, another is cancelled.
@@ -80,8 +80,11 @@ impl TrackState {
                 return;
             }
             Some(_) => {
-                let reason = "what it holds was passed over".to_owned();
-                self.passed = self.in_flight.take().map(|request| Abandoned { request, reason });
+                let reason = "what it holds was passed over";
+                let passed = self.in_flight.take();
+                let given_up = |request| Abandoned { request, reason: reason.to_owned() };
+                self.passed.extend(passed.map(given_up));
+                self.drop_ahead(reason);
                 self.watch.end();
             }
             None => {}
@@ -98,11 +101,11 @@ impl TrackState {
         part.and_then(|part| part.segment.init.clone()).or_else(|| last?.init)
     }
 
-    /// Where the segment after that number of a rung is; `None` if it is not known, as that of parts.
+    /// Where the segment after that number of a rung is; `None` if it is not known, as that of parts, or only bytes of it are.
     pub(crate) fn after(&self, rate: BitRate, number: u64) -> Option<Url> {
         let rung = self.rungs.iter().find(|rung| rung.rate == rate && rung.parts.is_none())?;
-        let next = rung.segments.as_ref()?.by_number(number.checked_add(1)?)?;
-        Some(next.media.url)
+        let next = rung.segments.as_ref()?.by_number(number.checked_add(1)?)?.media;
+        next.range.is_none().then_some(next.url)
     }
 
     /// The request for the next version of the playlist has failed; says why if that goes on.

@@ -1,6 +1,8 @@
 //! One track of a session: which segment comes next, of which rung, and what is needed first.
 
+mod ahead;
 mod low_latency;
+mod tries;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,13 +14,14 @@ use suiro_scenario::Download;
 use suiro_units::{BitRate, Duration, Time};
 
 use super::parts::{Inits, Received, Reloads};
-use super::request::{Fetch, RELOADS, Underway, What};
-use super::retry;
+use super::request::{AHEAD, Fetch, RELOADS, Underway, What};
 use super::watch::{Abandoned, Watch};
 use crate::presentation::{
     MediaPlaylist, Parts, Resource, Segment, Segments, Source, Track, TrackKind,
 };
 use crate::url::Url;
+pub(crate) use ahead::Ahead;
+use tries::{Failed, Refused};
 
 /// What a track may look at when it decides.
 pub(crate) struct Situation<'a> {
@@ -83,15 +86,21 @@ pub(crate) struct TrackState {
     /// What of the segment under way has come.
     received: Received,
     pub in_flight: Option<Underway>,
+    /// The part after that of the request under way, if that is asked for, too.
+    ahead: Option<Ahead>,
     /// The request for the next version of the playlist, which the server holds.
     pub reload: Option<Underway>,
     reloads: Reloads,
-    /// A request of before a seek, to be cancelled.
-    passed: Option<Abandoned>,
+    /// Requests of before a seek, and those whose part does not follow what has come, to be cancelled.
+    passed: Vec<Abandoned>,
     /// Of a track that chooses rungs: what has been seen of the request under way.
     pub watch: Watch,
     not_before: Time,
     failed: Failed,
+    /// Whether the part under way was hinted at, and not listed, when it was asked for.
+    hinted: bool,
+    /// The part that was hinted at and turned out not to be there, until another comes.
+    refused: Option<Refused>,
     skipped: u32,
     /// True if everything has been fetched.
     pub complete: bool,
@@ -111,29 +120,6 @@ fn continued(old: Option<&Segments>, new: &Segments) -> Option<u64> {
             let last = old.last()?;
             let missed = first.start.saturating_sub(last.end()) / first.duration;
             Some(last.number.saturating_add(1).saturating_add(missed.round() as u64))
-        }
-    }
-}
-
-/// Tries that failed at what is wanted now. Counted apart: that an initialisation segment arrived
-/// does not make the segment after it new.
-#[derive(Debug, Clone, Copy, Default)]
-struct Failed {
-    playlist: u32,
-    init: u32,
-    segment: u32,
-}
-
-impl Failed {
-    fn next_segment(&mut self) {
-        (self.init, self.segment) = (0, 0);
-    }
-
-    fn at(&mut self, what: &What) -> &mut u32 {
-        match what {
-            What::Manifest | What::Clock | What::Playlist { .. } => &mut self.playlist,
-            What::Init { .. } => &mut self.init,
-            What::Segment { .. } => &mut self.segment,
         }
     }
 }
@@ -180,12 +166,15 @@ impl TrackState {
             inits: Inits::new(kept),
             received: Received::default(),
             in_flight: None,
+            ahead: None,
             reload: None,
             reloads: Reloads::default(),
-            passed: None,
+            passed: Vec::new(),
             watch: Watch::default(),
             not_before: Time::ZERO,
             failed: Failed::default(),
+            hinted: false,
+            refused: None,
             skipped: 0,
             complete: false,
             ended: false,
@@ -222,12 +211,17 @@ impl TrackState {
     }
 
     pub(crate) fn begin_request(&mut self, now: Time, fetch: &Fetch) {
-        if fetch.lane >= RELOADS {
+        if (RELOADS..AHEAD).contains(&fetch.lane) {
             self.reloads.begin(now);
             self.reload = Some(Underway::new(fetch.clone()));
             return;
         }
+        if self.in_flight.is_some() {
+            self.ahead = Some(Ahead::new(fetch.clone()));
+            return;
+        }
         self.received = Received::default();
+        self.hinted = self.is_hint(&fetch.what);
         self.in_flight = Some(Underway::new(fetch.clone()));
         if self.controller.is_some() && self.is_replaceable(&fetch.what) {
             self.watch.begin(now, &fetch.what);
@@ -254,6 +248,7 @@ impl TrackState {
         let (rung, reason) = self.watch.look(now, request, controller, seen)?;
         self.choice = Some(rung);
         let request = self.in_flight.take()?;
+        self.drop_ahead(ahead::NOT_COME);
         Some(Abandoned { request, reason })
     }
 
@@ -271,11 +266,6 @@ impl TrackState {
         if let Some(controller) = &mut self.controller {
             controller.on_seek();
         }
-    }
-
-    /// Which try at it the next one is, from 1.
-    pub(crate) fn attempt(&mut self, what: &What) -> u32 {
-        *self.failed.at(what) + 1
     }
 
     pub(crate) fn on_init(&mut self, resource: &Resource, body: &[u8]) {
@@ -299,43 +289,9 @@ impl TrackState {
         self.next = if in_parts { self.end_of(segment) } else { segment.end() };
         self.anywhere = None;
         self.failed = Failed::default();
+        self.refused = None;
         self.skipped = 0;
         current
-    }
-
-    /// A request failed: tries again later, when the server asks for it if it does, at the lowest rung; skips a segment that is not to be
-    /// had; says why if that goes on.
-    pub(crate) fn on_failure(
-        &mut self,
-        now: Time,
-        what: &What,
-        reason: &str,
-        asked: Option<Duration>,
-    ) -> Option<String> {
-        let failed = self.failed.at(what);
-        *failed += 1;
-        let tried = *failed;
-        self.not_before = now + retry::delay(tried, asked);
-        let kind = self.kind.name();
-        // Within a segment another rung cannot follow.
-        let in_parts = self.rungs[self.current].parts.is_some();
-        self.choice = (!in_parts).then_some(0);
-        if let What::Playlist { .. } = what {
-            let over = tried >= retry::MANIFEST_TRIES;
-            return over.then(|| format!("a {kind} playlist: {reason}"));
-        }
-        if tried < retry::SEGMENT_TRIES {
-            return None;
-        }
-        self.failed.next_segment();
-        self.skipped += 1;
-        self.not_before = now;
-        self.choice = None;
-        if let What::Segment { segment, .. } = what {
-            self.next = segment.end();
-        }
-        let skipped = self.skipped;
-        (skipped >= retry::SKIPS).then(|| format!("{skipped} {kind} segments in a row: {reason}"))
     }
 
     /// A fresh list of a live DASH stream.
@@ -384,13 +340,14 @@ impl TrackState {
         if let Some(known) = &mut state.playlist {
             // §6.3.4: after a target duration, or half of it if nothing was new.
             let wait = if changed { target } else { target / 2 };
-            (known.again, known.fetched) = (requested + wait, requested);
+            // A version that the server held was asked for before others that have come.
+            (known.again, known.fetched) = (requested + wait, known.fetched.max(requested));
             known.ended = playlist.ended;
         }
     }
 
-    /// Media time of the first segment, from a list of this track in which its number occurs or
-    /// that ends before it.
+    /// Media time of where a playlist begins, in nanoseconds, from a list of this track in which the number of its first
+    /// segment occurs or that ends before it.
     fn place_by_number(&self, rung: usize, playlist: &MediaPlaylist) -> Option<i64> {
         let first = playlist.segments.first()?;
         let own = self.rungs[rung].segments.as_ref();
@@ -403,7 +360,9 @@ impl TrackState {
                 last.end() + playlist.target * between
             }
         };
-        i64::try_from(start.as_nanos()).ok()
+        // Gaps before it belong to the playlist, too.
+        let ns = |time: Duration| i64::try_from(time.as_nanos()).ok();
+        ns(start)?.checked_sub(ns(first.start)?)
     }
 
     pub(crate) fn step(&mut self, situation: &Situation) -> Step {
@@ -471,6 +430,7 @@ impl TrackState {
             (None, whole) => whole,
         };
         match found {
+            Some(segment) if more && self.is_refused(rung, &segment) => Next::Later,
             Some(segment) => Next::Found(segment),
             None if more => Next::Later,
             None => Next::End,
@@ -553,16 +513,18 @@ impl TrackState {
     /// Fetches a list of segments (again). A DASH track has no playlist: the session fetches the
     /// manifest.
     fn fetch_playlist(&self, rung: usize, now: Time) -> Step {
-        match &self.rungs[rung].playlist {
-            // The next version of it is on its way.
-            Some(_) if self.is_reloading(rung) => Step::Idle,
-            Some(playlist) if playlist.again > now => Step::Wait(playlist.again),
-            Some(playlist) => {
-                let resource = Resource { url: playlist.url.clone(), range: None };
-                Step::Fetch(Box::new((What::Playlist { rung }, resource)))
+        let Some(playlist) = &self.rungs[rung].playlist else { return Step::Idle };
+        if !self.is_refuted(playlist) {
+            if self.is_reloading(rung) {
+                // The next version of it is on its way.
+                return Step::Idle;
             }
-            None => Step::Idle,
+            if playlist.again > now {
+                return Step::Wait(playlist.again);
+            }
         }
+        let resource = Resource { url: playlist.url.clone(), range: None };
+        Step::Fetch(Box::new((What::Playlist { rung }, resource)))
     }
 }
 

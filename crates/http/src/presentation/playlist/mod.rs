@@ -1,7 +1,8 @@
 //! HLS playlists (RFC 8216) to a [`Presentation`] or a [`MediaPlaylist`].
 //!
 //! Unknown tags are ignored, as §6.3.1 asks. Encryption is refused. Of low latency (draft-pantos-hls-rfc8216bis): parts,
-//! preload hints, server control and delta updates; rendition reports are ignored.
+//! preload hints, server control and delta updates; rendition reports are ignored. Gaps (`EXT-X-GAP`, rfc8216bis §4.4.4.7) are
+//! holes in the list.
 
 use suiro_units::{BitRate, Duration};
 
@@ -20,6 +21,12 @@ const TIMESCALE: u64 = 1_000_000_000;
 pub(crate) const SKIP_DIRECTIVE: &str = "_HLS_skip=YES";
 
 type Result<T> = std::result::Result<T, ManifestError>;
+
+/// `LENGTH[@START]`.
+type ByteRange = (u64, Option<u64>);
+
+/// What is said of another text in its place.
+const NO_RANGE: &str = "not a byte range; write LENGTH@START, such as 5000@100";
 
 /// What a playlist is.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +63,8 @@ pub struct Parts {
     pub hold_back: Option<Duration>,
     /// `CAN-BLOCK-RELOAD`: the server holds a request for the next version.
     pub can_block: bool,
-    /// `CAN-SKIP-UNTIL`: the server can leave out segments that are further than this from the end.
+    /// `CAN-SKIP-UNTIL`: the server can leave out segments that are further than this from the end. `None` also if byte ranges of
+    /// segments follow each other.
     pub can_skip: Option<Duration>,
     /// Parts in rising order.
     pub listed: Vec<ListedPart>,
@@ -244,10 +252,18 @@ struct Media<'a> {
     date: Option<u64>,
     ended: bool,
     init: Option<Resource>,
+    /// Segments so far, gaps included.
+    count: u64,
     /// Of the segment whose URI is still to come.
     duration_ns: Option<u64>,
-    range: Option<(u64, Option<u64>)>,
-    range_end: u64,
+    /// The same, with its line.
+    range: Option<(u32, ByteRange)>,
+    /// The same: true if there is nothing to fetch.
+    gap: bool,
+    /// Whether a segment's byte range begins where that of the segment before it ends.
+    follows: bool,
+    /// The last segment and the last part, after which the byte range of the next may begin.
+    last: (Option<Resource>, Option<Resource>),
     at_ns: u64,
     parts: Parts,
     /// Of the segment whose URI is still to come: parts so far, and where the next begins.
@@ -268,9 +284,12 @@ impl<'a> Media<'a> {
             date: None,
             ended: false,
             init: None,
+            count: 0,
             duration_ns: None,
             range: None,
-            range_end: 0,
+            gap: false,
+            follows: false,
+            last: (None, None),
             at_ns: 0,
             parts: Parts {
                 target: Duration::ZERO,
@@ -307,6 +326,10 @@ impl<'a> Media<'a> {
         }
         for part in self.parts.listed.iter_mut().chain(&mut self.parts.hint) {
             part.segment.number += first;
+        }
+        if self.follows {
+            // In an update, the first range could follow one that was left out.
+            self.parts.can_skip = None;
         }
         let parts = Some(self.parts).filter(|parts| !parts.target.is_zero());
         let segments = Segments {
@@ -347,7 +370,11 @@ impl<'a> Media<'a> {
         } else if let Some(list) = tag(text, "-X-MAP") {
             self.init = Some(self.map(line, list)?);
         } else if let Some(value) = tag(text, "-X-BYTERANGE") {
-            self.range = Some(byte_range(value).ok_or_else(|| wrong("not a byte range"))?);
+            let range = byte_range(value).ok_or_else(|| wrong(NO_RANGE))?;
+            self.follows |= range.1.is_none();
+            self.range = Some((line, range));
+        } else if text == "#EXT-X-GAP" {
+            self.gap = true;
         } else if let Some(list) = tag(text, "-X-KEY") {
             if attribute(list, "METHOD") != Some("NONE") {
                 return Err(ManifestError::at(line, "encrypted media is not supported"));
@@ -359,13 +386,7 @@ impl<'a> Media<'a> {
             let ns = ns.filter(|ns| (1..=SEGMENT_MAX.as_nanos()).contains(ns));
             self.parts.target = Duration::from_nanos(ns.ok_or_else(|| wrong("no PART-TARGET"))?);
         } else if let Some(list) = tag(text, "-X-SERVER-CONTROL") {
-            self.parts.can_block = attribute(list, "CAN-BLOCK-RELOAD") == Some("YES");
-            let hold_back = attribute(list, "PART-HOLD-BACK").and_then(iso8601::decimal_ns);
-            let hold_back = hold_back.filter(|ns| *ns <= MEDIA_MAX.as_nanos());
-            self.parts.hold_back = hold_back.map(Duration::from_nanos);
-            let can_skip = attribute(list, "CAN-SKIP-UNTIL").and_then(iso8601::decimal_ns);
-            let can_skip = can_skip.filter(|ns| *ns <= MEDIA_MAX.as_nanos());
-            self.parts.can_skip = can_skip.map(Duration::from_nanos);
+            self.server_control(list);
         } else if let Some(list) = tag(text, "-X-PRELOAD-HINT") {
             self.hint(line, list)?;
         } else if let Some(list) = tag(text, "-X-SKIP") {
@@ -373,7 +394,7 @@ impl<'a> Media<'a> {
                 return Err(wrong("an update without old segments, which was not asked for"));
             }
             let skipped = attribute(list, "SKIPPED-SEGMENTS").and_then(|n| n.parse().ok());
-            let skipped = skipped.filter(|n| *n < u64::MAX / 4 && self.names.is_empty());
+            let skipped = skipped.filter(|n| *n < u64::MAX / 4 && self.count == 0);
             self.skipped = Some(skipped.ok_or_else(|| wrong("no SKIPPED-SEGMENTS at the start"))?);
         } else if text == "#EXT-X-ENDLIST" {
             self.ended = true;
@@ -381,18 +402,22 @@ impl<'a> Media<'a> {
         Ok(())
     }
 
+    /// rfc8216bis §4.4.3.8.
+    fn server_control(&mut self, list: &str) {
+        self.parts.can_block = attribute(list, "CAN-BLOCK-RELOAD") == Some("YES");
+        let span = |name: &str| {
+            let ns = attribute(list, name).and_then(iso8601::decimal_ns);
+            ns.filter(|ns| *ns <= MEDIA_MAX.as_nanos()).map(Duration::from_nanos)
+        };
+        self.parts.hold_back = span("PART-HOLD-BACK");
+        self.parts.can_skip = span("CAN-SKIP-UNTIL");
+    }
+
     fn map(&self, line: u32, list: &str) -> Result<Resource> {
         let uri = attribute(list, "URI")
             .ok_or_else(|| ManifestError::at(line, "EXT-X-MAP needs a URI (§4.3.2.5)"))?;
-        let range = match attribute(list, "BYTERANGE") {
-            None => None,
-            Some(text) => {
-                let (length, start) = byte_range(text)
-                    .ok_or_else(|| ManifestError::at(line, "EXT-X-MAP: not a byte range"))?;
-                let start = start.unwrap_or(0);
-                Some((start, start + length - 1))
-            }
-        };
+        let range = range_of(line, "EXT-X-MAP", list)?;
+        let range = range.map(|(length, start)| bytes(start.unwrap_or(0), length));
         Ok(Resource { url: join(self.url, uri, line)?, range })
     }
 
@@ -401,26 +426,33 @@ impl<'a> Media<'a> {
             .duration_ns
             .take()
             .ok_or_else(|| ManifestError::at(line, "a URI without EXTINF before it (§4.3.2.1)"))?;
-        if self.names.len() >= LISTED_MAX {
+        if self.count >= LISTED_MAX as u64 {
             return Err(ManifestError::at(line, format!("more than {LISTED_MAX} segments")));
         }
-        let range = self.range.take().map(|(length, start)| {
-            let start = start.unwrap_or(self.range_end);
-            self.range_end = start + length;
-            (start, start + length - 1)
-        });
-        let number = self.names.len() as u64;
+        let url = join(self.url, uri, line)?;
+        let media = placed(self.range.take(), url, self.last.0.as_ref())?;
+        self.last.0 = Some(media.clone());
+        self.count_urls(line, &media)?;
+        let (number, start) = (self.count, self.at_ns);
+        self.count += 1;
         self.part = (0, 0);
-        match self.runs.last_mut() {
-            Some(run) if run.duration == duration => run.count += 1,
-            _ => self.runs.push(Run { number, start: self.at_ns, duration, count: 1 }),
-        }
         self.at_ns += duration;
         if self.at_ns > MEDIA_MAX.as_nanos() {
             return Err(ManifestError::at(line, "the playlist is longer than a year"));
         }
-        let media = Resource { url: join(self.url, uri, line)?, range };
-        self.count_urls(line, &media)?;
+        if std::mem::take(&mut self.gap) {
+            // A hole in the runs. Its name keeps the places of those after it; the first name is that of the first run.
+            if !self.runs.is_empty() {
+                self.names.push((media, None));
+            }
+            return Ok(());
+        }
+        match self.runs.last_mut() {
+            Some(run) if run.duration == duration && run.number + run.count == number => {
+                run.count += 1;
+            }
+            _ => self.runs.push(Run { number, start, duration, count: 1 }),
+        }
         self.names.push((media, self.init.clone()));
         Ok(())
     }
@@ -432,15 +464,15 @@ impl<'a> Media<'a> {
         let ns = ns.filter(|ns| (1..=SEGMENT_MAX.as_nanos()).contains(ns));
         let duration = Duration::from_nanos(ns.ok_or_else(|| wrong("no DURATION"))?);
         let uri = attribute(list, "URI").ok_or_else(|| wrong("no URI"))?;
-        if attribute(list, "BYTERANGE").is_some() {
-            return Err(wrong("a BYTERANGE is not supported"));
-        }
+        let range = range_of(line, "EXT-X-PART", list)?.map(|range| (line, range));
+        let media = placed(range, join(self.url, uri, line)?, self.last.1.as_ref())?;
+        self.last.1 = Some(media.clone());
         if self.parts.listed.len() >= LISTED_MAX {
             return Err(wrong(&format!("more than {LISTED_MAX} parts")));
         }
         let independent = attribute(list, "INDEPENDENT") == Some("YES");
         let gap = attribute(list, "GAP") == Some("YES");
-        let part = self.part_of(line, uri, duration, independent)?;
+        let part = self.part_of(line, media, duration, independent)?;
         self.part = (self.part.0 + 1, self.part.1 + duration.as_nanos());
         if !gap {
             self.parts.listed.push(part);
@@ -448,15 +480,33 @@ impl<'a> Media<'a> {
         Ok(())
     }
 
-    /// rfc8216bis §4.4.5.3. Hints at other things than a whole part are ignored.
+    /// rfc8216bis §4.4.5.3. Hints at other things than a part are ignored.
     fn hint(&mut self, line: u32, list: &str) -> Result<()> {
-        let ranged = attribute(list, "BYTERANGE-START").is_some();
-        if attribute(list, "TYPE") == Some("PART") && !ranged && !self.parts.target.is_zero() {
-            let uri = attribute(list, "URI")
-                .ok_or_else(|| ManifestError::at(line, "EXT-X-PRELOAD-HINT needs a URI"))?;
-            let independent = self.part.0 == 0;
-            self.parts.hint = Some(self.part_of(line, uri, self.parts.target, independent)?);
+        if attribute(list, "TYPE") != Some("PART") || self.parts.target.is_zero() {
+            return Ok(());
         }
+        let wrong = |what: &str| ManifestError::at(line, format!("EXT-X-PRELOAD-HINT: {what}"));
+        let uri = attribute(list, "URI").ok_or_else(|| wrong("no URI"))?;
+        let number = |name: &str| match attribute(list, name) {
+            None => Ok(None),
+            Some(text) => {
+                let wanted = format!("{name} must be a number of bytes, not `{}`", show(text));
+                count(text).map(Some).ok_or_else(|| wrong(&wanted))
+            }
+        };
+        let start = number("BYTERANGE-START")?.unwrap_or(0);
+        let length = number("BYTERANGE-LENGTH")?;
+        if length == Some(0) {
+            return Err(wrong("BYTERANGE-LENGTH must be greater than 0"));
+        }
+        let range = match length {
+            Some(length) => Some(bytes(start, length)),
+            // To the end of the resource.
+            None => (start > 0).then_some((start, None)),
+        };
+        let media = Resource { url: join(self.url, uri, line)?, range };
+        let independent = self.part.0 == 0;
+        self.parts.hint = Some(self.part_of(line, media, self.parts.target, independent)?);
         Ok(())
     }
 
@@ -464,17 +514,16 @@ impl<'a> Media<'a> {
     fn part_of(
         &mut self,
         line: u32,
-        uri: &str,
+        media: Resource,
         duration: Duration,
         independent: bool,
     ) -> Result<ListedPart> {
-        let media = Resource { url: join(self.url, uri, line)?, range: None };
         self.count_urls(line, &media)?;
         let start_ns = self.at_ns + self.part.1;
         if start_ns > MEDIA_MAX.as_nanos() {
             return Err(ManifestError::at(line, "the playlist is longer than a year"));
         }
-        let (number, init) = (self.names.len() as u64, self.init.clone());
+        let (number, init) = (self.count, self.init.clone());
         let start = Duration::from_nanos(start_ns);
         let segment = Segment { number, start, duration, media, init };
         Ok(ListedPart { segment, part: self.part.0, independent })
@@ -494,13 +543,42 @@ impl<'a> Media<'a> {
 }
 
 /// `LENGTH[@START]`, each at most 2⁴⁰.
-fn byte_range(text: &str) -> Option<(u64, Option<u64>)> {
-    let small = |t: &str| t.trim().parse::<u64>().ok().filter(|n| *n <= 1 << 40);
+fn byte_range(text: &str) -> Option<ByteRange> {
     let (length, start) = match text.split_once('@') {
-        Some((length, start)) => (length, Some(small(start)?)),
+        Some((length, start)) => (length, Some(count(start)?)),
         None => (text, None),
     };
-    small(length).filter(|length| *length > 0).map(|length| (length, start))
+    count(length).filter(|length| *length > 0).map(|length| (length, start))
+}
+
+/// A number of bytes, at most 2⁴⁰.
+fn count(text: &str) -> Option<u64> {
+    text.trim().parse::<u64>().ok().filter(|n| *n <= 1 << 40)
+}
+
+/// The attribute `BYTERANGE` of that tag.
+fn range_of(line: u32, tag: &str, list: &str) -> Result<Option<ByteRange>> {
+    let Some(text) = attribute(list, "BYTERANGE") else { return Ok(None) };
+    let wrong = || ManifestError::at(line, format!("{tag}: {NO_RANGE}: `{}`", show(text)));
+    byte_range(text).map(Some).ok_or_else(wrong)
+}
+
+/// The first and the last of so many bytes.
+fn bytes(start: u64, length: u64) -> (u64, Option<u64>) {
+    (start, Some(start + length - 1))
+}
+
+/// A resource, or a range of it. A range without a start begins where that of `last` ends, which must be of the same resource
+/// (§4.3.2.2).
+fn placed(range: Option<(u32, ByteRange)>, url: Url, last: Option<&Resource>) -> Result<Resource> {
+    let Some((line, (length, start))) = range else { return Ok(Resource { url, range: None }) };
+    let follows = || last.filter(|last| last.url == url)?.range?.1?.checked_add(1);
+    let start = start.or_else(follows).ok_or_else(|| {
+        let problem = "a byte range without a start, and before it none of the same resource; \
+            write LENGTH@START, such as 5000@100";
+        ManifestError::at(line, problem)
+    })?;
+    Ok(Resource { url, range: Some(bytes(start, length)) })
 }
 
 fn show(text: &str) -> String {

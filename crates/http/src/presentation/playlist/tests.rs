@@ -63,9 +63,118 @@ fn byte_ranges_follow_each_other() {
          #EXTINF:2,\n#EXT-X-BYTERANGE:50@100\nf\n#EXTINF:2,\n#EXT-X-BYTERANGE:60\nf\n#EXT-X-ENDLIST\n",
     );
     let range = |n| list.segments.by_number(n).unwrap().media.range;
-    assert_eq!((range(0), range(1)), (Some((100, 149)), Some((150, 209))));
-    assert_eq!(list.segments.first().unwrap().init.unwrap().range, Some((0, 99)));
+    assert_eq!([range(0), range(1)], [Some((100, Some(149))), Some((150, Some(209)))]);
+    assert_eq!(list.segments.first().unwrap().init.unwrap().range, Some((0, Some(99))));
     assert!(list.ended);
+}
+
+/// rfc8216bis §4.4.5.2: an update can leave out the segment before its first one, where the range of that begins.
+#[test]
+fn no_update_is_asked_for_where_ranges_follow_each_other() {
+    let skip = |second: &str| {
+        let list = media(&format!(
+            "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=12\n\
+             #EXT-X-PART-INF:PART-TARGET=0.5\n#EXTINF:2,\n#EXT-X-BYTERANGE:50@0\nf\n\
+             #EXTINF:2,\n#EXT-X-BYTERANGE:{second}\nf\n"
+        ));
+        let range = list.segments.by_number(1).unwrap().media.range;
+        assert_eq!(range, Some((50, Some(109))));
+        list.parts.unwrap().can_skip
+    };
+    assert_eq!([skip("60@50"), skip("60")], [Some(Duration::from_secs(12)), None]);
+}
+
+/// Segments 7 and 9 are gaps; the parts of segment 11 are ranges of it.
+const GAPS: &str = "#EXTM3U
+#EXT-X-TARGETDURATION:2
+#EXT-X-PART-INF:PART-TARGET=0.5
+#EXT-X-MEDIA-SEQUENCE:7
+#EXT-X-GAP
+#EXTINF:2,
+7.m4s
+#EXTINF:2,
+8.m4s
+#EXT-X-PART:DURATION=0.5,URI=\"9.0.m4s\",GAP=YES
+#EXT-X-GAP
+#EXTINF:2,
+9.m4s
+#EXTINF:2,
+10.m4s
+#EXT-X-PART:DURATION=0.5,URI=\"11.m4s\",BYTERANGE=\"500@0\",INDEPENDENT=YES
+#EXT-X-PART:DURATION=0.5,URI=\"11.m4s\",BYTERANGE=\"700\"
+#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"11.m4s\",BYTERANGE-START=1200
+";
+
+/// rfc8216bis §4.4.4.7 and §4.4.4.9.
+#[test]
+fn gaps_are_holes_in_the_list() {
+    let list = media(GAPS);
+    let seconds = Duration::from_secs;
+    let first = list.segments.first().unwrap();
+    assert_eq!((first.number, first.start, list.duration()), (8, seconds(2), seconds(8)));
+    assert_eq!((list.segments.by_number(7), list.segments.by_number(9)), (None, None));
+    let after = list.segments.following(first.end()).unwrap();
+    assert_eq!((after.number, after.start), (10, seconds(6)));
+    assert_eq!(after.media.url.target(), "/live/10.m4s");
+    let parts = list.parts.unwrap().listed;
+    let places = parts.iter().map(|part| (part.segment.number, part.part, part.segment.start));
+    let half = Duration::from_millis(8500);
+    assert_eq!(places.collect::<Vec<_>>(), [(11, 0, seconds(8)), (11, 1, half)]);
+    let ended = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-GAP\n#EXTINF:2,\na\n#EXT-X-ENDLIST\n";
+    let error = from_playlist(ended.as_bytes(), &url()).unwrap_err().to_string();
+    assert_eq!(error, "a playlist that has ended, without a segment");
+}
+
+/// rfc8216bis §4.4.4.9 and §4.4.5.3.
+#[test]
+fn parts_and_hints_may_be_ranges_of_a_segment() {
+    let parts = media(GAPS).parts.unwrap();
+    let ranges: Vec<_> = parts.listed.iter().map(|part| part.segment.media.range).collect();
+    assert_eq!(ranges, [Some((0, Some(499))), Some((500, Some(1199)))]);
+    let hint = |attributes: &str| {
+        let text = GAPS.replace(",BYTERANGE-START=1200", attributes);
+        let hint = media(&text).parts.unwrap().hint.unwrap();
+        assert_eq!((hint.part, hint.segment.start), (2, Duration::from_secs(9)));
+        hint.segment.media.range
+    };
+    assert_eq!(hint(",BYTERANGE-START=1200"), Some((1200, None)));
+    assert_eq!(hint(",BYTERANGE-START=1200,BYTERANGE-LENGTH=300"), Some((1200, Some(1499))));
+    assert_eq!(hint(",BYTERANGE-LENGTH=300"), Some((0, Some(299))));
+    assert_eq!((hint(""), hint(",BYTERANGE-START=0")), (None, None));
+}
+
+#[test]
+fn broken_ranges_are_refused_with_what_to_write() {
+    let not = "not a byte range; write LENGTH@START, such as 5000@100";
+    let alone = "a byte range without a start, and before it none of the same resource; \
+        write LENGTH@START, such as 5000@100";
+    let hint = "EXT-X-PRELOAD-HINT";
+    let cases = [
+        ("\"500@0\"", "\"500@x\"", format!("line 16: EXT-X-PART: {not}: `500@x`")),
+        ("\"700\"", "\"0\"", format!("line 17: EXT-X-PART: {not}: `0`")),
+        ("\"500@0\"", "\"500\"", format!("line 16: {alone}")),
+        (
+            "START=1200",
+            "START=-1",
+            format!("line 18: {hint}: BYTERANGE-START must be a number of bytes, not `-1`"),
+        ),
+        (
+            "START=1200",
+            "LENGTH=0",
+            format!("line 18: {hint}: BYTERANGE-LENGTH must be greater than 0"),
+        ),
+        ("#EXTINF:2,\n8", "#EXT-X-BYTERANGE:9\n#EXTINF:2,\n8", format!("line 8: {alone}")),
+        (
+            "#EXTINF:2,\n8",
+            "#EXT-X-BYTERANGE:9@\n#EXTINF:2,\n8",
+            format!("line 8: {not}: `#EXT-X-BYTERANGE:9@`"),
+        ),
+    ];
+    for (from, to, want) in cases {
+        assert!(GAPS.contains(from), "{from}");
+        let error = from_playlist(GAPS.replacen(from, to, 1).as_bytes(), &url()).unwrap_err();
+        assert_eq!(error.to_string(), want);
+    }
 }
 
 const MULTIVARIANT: &str = "#EXTM3U
@@ -155,7 +264,7 @@ proptest! {
         cut in 0usize..MEDIA.len(), length in 0usize..30, insert in "[-0-9A-Z:,@=\"#\n.]{0,24}",
         start_ns in any::<i64>(),
     ) {
-        for text in [MEDIA, MULTIVARIANT] {
+        for text in [MEDIA, GAPS, MULTIVARIANT] {
             let mut bytes = text.as_bytes().to_vec();
             let cut = cut.min(bytes.len());
             let end = (cut + length).min(bytes.len());

@@ -76,3 +76,21 @@ fn a_range_of_another_or_of_a_weak_version_is_the_whole() {
     assert_eq!(status("\"1\"", "\"2\""), StatusCode::OK);
     assert_eq!(status("W/\"1\"", "W/\"1\""), StatusCode::OK);
 }
+
+/// RFC 9110 §14.1.2: a range without a last byte goes on to the end.
+#[tokio::test]
+async fn a_range_ends_at_its_last_byte_or_at_the_end() {
+    for http in [Http1, Http2, Http3] {
+        let (served, _) = tagged(http);
+        let url = served.url("/");
+        let mut connection = served.client().connect().await.expect("a connection");
+        for (range, length) in [((1, Some(2)), 2), ((1, None), 3), ((0, Some(9)), 4)] {
+            let response = connection.send(&url, Some(range), &[]).await.expect("an answer");
+            assert_eq!(response.status(), StatusCode::PARTIAL_CONTENT, "{http:?} {range:?}");
+            let came = rest(&mut response.into_body()).await.expect("an end");
+            assert_eq!(came, length, "{http:?} {range:?}");
+        }
+        drop(connection);
+        served.stop().await;
+    }
+}

@@ -6,7 +6,9 @@ use suiro_units::Bytes;
 use super::*;
 use crate::origin::chunks::{self, Chunks};
 
+mod ahead;
 mod faults;
+mod hints;
 mod parts;
 
 /// Two frames of 24 a second.

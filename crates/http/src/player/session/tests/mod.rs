@@ -2,6 +2,7 @@
 
 mod blocked;
 mod clock;
+mod gaps;
 mod lies;
 mod low_latency;
 mod priority;

@@ -1,0 +1,118 @@
+//! What a track does when a request has failed: when it tries again, what it skips, and when it gives up.
+
+use suiro_units::{Duration, Time};
+
+use super::super::request::What;
+use super::super::retry;
+use super::{PlaylistState, TrackState};
+use crate::presentation::{Resource, Segment};
+
+/// Tries that failed at what is wanted now. Counted apart: that an initialisation segment arrived
+/// does not make the segment after it new.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Failed {
+    pub playlist: u32,
+    pub init: u32,
+    segment: u32,
+}
+
+impl Failed {
+    pub fn next_segment(&mut self) {
+        (self.init, self.segment) = (0, 0);
+    }
+
+    fn at(&mut self, what: &What) -> &mut u32 {
+        match what {
+            What::Manifest | What::Clock | What::Playlist { .. } => &mut self.playlist,
+            What::Init { .. } => &mut self.init,
+            What::Segment { .. } => &mut self.segment,
+        }
+    }
+}
+
+/// A part that was hinted at and is not there.
+#[derive(Debug)]
+pub(super) struct Refused {
+    media: Resource,
+    /// When that was known.
+    at: Time,
+}
+
+impl TrackState {
+    /// Which try at it the next one is, from 1.
+    pub(crate) fn attempt(&mut self, what: &What) -> u32 {
+        *self.failed.at(what) + 1
+    }
+
+    /// A request failed, with this status and wait that the server asks for, if any. Tries again later, at the lowest rung; skips
+    /// a segment that is not to be had; says why if that goes on.
+    pub(crate) fn on_failure(
+        &mut self,
+        now: Time,
+        what: &What,
+        reason: &str,
+        (status, asked): (Option<u16>, Option<Duration>),
+    ) -> Option<String> {
+        if asked.is_none() && self.refuse(now, what, status) {
+            return None;
+        }
+        let failed = self.failed.at(what);
+        *failed += 1;
+        let tried = *failed;
+        self.not_before = now + retry::delay(tried, asked);
+        let kind = self.kind.name();
+        // Within a segment another rung cannot follow.
+        let in_parts = self.rungs[self.current].parts.is_some();
+        self.choice = (!in_parts).then_some(0);
+        if let What::Playlist { .. } = what {
+            let over = tried >= retry::MANIFEST_TRIES;
+            return over.then(|| format!("a {kind} playlist: {reason}"));
+        }
+        if tried < retry::SEGMENT_TRIES {
+            return None;
+        }
+        self.failed.next_segment();
+        self.skipped += 1;
+        self.not_before = now;
+        self.choice = None;
+        if let What::Segment { segment, .. } = what {
+            self.next = segment.end();
+        }
+        let skipped = self.skipped;
+        (skipped >= retry::SKIPS).then(|| format!("{skipped} {kind} segments in a row: {reason}"))
+    }
+
+    /// True if a request was for a part that was hinted at and is not there. A server may change its mind about what comes next
+    /// (rfc8216bis §4.4.5.3), so its playlist decides, without a wait. Until a part has come, that happens once.
+    fn refuse(&mut self, now: Time, what: &What, status: Option<u16>) -> bool {
+        let What::Segment { segment, .. } = what else { return false };
+        let gone = matches!(status, Some(404 | 410 | 416));
+        if !gone || !self.hinted || self.refused.is_some() {
+            return false;
+        }
+        self.refused = Some(Refused { media: segment.media.clone(), at: now });
+        true
+    }
+
+    /// Whether a request is for a part that is hinted at, and not listed.
+    pub(super) fn is_hint(&self, what: &What) -> bool {
+        let rung = self.choice.unwrap_or(self.current);
+        matches!(what, What::Segment { segment, .. } if self.is_hinted(rung, segment))
+    }
+
+    fn is_hinted(&self, rung: usize, segment: &Segment) -> bool {
+        let hint = self.rungs[rung].parts.as_ref().and_then(|parts| parts.hint.as_ref());
+        hint.is_some_and(|hint| hint.segment.media == segment.media)
+    }
+
+    /// Whether this is hinted at although it was not there: it is asked for again when it is listed.
+    pub(super) fn is_refused(&self, rung: usize, segment: &Segment) -> bool {
+        let refused = self.refused.as_ref();
+        refused.is_some_and(|part| part.media == segment.media) && self.is_hinted(rung, segment)
+    }
+
+    /// Whether a playlist is of before its hint was refused: the next version is fetched at once, and not held.
+    pub(super) fn is_refuted(&self, playlist: &PlaylistState) -> bool {
+        self.refused.as_ref().is_some_and(|part| playlist.fetched < part.at)
+    }
+}
