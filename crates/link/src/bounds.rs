@@ -11,8 +11,10 @@ use crate::trace::{MAX_RATE, MAX_TRACE_TIME};
 /// Most packets a queue holds, whatever its limit: the emulator's own bound, some 100 MB.
 pub const MAX_QUEUED: u32 = 1 << 20;
 pub(crate) const DELAY: Bounds<Duration> = Bounds::new(Duration::ZERO, Duration::from_secs(3600));
-/// Of jitter, of holding back, and of the times that a discipline reckons with.
+/// Of holding back, and of the times that a discipline reckons with.
 pub(crate) const SPAN: Bounds<Duration> = Bounds::above(Duration::ZERO, Duration::from_secs(60));
+/// Of jitter's deviation; with 0 there is none.
+pub(crate) const DEVIATION: Bounds<Duration> = Bounds::new(Duration::ZERO, *SPAN.most());
 /// Of DualPI2's target and interval: its update period and its gains follow from them.
 pub(crate) const DUAL_SPAN: Bounds<Duration> =
     Bounds::new(Duration::from_micros(100), *SPAN.most());

@@ -16,6 +16,11 @@
 //! still overtake, because a tail falls steeply, waits: fewer than 1 packet in 100.
 //!
 //! Packets that follow at longer intervals than the process remembers have independent delays.
+//!
+//! A truncated Gaussian does not wander, because RFC 8868 specifies what it does (§4.5.2). Each packet's delay is drawn by
+//! itself. One that would arrive before its predecessor, or too soon after it for the link's rate, arrives as soon as that
+//! rate lets it. Waiting delays no packet by more than the distribution's bound: it left the server no earlier than the
+//! packet that it waits for, and arrives right behind it.
 
 use suiro_units::{Duration, Random, Time};
 
@@ -24,6 +29,10 @@ use crate::erfc::erfc;
 
 /// Jitter is cut off here, in standard deviations.
 const MAX_DEVIATIONS: f64 = 20.0;
+/// A truncated Gaussian here already: RFC 8868 §4.5.3, `N_STD`.
+const TRUNCATED_AT: f64 = 3.0;
+/// The mean of a truncated Gaussian, 2 (φ(0) − φ(3)) + 6 Q(3), where φ is the density of a normal variable and Q its tail.
+const TRUNCATED_MEAN: f64 = 0.797_120_252;
 
 impl Distribution {
     /// Whether it may shorten the delay.
@@ -31,24 +40,27 @@ impl Distribution {
         matches!(self, Self::Uniform | Self::Normal)
     }
 
-    /// A draw with standard deviation 1: with mean 0 if centred, else not negative.
+    /// A draw with standard deviation 1 (of a truncated Gaussian, that of the Gaussian): with mean 0 if centred, else not
+    /// negative.
     fn draw(self, random: &mut Random) -> f64 {
         let draw = match self {
             Self::Uniform => (2.0 * random.uniform() - 1.0) * 3.0_f64.sqrt(),
-            Self::Normal => random.normal(),
+            Self::Normal | Self::TruncatedGaussian => self.of_normal(random.normal()),
             Self::Exponential => random.exponential(),
             Self::Pareto => lomax(random.exponential()),
         };
         draw.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
     }
 
-    /// The value that is exceeded as often as a normal variable exceeds `z`.
-    fn quantile(self, z: f64) -> f64 {
+    /// A function of a normal variable `z` that has this distribution. Where it rises with `z`, it is the value that is
+    /// exceeded as often as a normal variable exceeds `z`.
+    fn of_normal(self, z: f64) -> f64 {
         let value = match self {
             Self::Uniform => (1.0 - 2.0 * exceeds(z)) * 3.0_f64.sqrt(),
             Self::Normal => z,
             Self::Exponential => -exceeds(z).ln(),
             Self::Pareto => lomax(-exceeds(z).ln()),
+            Self::TruncatedGaussian => z.abs().min(TRUNCATED_AT),
         };
         value.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
     }
@@ -59,6 +71,7 @@ impl Distribution {
             Self::Uniform | Self::Normal => 0.0,
             Self::Exponential => 1.0,
             Self::Pareto => 1.0 / 3.0_f64.sqrt(),
+            Self::TruncatedGaussian => TRUNCATED_MEAN,
         }
     }
 }
@@ -70,7 +83,7 @@ fn lomax(exponential: f64) -> f64 {
 }
 
 impl JitterConfig {
-    /// What it adds to the delay in the mean, before anything is cut off.
+    /// What it adds to the delay in the mean, before anything is cut off at zero and without [`Self::waits`].
     pub fn mean(&self) -> Duration {
         self.sd.mul_f64(self.distribution.mean())
     }
@@ -81,8 +94,27 @@ impl JitterConfig {
     pub fn memory(&self) -> Duration {
         match self.order {
             Order::Free => Duration::ZERO,
+            Order::Kept if self.queues() => self.sd.mul_f64(TRUNCATED_AT),
             Order::Kept => self.slowness() * 4,
         }
+    }
+
+    /// What packets that wait for the one before add to the mean at most. It depends on how fast they follow one another.
+    pub fn waits(&self) -> Duration {
+        match self.queues() {
+            true => self.sd.mul_f64(TRUNCATED_AT - TRUNCATED_MEAN),
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Whether the delay is a function of time; otherwise each packet has its own.
+    pub(crate) fn wanders(&self) -> bool {
+        self.order == Order::Kept && !self.queues()
+    }
+
+    /// Whether each packet has a delay of its own, and waits for the one before it.
+    pub(crate) fn queues(&self) -> bool {
+        self.order == Order::Kept && self.distribution == Distribution::TruncatedGaussian
     }
 
     /// 1/λ: so many standard deviations that the delay hardly ever falls faster than time passes.
@@ -93,7 +125,7 @@ impl JitterConfig {
     fn slowness(&self) -> Duration {
         self.sd
             * match self.distribution {
-                Distribution::Uniform | Distribution::Normal => 4,
+                Distribution::Uniform | Distribution::Normal | Distribution::TruncatedGaussian => 4,
                 Distribution::Exponential => 6,
                 Distribution::Pareto => 8,
             }
@@ -112,19 +144,19 @@ impl Jitter {
         Self { config, wander: None }
     }
 
-    pub fn keeps_order(&self) -> bool {
-        self.config.order == Order::Kept
+    pub fn config(&self) -> JitterConfig {
+        self.config
     }
 
     /// The delay of a packet that leaves at `now`, not before an earlier one.
     pub fn vary(&mut self, now: Time, delay: Duration, random: &mut Random) -> Duration {
-        let JitterConfig { distribution, sd, order } = self.config;
-        let by = match order {
-            Order::Free => distribution.draw(random),
-            Order::Kept => {
+        let JitterConfig { distribution, sd, .. } = self.config;
+        let by = match self.config.wanders() {
+            false => distribution.draw(random),
+            true => {
                 let slowness = self.config.slowness();
                 let wander = self.wander.get_or_insert_with(|| Wander::new(now, random));
-                distribution.quantile(wander.follow(now, slowness, random))
+                distribution.of_normal(wander.follow(now, slowness, random))
             }
         };
         let size = sd.mul_f64(by.abs());

@@ -79,6 +79,8 @@ suiro_units::words! {
         Size = "size",
         /// Wi-Fi: sent as often as the retry limit allows, and never received.
         Retry = "retry",
+        /// Wi-Fi: longer in a station than the lifetime of a packet there.
+        Lifetime = "lifetime",
         /// Half-duplex Ethernet: it collided in each of 16 attempts.
         Collisions = "collisions",
         /// The emulator's own bound ([`crate::MAX_QUEUED`], [`crate::MAX_IN_FLIGHT`]) was reached. Not

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use suiro_units::{Seed, Time};
+use suiro_units::{Duration, Seed, Time};
 
 use crate::config::PathConfig;
 use crate::loss::Loss;
@@ -148,8 +148,9 @@ impl Path {
         match self.service {
             Service::Waiting(Some(at)) if due(at) => self.take(at, events),
             Service::Busy(passage, Some(at)) if due(at) => {
+                let service = at.saturating_since(passage.dequeued.unwrap_or(at));
                 let mut sink = Sink { outcomes: &mut self.outcomes, events };
-                self.propagation.enter(at, passage, &mut sink);
+                self.propagation.enter(at, passage, service, &mut sink);
                 self.go_on(at, events);
             }
             _ => self.propagation.deliver(&mut Sink { outcomes: &mut self.outcomes, events }),
@@ -192,10 +193,10 @@ impl Path {
         debug_assert!(passage.is_none(), "the queue is empty");
     }
 
-    /// A packet has come through the medium.
+    /// A packet has come through the medium, maybe together with others: it had no time of service of its own.
     pub fn out_of_the_medium(&mut self, now: Time, passage: Passage, events: &mut VecDeque<Event>) {
         let mut sink = Sink { outcomes: &mut self.outcomes, events };
-        self.propagation.enter(now, passage, &mut sink);
+        self.propagation.enter(now, passage, Duration::ZERO, &mut sink);
     }
 
     /// A packet has not come through the medium, or was still in it: how it ends.

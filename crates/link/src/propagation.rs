@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use suiro_units::{Duration, Random, Seed, Time};
 
-use crate::config::{PropagationConfig, ReorderConfig};
+use crate::config::{Order, PropagationConfig, ReorderConfig};
 use crate::jitter::Jitter;
 use crate::outcomes::Sink;
 use crate::packet::{Cause, Corruption, Passage, Verdict};
@@ -60,20 +60,20 @@ impl Propagation {
         self.flight.next()
     }
 
-    /// A packet left the server.
-    pub fn enter(&mut self, now: Time, passage: Passage, sink: &mut Sink<'_>) {
+    /// A packet left the server, which served it alone for the time `service`.
+    pub fn enter(&mut self, now: Time, passage: Passage, service: Duration, sink: &mut Sink<'_>) {
         if self.flight.len() >= MAX_IN_FLIGHT {
             sink.dropped(now, passage, Cause::Limit);
             return;
         }
         let own = Own { flow: passage.packet.flow, turn: 2 * passage.turn };
-        let at = self.delivery(now, own, sink);
+        let at = self.delivery(now, service, own, sink);
         let corruption = self.corruption(&passage, own);
         let mut original = Flying { at, passage, duplicate: false, corruption, last: true };
         let twice = own.chance(self.seeds.duplicate, self.duplicate);
         if twice && self.flight.len() + 1 < MAX_IN_FLIGHT {
             let copy = Own { turn: own.turn + 1, ..own };
-            let at = self.delivery(now, copy, sink);
+            let at = self.delivery(now, Duration::ZERO, copy, sink);
             original.last = at < original.at;
             let corruption = self.corruption(&passage, copy);
             let last = !original.last;
@@ -100,17 +100,21 @@ impl Propagation {
     }
 
     /// When a packet that leaves the server at `now` is delivered.
-    fn delivery(&mut self, now: Time, own: Own, sink: &mut Sink<'_>) -> Time {
+    fn delivery(&mut self, now: Time, service: Duration, own: Own, sink: &mut Sink<'_>) -> Time {
         let delay = *self.delay.at(now);
         let mut at = now + delay;
-        let mut kept = true;
+        let (mut kept, mut spacing) = (true, Duration::ZERO);
         if let Some(jitter) = &mut self.jitter {
-            kept = jitter.keeps_order();
-            let varied = match kept {
+            let config = jitter.config();
+            kept = config.order == Order::Kept;
+            let varied = match config.wanders() {
                 true => jitter.vary(now, delay, &mut self.random),
                 false => jitter.vary(now, delay, &mut own.random(self.seeds.jitter)),
             };
             at = now + varied;
+            if config.queues() {
+                spacing = service;
+            }
         }
         if let Some(reorder) = self.reorder
             && own.chance(self.seeds.reorder, reorder.chance.get())
@@ -119,7 +123,7 @@ impl Propagation {
             return at + reorder.by;
         }
         if kept {
-            self.latest = self.latest.max(at);
+            self.latest = at.max(self.latest + spacing);
             at = self.latest;
         }
         at

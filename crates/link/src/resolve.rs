@@ -317,7 +317,7 @@ impl Layers {
                 |change| change.delay.as_ref(),
                 |at| Ok(at.value),
             )?,
-            jitter: self.jitter.as_ref().map(jitter),
+            jitter: self.jitter.as_ref().and_then(jitter),
             reorder: self.reorder.as_ref().map(reorder),
             duplicate: ratio(&self.duplicate),
             corrupt: ratio(&self.corrupt),
@@ -447,9 +447,9 @@ fn check_loss_keys(at: &At<LossSpec>, table: &LossTable) -> Result<(), Refusal> 
     }
 }
 
-fn jitter(at: &At<JitterSpec>) -> JitterConfig {
+fn jitter(at: &At<JitterSpec>) -> Option<JitterConfig> {
     let JitterSpec { distribution, sd, order } = at.value;
-    JitterConfig { distribution, sd, order }
+    (!sd.is_zero()).then_some(JitterConfig { distribution, sd, order })
 }
 
 fn reorder(at: &At<ReorderSpec>) -> ReorderConfig {

@@ -14,8 +14,8 @@ use suiro_strict::{Bounded, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
 use crate::bounds::{
-    BURST, CHANCE, CHANGE_AT, CHANGES, DELAY, FLOWS, LIST, PIE_BURST, PIE_UPDATE, Packets, QUANTUM,
-    QUEUE_BYTES, QUEUE_PACKETS, QUEUE_TIME, RATE, SPAN,
+    BURST, CHANCE, CHANGE_AT, CHANGES, DELAY, DEVIATION, FLOWS, LIST, PIE_BURST, PIE_UPDATE,
+    Packets, QUANTUM, QUEUE_BYTES, QUEUE_PACKETS, QUEUE_TIME, RATE, SPAN,
 };
 use crate::config::{Distribution, Order};
 use crate::medium::cellular::CellularSpec;
@@ -403,7 +403,7 @@ impl JsonSchema for LimitSpec {
     }
 }
 
-bounds! { JitterSpec { sd: SPAN } }
+bounds! { JitterSpec { sd: DEVIATION } }
 
 /// Variation of the delay from packet to packet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -412,8 +412,9 @@ bounds! { JitterSpec { sd: SPAN } }
 pub struct JitterSpec {
     /// Its shape.
     pub distribution: Distribution,
-    /// Its standard deviation. Mean and deviation are correct at every packet rate; only what would
-    /// shorten the delay below zero is cut off.
+    /// Its standard deviation; with 0 there is no jitter. Mean and deviation are correct at every packet rate; only what
+    /// would shorten the delay below zero is cut off. Of `truncated-gaussian`: that of the Gaussian; its mean rises with the
+    /// packet rate where the order is kept.
     pub sd: Duration,
     /// Whether packets may overtake one another. Default: kept.
     #[serde(default)]

@@ -43,6 +43,8 @@ words! {
         Size = "size",
         /// Dropped because Wi-Fi sent it as often as its retry limit allows.
         Retry = "retry",
+        /// Dropped because it was in a Wi-Fi station for longer than a packet's lifetime there.
+        Lifetime = "lifetime",
         /// Dropped because it collided in each of 16 attempts on a half-duplex Ethernet.
         Collisions = "collisions",
         /// Dropped because a bound of the emulator itself was reached: the trial is not valid.

@@ -33,7 +33,9 @@ pub fn lateness_bound(path: &PathConfig) -> Duration {
 pub(crate) fn least_delay(propagation: &PropagationConfig) -> Duration {
     let delay = propagation.delay.steps().map(|(_, delay)| *delay).min().unwrap_or_default();
     let shorter = propagation.jitter.map_or(Duration::ZERO, |jitter| match jitter.distribution {
-        Distribution::Exponential | Distribution::Pareto => Duration::ZERO,
+        Distribution::Exponential | Distribution::Pareto | Distribution::TruncatedGaussian => {
+            Duration::ZERO
+        }
         // The minimum is √3 standard deviations below the mean.
         Distribution::Uniform => jitter.sd * 2,
         Distribution::Normal => delay,
@@ -108,6 +110,11 @@ mod tests {
             ("delay = '1 ms'", 1000),
             ("delay = '20 ms'", 2000),
             ("delay = '100 ms'", 5000),
+            // It only adds to the delay.
+            (
+                "delay = '20 ms'\njitter = { distribution = 'truncated-gaussian', sd = '9 ms' }",
+                2000,
+            ),
             // 100 kB at 10 Mbit/s drain in 80 ms.
             ("rate = '10 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '100 kB' }", 5000),
             // 25 kB drain in 20 ms.

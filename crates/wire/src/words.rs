@@ -30,6 +30,7 @@ pub(crate) const fn dropped(cause: Cause) -> LinkCause {
         Cause::Aqm => LinkCause::Aqm,
         Cause::Size => LinkCause::Size,
         Cause::Retry => LinkCause::Retry,
+        Cause::Lifetime => LinkCause::Lifetime,
         Cause::Collisions => LinkCause::Collisions,
         Cause::Limit => LinkCause::Limit,
     }

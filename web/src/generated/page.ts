@@ -333,7 +333,7 @@ export interface LinkTotals {
   /** Packets handed to the receiving host. */
   delivered: number;
   /** Packets dropped on purpose, by cause. */
-  dropped: Partial<Record<"aqm" | "collisions" | "corrupt" | "duplicate" | "limit" | "loss" | "queue" | "retry" | "size", number>>;
+  dropped: Partial<Record<"aqm" | "collisions" | "corrupt" | "duplicate" | "lifetime" | "limit" | "loss" | "queue" | "retry" | "size", number>>;
   /** Packets still in the link at the end. */
   queued: number;
   /** Copies that the link made. */

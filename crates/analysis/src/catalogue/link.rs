@@ -74,9 +74,9 @@ static METRICS: &[Measure<Directions>] = metrics! {
         "Packets that the loss model dropped, as a share of those dropped and delivered. With a warm-up as `loss_ratio`.",
         |d| d.loss_ratio(&[LinkCause::Loss]);
     link.loss_queue_ratio ["ratio", Lower, 3] "Loss, queue",
-        "Packets dropped because the queue was full or by active queue management, as a share of \
-         those dropped and delivered. With a warm-up as `loss_ratio`.",
-        |d| d.loss_ratio(&[LinkCause::Queue, LinkCause::Aqm]);
+        "Packets dropped because the queue was full, by active queue management, or because their lifetime on Wi-Fi was over, in \
+         the queue or between attempts, as a share of those dropped and delivered. With a warm-up as `loss_ratio`.",
+        |d| d.loss_ratio(&[LinkCause::Queue, LinkCause::Aqm, LinkCause::Lifetime]);
     link.attempts_failed_ratio ["ratio", Lower, 3] "Failed attempts",
         "Attempts to send on a medium that the stations of the link share that failed, as a share of all: on a half-duplex \
          Ethernet the collisions, on Wi-Fi also the frames for which the signal was too weak. In a cellular cell a \

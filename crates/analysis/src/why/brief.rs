@@ -270,6 +270,7 @@ const fn place(cause: LinkCause) -> &'static str {
         LinkCause::Aqm => "to the queue's management",
         LinkCause::Size => "as too large for the link",
         LinkCause::Retry => "after every retry on Wi-Fi",
+        LinkCause::Lifetime => "after waiting too long for Wi-Fi",
         LinkCause::Collisions => "to collisions",
         LinkCause::Limit => "at a limit of the emulator",
         LinkCause::Duplicate | LinkCause::Corrupt => "on the link",

@@ -60,12 +60,12 @@ impl Dropped {
 
     pub fn of(row: &LinkRow, rules: Rules) -> Option<Self> {
         match (row.verdict, row.cause) {
-            // Active queue management drops by how long packets waited, so the queue had held some.
-            (Verdict::Dropped, Some(LinkCause::Aqm)) => Some(Self::Overflowed),
             (Verdict::Dropped, Some(LinkCause::Queue)) => {
                 let holds = row.queue_packets > rules.policed_packets;
                 Some(if holds { Self::Overflowed } else { Self::Policed })
             }
+            // The others are dropped by how long they waited, so the queue had held some.
+            (Verdict::Dropped, _) if by_queue(row) => Some(Self::Overflowed),
             (Verdict::Dropped, _) => Some(Self::Lost),
             // Whoever receives it drops it, by its checksum.
             (Verdict::Delivered, Some(LinkCause::Corrupt)) => Some(Self::Corrupted),
@@ -74,13 +74,28 @@ impl Dropped {
     }
 }
 
+/// Whether a queue dropped the packet: for want of room, by active queue management, or because the packet's lifetime on Wi-Fi
+/// was over before it was sent.
+pub(super) fn by_queue(row: &LinkRow) -> bool {
+    let of_queue = match row.cause {
+        Some(LinkCause::Queue | LinkCause::Aqm) => true,
+        Some(LinkCause::Lifetime) => !was_sent(row),
+        _ => false,
+    };
+    row.verdict == Verdict::Dropped && of_queue
+}
+
+/// Whether the packet was sent on a shared medium, received or not.
+pub(super) fn was_sent(row: &LinkRow) -> bool {
+    row.attempts.is_some_and(|attempts| attempts > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn active_queue_management_is_no_policer() {
-        let row = |cause, queue_packets| LinkRow {
+    fn row(cause: LinkCause, queue_packets: i64) -> LinkRow {
+        LinkRow {
             t_ns: 0,
             link: "access".into(),
             direction: suiro_record::words::Direction::Down,
@@ -97,11 +112,31 @@ mod tests {
             scheduled_ns: None,
             departed_ns: None,
             attempts: None,
-        };
+        }
+    }
+
+    #[test]
+    fn what_waited_too_long_was_not_policed() {
         let of = |cause, packets| Dropped::of(&row(cause, packets), Rules::default());
         assert_eq!(of(LinkCause::Queue, 0), Some(Dropped::Policed));
         assert_eq!(of(LinkCause::Queue, 9), Some(Dropped::Overflowed));
         assert_eq!(of(LinkCause::Aqm, 0), Some(Dropped::Overflowed));
+        assert_eq!(of(LinkCause::Lifetime, 0), Some(Dropped::Overflowed));
         assert_eq!(of(LinkCause::Loss, 9), Some(Dropped::Lost));
+    }
+
+    /// A packet may be too old because it was sent again and again, however short the queue was.
+    #[test]
+    fn what_grew_too_old_on_the_air_was_not_dropped_by_the_queue() {
+        let rules = Rules::default();
+        for (attempts, how) in [(0, Dropped::Overflowed), (1, Dropped::Lost), (4, Dropped::Lost)] {
+            let row = LinkRow { attempts: Some(attempts), ..row(LinkCause::Lifetime, 0) };
+            assert_eq!(Dropped::of(&row, rules), Some(how), "{attempts} attempts");
+            assert_eq!(by_queue(&row), how == Dropped::Overflowed, "{attempts} attempts");
+        }
+        let retried = LinkRow { attempts: Some(7), ..row(LinkCause::Retry, 9) };
+        assert!(!by_queue(&retried));
+        let delivered = LinkRow { verdict: Verdict::Delivered, ..row(LinkCause::Queue, 9) };
+        assert!(!by_queue(&delivered));
     }
 }

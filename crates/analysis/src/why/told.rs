@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
-use super::drops::Dropped;
+use super::drops::{Dropped, by_queue, was_sent};
 use super::evidence::Rows;
 use super::falls::{self, Fall};
 use super::frames::Frame;
@@ -153,14 +153,25 @@ fn told_dropped(
     Some(Told::new(clause, steps))
 }
 
-/// Dropped packets by the cause that the link names, each with a filter that selects those of that cause.
+/// Dropped packets by the cause that the link names, each with a filter that selects those of that cause. Of those whose
+/// lifetime was over, the queue dropped the ones that were never sent.
 fn by_cause<'v>(rows: Rows<'v>) -> impl Iterator<Item = (String, Rows<'v>)> {
     let Rows { rows, from, to } = rows;
-    let causes: BTreeSet<Option<LinkCause>> = rows.iter().map(|row| row.cause).collect();
-    causes.into_iter().map(move |cause| {
-        let own = rows.iter().copied().filter(|row| row.cause == cause).collect();
-        let filter = cause.map_or(String::new(), |cause| format!(",cause={cause}"));
-        (format!("verdict=dropped{filter}"), Rows { rows: own, from, to })
+    let kind = |row: &LinkRow| {
+        let sent = (row.cause == Some(LinkCause::Lifetime)).then(|| was_sent(row));
+        (row.cause, sent)
+    };
+    let kinds: BTreeSet<(Option<LinkCause>, Option<bool>)> =
+        rows.iter().map(|row| kind(row)).collect();
+    kinds.into_iter().map(move |(cause, sent)| {
+        let own = rows.iter().copied().filter(|row| kind(row) == (cause, sent)).collect();
+        let cause = cause.map_or(String::new(), |cause| format!(",cause={cause}"));
+        let attempts = match sent {
+            Some(true) => ",attempts>0",
+            Some(false) => ",attempts=0",
+            None => "",
+        };
+        (format!("verdict=dropped{cause}{attempts}"), Rows { rows: own, from, to })
     })
 }
 
@@ -398,12 +409,8 @@ impl Stream<'_, '_> {
             told.more.push_str(&format!("; {}", waited.clause));
             told.steps.extend(waited.steps);
         }
-        let full = |row: &LinkRow| {
-            let by_queue = matches!(row.cause, Some(LinkCause::Queue | LinkCause::Aqm));
-            row.verdict == Verdict::Dropped && by_queue
-        };
         let within = data.iter().flat_map(|way| way.within(during.0, during.1));
-        let rows: Vec<&LinkRow> = within.copied().filter(|row| full(row)).collect();
+        let rows: Vec<&LinkRow> = within.copied().filter(|row| by_queue(row)).collect();
         if !rows.is_empty() {
             let dropped =
                 |rows: &[&LinkRow]| format!("the queue dropped {}", count(rows.len(), "packet"));

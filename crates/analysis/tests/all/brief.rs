@@ -98,6 +98,11 @@ fn what_a_viewer_saw_why_and_what_was_lost() {
         "no stall; 540p was requested instead of 720p at 38.0 s because the link fell from 8 Mbit/s to 1.5 Mbit/s at \
          12.0 s; no packet was lost"
     );
+    let aged = carried(&[(LinkCause::Lifetime, 20)]);
+    assert_eq!(
+        told(&[(&aged, &[("player.stalls", 0.0)], Vec::new())]).unwrap(),
+        "no stall; 2.0 % of packets were lost after waiting too long for Wi-Fi"
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod screen;
 mod trial;
 mod uncompressed;
 mod warm_up;
+mod warm_up_flows;
 mod why;
 mod why_http3;
 mod why_lies;

@@ -283,6 +283,23 @@ fn attempts_on_a_shared_medium_are_counted() {
 }
 
 #[test]
+fn queues_drop_what_is_too_old_as_well() {
+    let rows = vec![
+        packet(0, 1, 2),
+        dropped(600, "lifetime"),
+        dropped(600, "queue"),
+        dropped(600, "aqm"),
+        dropped(600, "retry"),
+    ];
+    let records = Records { link: rows, ..Records::default() };
+    let want = [
+        ("link.down.loss_ratio", Some(4.0 / 5.0)),
+        ("link.down.loss_queue_ratio", Some(3.0 / 5.0)),
+    ];
+    assert_metrics(&trial(1.0), &records, &want);
+}
+
+#[test]
 fn what_the_emulator_counted_goes_before_what_was_recorded() {
     let mut trial = trial(1.0);
     trial.links.push(LinkTotals {

@@ -1,12 +1,14 @@
 //! Trials with a warm-up, by hand: metrics are about the time after it, series about all of it.
 
 use suiro_analysis::{Records, summarise, timeline};
-use suiro_record::tables::{FrameRow, LinkRow, PlayerRow, QuicRow, RequestRow, TcpRow};
+use suiro_record::tables::{
+    AudioRow, ConferenceRow, FrameRow, LinkRow, PlayerRow, QuicRow, RequestRow, TcpRow,
+};
 use suiro_record::words::{
-    Direction, LinkCause, PlayerState, RequestKind, TcpSource, Track, Verdict,
+    AudioFate, Direction, LinkCause, PlayerState, RequestKind, TcpSource, Track, Verdict,
 };
 use suiro_record::{LinkRate, LinkTotals, Trial};
-use suiro_units::Time;
+use suiro_units::{Duration, Time};
 
 use crate::common::{self, assert_metrics};
 use crate::rivals::two_films;
@@ -16,7 +18,7 @@ use crate::why_lies::quic_row;
 const MS: i64 = 1_000_000;
 
 /// A valid trial that warms up first.
-fn warmed(duration_s: f64, warm_up_s: f64) -> Trial {
+pub fn warmed(duration_s: f64, warm_up_s: f64) -> Trial {
     Trial { warm_up_s, ..common::trial(duration_s) }
 }
 
@@ -183,6 +185,155 @@ fn a_screen_counts_from_the_end_of_the_warm_up_on() {
     ];
     assert_metrics(&warmed(20.0, 10.0), &records, &measured);
     assert_metrics(&warmed(20.0, 12.5), &records, &[("video.freezes", Some(0.0))]);
+}
+
+/// A second of one end of a call, by when it ended.
+fn call(endpoint: &str, t_s: i64, sent: i64, dropped: i64, received: i64) -> ConferenceRow {
+    ConferenceRow {
+        t_ns: t_s * 1000 * MS,
+        endpoint: endpoint.into(),
+        period_ns: 1000 * MS,
+        captured_pictures: 10,
+        skipped_pictures: 1,
+        encode_ns: 0,
+        sent_packets: sent,
+        sent_bytes: sent * 1000,
+        dropped_again_packets: dropped,
+        dropped_buffers_packets: 0,
+        dropped_other_packets: 0,
+        received_packets: received,
+        late_packets: 2,
+        refused_packets: 0,
+        decode_ns: 0,
+    }
+}
+
+#[test]
+fn a_call_counts_from_the_end_of_the_warm_up_on() {
+    let conference = vec![
+        call("a", 1, 75, 25, 50),
+        call("b", 1, 60, 0, 70),
+        call("a", 2, 60, 0, 90),
+        call("b", 2, 100, 0, 60),
+    ];
+    // Shown at 20, 140, 1100 and 1230 ms. Of those of 200 and 1480 ms nothing came.
+    let shown = [(0, 20), (1, 100), (23, 180), (30, 30)];
+    let shown = shown.map(|(number, after_ms)| FrameRow {
+        endpoint: "a".into(),
+        damaged: number < 10,
+        ..frame(number, after_ms)
+    });
+    let missing = [5, 37].map(|number| FrameRow {
+        endpoint: "a".into(),
+        received_ns: None,
+        decodable: false,
+        damaged: false,
+        displayed_ns: None,
+        ..frame(number, 0)
+    });
+    let frames = shown.into_iter().chain(missing).collect();
+    let records = Records { conference, frames, ..Records::default() };
+    let whole = [
+        ("conference.a.pictures_sent", Some(20.0)),
+        ("conference.a.packets_sent", Some(135.0)),
+        ("conference.a.send_loss_ratio", Some(25.0 / 160.0)),
+        // 140 of the 160 packets that the other end sent.
+        ("conference.a.loss_ratio", Some(0.125)),
+        ("conference.a.pictures_shown", Some(4.0)),
+        ("conference.a.pictures_damaged", Some(2.0)),
+        ("conference.a.pictures_lost", Some(2.0)),
+        ("conference.a.delay_mean_ms", Some(82.5)),
+    ];
+    assert_metrics(&warmed(2.0, 0.0), &records, &whole);
+    let measured = [
+        ("conference.a.pictures_sent", Some(10.0)),
+        ("conference.a.pictures_skipped", Some(1.0)),
+        ("conference.a.packets_sent", Some(60.0)),
+        ("conference.a.packets_received", Some(90.0)),
+        ("conference.a.packets_late", Some(2.0)),
+        ("conference.a.send_loss_ratio", Some(0.0)),
+        ("conference.a.loss_ratio", Some(0.1)),
+        ("conference.b.loss_ratio", Some(0.0)),
+        ("conference.a.pictures_shown", Some(2.0)),
+        ("conference.a.pictures_damaged", Some(0.0)),
+        ("conference.a.pictures_lost", Some(1.0)),
+        ("conference.a.delay_mean_ms", Some(105.0)),
+    ];
+    assert_metrics(&warmed(2.0, 1.0), &records, &measured);
+    // The second that it ends in counts as a whole.
+    let second = [
+        ("conference.a.packets_sent", Some(60.0)),
+        ("conference.a.pictures_shown", Some(0.0)),
+        ("conference.a.pictures_lost", Some(0.0)),
+    ];
+    assert_metrics(&warmed(2.0, 1.5), &records, &second);
+}
+
+/// A frame of sound. Those captured in the first 0.9 s are played 100 ms later, after 15 ms in the buffer; the others after 60 and 40.
+fn sound(number: u64, fate: AudioFate) -> AudioRow {
+    let (age_ms, held_ms) = if number < 45 { (100, 15) } else { (60, 40) };
+    let played_ms = number * 20 + age_ms;
+    let played = Time::from_millis(played_ms);
+    let is_played = fate == AudioFate::Played;
+    AudioRow {
+        t_ns: played,
+        endpoint: "viewer".into(),
+        frame: number.cast_signed(),
+        captured_ns: Some(number.cast_signed() * 20 * MS),
+        encoded_bytes: None,
+        received_ns: (fate != AudioFate::Lost).then(|| Time::from_millis(played_ms - held_ms)),
+        fate,
+        played_ns: is_played.then_some(played),
+        concealed: u64::from(matches!(fate, AudioFate::Lost | AudioFate::Late)),
+        buffer_target_ns: Duration::ZERO,
+        heard: is_played.then_some((number + 77) % 256),
+    }
+}
+
+#[test]
+fn sound_counts_from_the_end_of_the_warm_up_on() {
+    let fate = |number: u64| match number {
+        2..6 | 55 => AudioFate::Lost,
+        6 | 56 => AudioFate::Late,
+        57 => AudioFate::Skipped,
+        _ => AudioFate::Played,
+    };
+    // In the first second 45 frames, of which 40 are played; then 50, of which 47 are.
+    let mut audio: Vec<AudioRow> =
+        (0..45).chain(50..100).map(|number| sound(number, fate(number))).collect();
+    audio[40].heard = Some(217);
+    // Shown at 600, 860, 1020, 1270 and 1330 ms: their sound was 20, 200, 80, 10 and 30 ms ahead.
+    let frames = [(12, 120), (14, 300), (21, 180), (30, 70), (31, 90)];
+    let frames = frames.map(|(number, after_ms)| frame(number, after_ms)).to_vec();
+    let records = Records { audio, frames, ..Records::default() };
+    let whole = [
+        ("audio.frames", Some(95.0)),
+        ("audio.loss_ratio", Some(5.0 / 95.0)),
+        ("audio.late_ratio", Some(2.0 / 95.0)),
+        ("audio.skipped_ratio", Some(1.0 / 95.0)),
+        ("audio.concealed_ratio", Some(7.0 / 94.0)),
+        ("audio.latency_p95_ms", Some(100.0)),
+        ("audio.buffer_mean_ms", Some((40.0 * 15.0 + 47.0 * 40.0) / 87.0)),
+        ("audio.lip_sync_p95_ms", Some(200.0)),
+        ("audio.lip_sync_noticed_ratio", Some(0.4)),
+        ("audio.misread", Some(1.0)),
+    ];
+    assert_metrics(&warmed(3.0, 0.0), &records, &whole);
+    let measured = [
+        ("audio.frames", Some(50.0)),
+        ("audio.loss_ratio", Some(0.02)),
+        ("audio.late_ratio", Some(0.02)),
+        ("audio.skipped_ratio", Some(0.02)),
+        ("audio.concealed_ratio", Some(2.0 / 49.0)),
+        ("audio.latency_p50_ms", Some(60.0)),
+        ("audio.latency_p95_ms", Some(60.0)),
+        ("audio.buffer_mean_ms", Some(40.0)),
+        // That of the frame at 1020 ms was played before the warm-up ended.
+        ("audio.lip_sync_p95_ms", Some(80.0)),
+        ("audio.lip_sync_noticed_ratio", Some(1.0 / 3.0)),
+        ("audio.misread", Some(0.0)),
+    ];
+    assert_metrics(&warmed(3.0, 1.0), &records, &measured);
 }
 
 /// A packet of 1000 bytes, 960 of them payload.

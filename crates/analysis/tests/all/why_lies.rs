@@ -1,7 +1,7 @@
 //! Causes that `why` once named although they did not act, and causes that it never named. The packets pass through the link
 //! core itself.
 
-use suiro_analysis::why::Why;
+use suiro_analysis::why::{Step, Why};
 use suiro_analysis::{Records, explain};
 use suiro_record::tables::{
     EncoderRow, FlowRow, FrameRow, LatenessRow, LinkRow, QuicRow, RateRow, TcpRow, WebrtcRow,
@@ -453,6 +453,7 @@ fn selected<'r>(evidence: &suiro_analysis::why::Evidence, link: &'r [LinkRow]) -
         Some(("flow", name)) => *row.flow == *name,
         Some(("verdict", word)) => row.verdict.name() == word,
         Some(("cause", word)) => row.cause.is_some_and(|cause| cause.name() == word),
+        Some(("attempts", count)) => row.attempts == Some(count.parse().unwrap()),
         Some(("t_ns", span)) => {
             let (from, to) = span.split_once("..").expect("FROM..TO");
             (from.parse().unwrap()..to.parse().unwrap()).contains(&row.t_ns)
@@ -461,6 +462,7 @@ fn selected<'r>(evidence: &suiro_analysis::why::Evidence, link: &'r [LinkRow]) -
         _ => {
             let (columns, least) = condition.split_once('>').expect("a known one");
             let took = match columns {
+                "attempts" => row.attempts.map(u64::cast_signed),
                 "dequeued_ns-t_ns" => row.dequeued_ns.map(|at| at - row.t_ns),
                 "scheduled_ns-dequeued_ns" => {
                     row.scheduled_ns.zip(row.dequeued_ns).map(|(a, b)| a - b)
@@ -524,6 +526,32 @@ fn every_number_of_packets_is_that_of_the_rows_named() {
         }
     }
     assert!(checked.iter().all(|count| *count > 0), "{checked:?}");
+}
+
+/// Of the packets whose lifetime was over, the link lost those that had been sent, however weakly, and the queue dropped the others.
+#[test]
+fn what_grew_too_old_is_told_by_whether_it_had_been_sent() {
+    let lossy = "rate = '8 Mbit/s'\ndelay = '20 ms'\nloss = '10 %'";
+    let mut passed = carried(lossy, video(|_| 400_000));
+    for (number, (row, _)) in passed.iter_mut().enumerate() {
+        row.attempts = Some(if number % 4 == 0 { 0 } else { 3 });
+        row.cause = row.cause.map(|_| LinkCause::Lifetime);
+    }
+    let frames = frames_of(&passed, |_| true);
+    let link: Vec<LinkRow> = passed.into_iter().map(|(row, _)| row).collect();
+    let why = explained_of(&trial(SECONDS as f64), link.clone(), frames, 1_500_000);
+    let (mut lost, mut dropped) = (0, 0);
+    for Step { what, evidence } in why.effects.iter().flat_map(|it| &it.chain) {
+        let by_link = number(what, "the link lost ", " packet");
+        let by_queue = number(what, "the queue dropped ", " packet");
+        let Some(told) = by_link.or(by_queue) else { continue };
+        let rows = selected(evidence, &link);
+        assert_eq!(told, rows.len() as i64, "{what} <- {evidence}");
+        assert!(rows.iter().all(|row| (row.attempts > Some(0)) == by_link.is_some()), "{what}");
+        let sum = if by_link.is_some() { &mut lost } else { &mut dropped };
+        *sum += told;
+    }
+    assert!(lost > 0, "{lost} lost and {dropped} dropped: {}", sentences(&why));
 }
 
 /// Whether a sentence has the words of a step.

@@ -18,6 +18,7 @@ const RATES: &[&str] = &[
     "wifi = { busy = 0.4 }\n",
     "wifi = { attenuation = '34 dB', retries = 1, rice_k = '-20 dB', busy = 0.1, \
      changes = [{ at = '20 ms', attenuation = '50 dB' }, { at = '40 ms', attenuation = '0 dB' }] }\n",
+    "wifi = { attenuation = '44 dB', lifetime = '6 ms', busy = 0.3 }\n",
     "cellular = { block_errors = 0.4 }\n",
     "cellular = { distance = '280 m', load = 1, bandwidth = '1.4 MHz', speed = '60 km/h' }\n",
     "trace = 'cell'\n",
@@ -52,9 +53,15 @@ const WAYS: &[&str] = &[
     "delay = '2 ms'\n",
     "delay = '1 ms'\njitter = { distribution = 'normal', sd = '800 us' }\n",
     "delay = '1 ms'\njitter = { distribution = 'pareto', sd = '2 ms', order = 'free' }\n",
+    "delay = '1 ms'\njitter = { distribution = 'truncated-gaussian', sd = '1 ms' }\n",
     "duplicate = '20 %'\ncorrupt = '10 %'\nreorder = { chance = '10 %', by = '2 ms' }\n",
     "duplicate = 1\njitter = { distribution = 'uniform', sd = '3 ms', order = 'free' }\n",
 ];
+
+/// Of jitter that keeps the order: one whose delay wanders, and one whose packets wait for others.
+const DISTRIBUTIONS: &[&str] = &["exponential", "truncated-gaussian"];
+
+const ORDERS: &[&str] = &["kept", "free"];
 
 fn any_link() -> impl Strategy<Value = String> {
     (select(RATES), select(QUEUES), select(LOSSES), select(WAYS)).prop_map(
@@ -160,10 +167,12 @@ proptest! {
     #[test]
     fn order_is_kept_within_a_flow_when_promised(
         toml in (select(RATES), select(QUEUES), select(LOSSES)),
+        distribution in select(DISTRIBUTIONS),
         arrivals in any_arrivals(),
     ) {
         let (rate, queue, loss) = toml;
-        let way = "jitter = { distribution = 'exponential', sd = '2 ms', order = 'kept' }\n";
+        let way =
+            format!("jitter = {{ distribution = '{distribution}', sd = '2 ms', order = 'kept' }}\n");
         let queue = if rate.is_empty() && queue.is_empty() { "queue.limit = '9p'\n" } else { queue };
         let end = Time::from_secs(60);
         let (events, _) = events(&format!("{rate}{queue}{loss}{way}"), &arrivals, &[], end);
@@ -191,6 +200,29 @@ proptest! {
         if one.iter().any(delivered) {
             prop_assert_ne!(&one, &events(seed.wrapping_add(1)));
         }
+    }
+
+    /// RFC 8868 §4.5.3: never shorter than the delay, and at most three deviations longer, in any order.
+    #[test]
+    fn a_truncated_gaussian_stays_within_its_bounds(
+        arrivals in any_arrivals(),
+        sd_us in 1u64..50_000,
+        order in select(ORDERS),
+        seed in any::<u64>(),
+    ) {
+        let config = config(&format!(
+            "delay = '2 ms'\nduplicate = '20 %'\n\
+             jitter = {{ distribution = 'truncated-gaussian', sd = '{sd_us} us', order = '{order}' }}"
+        ));
+        let least = Duration::from_millis(2);
+        let most = least + Duration::from_micros(3 * sd_us);
+        let events = |seed| common::run(&mut Link::new(&config, Seed(seed)), &arrivals);
+        let one = events(seed);
+        for event in one.iter().filter(|event| delivered(event)) {
+            let delay = event.at - event.arrived;
+            prop_assert!((least..=most).contains(&delay), "{}", delay);
+        }
+        prop_assert_eq!(&one, &events(seed));
     }
 }
 

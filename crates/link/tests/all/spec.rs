@@ -81,7 +81,7 @@ fn refusals() {
         "loss = { model = 'bernoulli', ratio = 0.1, loss_bad = 0.5 }",
         "down.loss = { model = 'gilbert-elliott', good_to_bad = 0, bad_to_good = 0.5 }",
         "loss = { model = 'list', packets = [3, 3] }",
-        "jitter = { distribution = 'normal', sd = '0 s' }",
+        "jitter = { distribution = 'normal', sd = '2 min' }",
         "reorder = { chance = 0.1, by = '0 s' }",
     ];
     let text: Vec<String> = all.iter().map(|toml| format!("{toml}\n→ {}", refusal(toml))).collect();
@@ -102,6 +102,16 @@ fn times_of_dualpi2_have_a_least_value() {
     ] {
         config(&format!("rate = '1 Mbit/s'\nqueue = {queue}"));
     }
+}
+
+#[test]
+fn jitter_without_a_deviation_is_none() {
+    let none = "{ distribution = 'truncated-gaussian', sd = '0 s' }";
+    assert_eq!(config(&format!("delay = '5 ms'\njitter = {none}")), config("delay = '5 ms'"));
+    let some = "{ distribution = 'normal', sd = '1 ms' }";
+    let one = config(&format!("jitter = {some}\nup.jitter = {none}"));
+    let other = config(&format!("down.jitter = {some}"));
+    assert_eq!(one, other);
 }
 
 #[test]
@@ -180,7 +190,9 @@ fn what_was_resolved_survives_json() {
         "preset = 'nepal'",
         "trace = { file = 'rate.csv', repeat = true }\nburst = '3 kB'",
         "trace = 'cell'\nqueue = { discipline = 'fq-codel', limit = '30 ms' }",
+        "wifi = { walls = 1, lifetime = '512 ms' }",
         "cellular = { distance = '250 m', speed = '30 km/h', bandwidth = '1.4 MHz' }",
+        "jitter = { distribution = 'truncated-gaussian', sd = '5 ms' }",
         "rate = '1 Mbit/s'\njitter = { distribution = 'pareto', sd = '3 ms', order = 'free' }\n\
          loss = { model = 'gilbert-elliott', good_to_bad = 0.1, bad_to_good = 0.3 }\n\
          changes = [{ at = '1 s', rate = '3 Mbit/s', loss = { model = 'list', packets = [4] } }]",

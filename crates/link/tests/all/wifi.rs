@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{self, link, packet, us};
-use suiro_link::{Cause, Direction, Event, Link};
+use suiro_link::{Cause, Direction, Event, Link, Verdict};
 use suiro_units::{Duration, Seed, Time};
 
 /// Strong and steady: the channel decides nothing.
@@ -226,6 +226,102 @@ fn a_frame_is_tried_seven_times_and_leaves_the_least_window() {
         let events = all(&mut link);
         assert!(events.iter().all(|event| event.attempts == 7), "{events:?}");
         assert!(slots(&events[1], events[0].at) <= 15, "{events:?}");
+    }
+}
+
+/// The slowest scheme, 6.5 Mbit/s, at which nothing is lost: 1500 bytes and their answer are on the air for 2024 µs (476 symbols
+/// and the preamble, SIFS, and an answer of 68 µs).
+const SLOW: &str = "shadowing = '0 dB', rice_k = '60 dB', aggregate = 1, attenuation = '48.8 dB'";
+
+/// A station's first turn is 43 µs after a packet came, and the next ones 43 µs and a backoff of 0 to 15 slots after the end of
+/// the one before. So its fifth turn is at 8.3 to 8.9 ms, the sixth at 10.4 to 11.1 ms, and the seventh at 12.4 to 13.3 ms. Five
+/// packets come at 0, and five at 4 ms. With a lifetime of 7.5 ms, the last of the first five is too old at the fifth turn. Two of
+/// the others are sent, at the fifth and the sixth, and the three that are left are too old at the seventh.
+#[test]
+fn what_is_too_old_is_dropped_instead_of_being_sent() {
+    for seed in 0..20 {
+        let mut link = link(&format!("wifi = {{ {SLOW}, lifetime = '7.5 ms' }}"), seed);
+        (0..5).for_each(|id| link.arrive(Time::ZERO, Direction::Up, packet(id, 1500)));
+        (5..10).for_each(|id| link.arrive(us(4_000), Direction::Up, packet(id, 1500)));
+        let events = all(&mut link);
+        let ids: Vec<u64> = events.iter().map(|event| event.packet.id).collect();
+        assert_eq!(ids, (0..10).collect::<Vec<_>>());
+        for event in &events {
+            let too_old = [4, 7, 8, 9].contains(&event.packet.id);
+            let expected = if too_old { (false, 0) } else { (true, 1) };
+            assert_eq!((common::delivered(event), event.attempts), expected, "{event:?}");
+            assert_eq!(event.verdict == Verdict::Dropped(Cause::Lifetime), too_old, "{event:?}");
+            assert_eq!(event.dequeued.is_none(), too_old, "{event:?}");
+        }
+        // Its turn is that of the next one, which is young enough.
+        assert!((us(8_311)..=us(8_851)).contains(&events[4].at), "{events:?}");
+        assert_eq!(events[5].dequeued, Some(events[4].at));
+        assert!((us(12_445)..=us(13_255)).contains(&events[7].at), "{events:?}");
+        assert!(events[7..].iter().all(|event| event.at == events[7].at), "{events:?}");
+        let counts = link.counts(Direction::Up);
+        assert_eq!((counts.dropped_for(Cause::Lifetime), counts.inside), (4, 0));
+    }
+}
+
+/// The same on the air. Nothing arrives, and an attempt takes 2024 µs. The first begins after 43 µs, and the others another
+/// 43 µs after a backoff, of 0 to 31 slots and then 0 to 63: at 2110 to 2389 and at 4177 to 5023 µs. Attempts end at 2067,
+/// at 4134 to 4413, and at 6201 to 7047 µs.
+#[test]
+fn what_is_too_old_is_not_sent_again() {
+    let cases = [
+        // As old as it may be when the first attempt ends, and older when the second would begin.
+        ("2067 us", 1, 2_110, 2_389),
+        ("2066 us", 1, 2_067, 2_067),
+        ("2390 us", 2, 4_134, 4_413),
+        ("5024 us", 3, 6_201, 7_047),
+    ];
+    for (lifetime, attempts, from, to) in cases {
+        for seed in 0..20 {
+            let toml = format!("attenuation = '90 dB', aggregate = 1, lifetime = '{lifetime}'");
+            let mut link = link(&format!("wifi = {{ {toml} }}"), seed);
+            link.arrive(Time::ZERO, Direction::Down, packet(0, 1500));
+            let event = all(&mut link)[0];
+            assert_eq!(event.verdict, Verdict::Dropped(Cause::Lifetime), "{event:?}");
+            assert_eq!(event.attempts, attempts, "{lifetime}: {event:?}");
+            assert!((us(from)..=us(to)).contains(&event.at), "{lifetime}: {event:?}");
+        }
+    }
+}
+
+/// At 2.8 dB, of frames of 2340 bytes one in 3000 arrives, and of those of 84 bytes three in four. So of two that are sent together,
+/// usually the second alone arrives, and is answered. It waits for the first, and is handed on when that is given up.
+///
+/// Both are on the air for 3108 µs with their answer (747 symbols), from 43 µs on; the first alone for 3004 µs (721 symbols). It
+/// is its turn again 43 µs and 0 to 15 slots after the end of the first attempt: at 3194 to 3329 µs.
+#[test]
+fn what_arrived_is_handed_on_when_the_frame_before_it_is_too_old() {
+    let channel = "shadowing = '0 dB', rice_k = '60 dB', aggregate = 2, attenuation = '52 dB'";
+    let cases = [
+        // Too old when the attempt ends, when its turn comes again, and after the second attempt.
+        ("3150 us", 1, 3_151, 3_151),
+        ("3151 us", 1, 3_194, 3_329),
+        ("3330 us", 2, 6_198, 6_333),
+    ];
+    for (lifetime, attempts, from, to) in cases {
+        let mut waited = 0;
+        for seed in 0..40 {
+            let mut link = link(&format!("wifi = {{ {channel}, lifetime = '{lifetime}' }}"), seed);
+            link.arrive(Time::ZERO, Direction::Down, packet(0, 2296));
+            link.arrive(Time::ZERO, Direction::Down, packet(1, 40));
+            let events = all(&mut link);
+            let [first, second] = &events[..] else { panic!("{seed}: {events:?}") };
+            let alone = common::delivered(second) && second.attempts == 1;
+            if !alone || first.verdict != Verdict::Dropped(Cause::Lifetime) {
+                continue;
+            }
+            waited += 1;
+            assert_eq!((first.packet.id, first.attempts), (0, attempts), "{seed}: {events:?}");
+            assert!((us(from)..=us(to)).contains(&first.at), "{lifetime}, {seed}: {events:?}");
+            let handed_on = (first.at, Some(us(43)));
+            assert_eq!((second.at, second.dequeued), handed_on, "{lifetime}, {seed}: {events:?}");
+        }
+        // Two in three are expected.
+        assert!(waited > 16, "{lifetime}: {waited} of 40");
     }
 }
 

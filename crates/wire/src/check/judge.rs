@@ -5,7 +5,7 @@
 //! accounting exact. They are wider by four standard deviations where the link itself is random
 //! (jitter, delivery opportunities).
 
-use suiro_link::{Distribution, OPPORTUNITY, ServerConfig};
+use suiro_link::{OPPORTUNITY, ServerConfig};
 use suiro_record::words::{CheckedQuantity, CheckedUnit};
 use suiro_record::{Check, LinkTotals, SelfCheck};
 use suiro_units::{Duration, Time};
@@ -171,19 +171,16 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
     let propagation = &plan.path.propagation;
     if let Some(jitter) = propagation.jitter {
         let sd = jitter.sd.as_millis_f64();
-        mean += match jitter.distribution {
-            Distribution::Uniform | Distribution::Normal => 0.0,
-            Distribution::Exponential => sd,
-            Distribution::Pareto => sd / 3f64.sqrt(),
-        };
+        mean += jitter.mean().as_millis_f64();
         // Delays that keep their order are correlated, which leaves fewer independent ones to average.
         let alike = 1.0 + jitter.memory() / plan.probe.interval.max(Duration::from_nanos(1));
         let spread = SIGMAS * sd * (alike / n).sqrt();
         below += spread;
         above += spread;
-        // A delay cut off at zero has a larger mean.
+        // A delay cut off at zero has a larger mean, and so have packets that wait for others.
         let cut = propagation.delay.first.as_millis_f64() < 3.0 * sd;
         above += if cut { sd } else { 0.0 };
+        above += jitter.waits().as_millis_f64();
     }
     if let Some(reorder) = propagation.reorder {
         let (chance, by) = (reorder.chance.get(), reorder.by.as_millis_f64());

@@ -114,6 +114,20 @@ const LINKS: &[(&str, &[&str])] = &[
         "rate = '5 Mbit/s'\ndelay = '30 ms'\njitter = { distribution = 'normal', sd = '3 ms' }",
         &["delay", "rate"],
     ),
+    (
+        "delay = '30 ms'\njitter = { distribution = 'truncated-gaussian', sd = '5 ms' }",
+        &["delay", "loss"],
+    ),
+    (
+        "rate = '5 Mbit/s'\ndelay = '30 ms'\n\
+         jitter = { distribution = 'truncated-gaussian', sd = '3 ms' }",
+        &["delay", "rate"],
+    ),
+    (
+        "rate = '5 Mbit/s'\ndelay = '30 ms'\n\
+         jitter = { distribution = 'truncated-gaussian', sd = '3 ms', order = 'free' }",
+        &["delay", "rate"],
+    ),
     ("delay = '5 ms'\nduplicate = '2 %'\ncorrupt = '1 %'", &["delay", "loss"]),
     ("trace = 'steady'\ndelay = '30 ms'", &["delay", "rate"]),
     ("trace = 'waves'\ndelay = '30 ms'", &["delay", "rate"]),

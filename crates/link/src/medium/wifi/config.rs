@@ -30,6 +30,7 @@ macro_rules! wifi_bounds {
                 fading_time: TIME,
                 aggregate: Bounds::new(1, WINDOW as u32),
                 retries: Bounds::new(0, 255),
+                lifetime: TIME,
                 $($rest)*
             }
         }
@@ -86,6 +87,10 @@ pub struct WifiSpec {
     /// standard's default limit (dot11ShortRetryLimit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
+    /// How long a packet may be at its sender, in its queue and while it is sent again, before it is dropped. The standard's
+    /// default is 500 TU, 512 ms (dot11EDCATableMSDULifetime). Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Duration>,
     /// Share of the air time that other stations use. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy: Option<Ratio>,
@@ -127,6 +132,8 @@ pub struct WifiConfig {
     pub short_gi: bool,
     pub aggregate: u32,
     pub retries: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Duration>,
     pub air: Schedule<Air>,
 }
 
@@ -153,6 +160,7 @@ impl Default for WifiConfig {
             short_gi: false,
             aggregate: WINDOW as u32,
             retries: 6,
+            lifetime: None,
             air: Schedule::constant(Air { attenuation: Decibels(0.0), busy: Ratio::ZERO }),
         }
     }
@@ -200,6 +208,7 @@ impl WifiSpec {
             short_gi: self.short_gi.or(lower.short_gi),
             aggregate: self.aggregate.or(lower.aggregate),
             retries: self.retries.or(lower.retries),
+            lifetime: self.lifetime.or(lower.lifetime),
             busy: self.busy.or(lower.busy),
             attenuation: self.attenuation.or(lower.attenuation),
             changes: self.changes.or(lower.changes),
@@ -231,6 +240,7 @@ impl WifiSpec {
             short_gi: self.short_gi.unwrap_or(default.short_gi),
             aggregate: self.aggregate.unwrap_or(default.aggregate),
             retries: self.retries.unwrap_or(default.retries),
+            lifetime: self.lifetime,
             air,
         };
         config.check().map(|()| config)

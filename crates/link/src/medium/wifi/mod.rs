@@ -4,9 +4,9 @@
 //! been free for AIFS and its backoff, sends an A-MPDU, and gets a block ACK after SIFS. What was lost is
 //! sent again; what was received waits for what comes before it. Those that send in the same slot
 //! collide, and their contention windows double, up to the retry limit. After each attempt a station backs off, also with
-//! nothing left to send: what comes to air that has been idle for longer is sent at once (IEEE 802.11-2016, §10.22.2). The
-//! access point contends as any station does, with one backoff for all; it has a queue for each station, and they take
-//! turns.
+//! nothing left to send: what comes to air that has been idle for longer is sent at once (IEEE 802.11-2012, §9.19.2). What is
+//! older than its lifetime, if it has one, is dropped instead of being sent, or sent again (§9.19.2.6). The access point
+//! contends as any station does, with one backoff for all; it has a queue for each station, and they take turns.
 //!
 //! Simplifications: the signal does not change during an exchange, and every subcarrier has the same. All stations hear
 //! one another, and whatever collides is lost. A block ACK that is lost counts as if nothing had arrived. A frame alone
@@ -166,7 +166,7 @@ impl Wifi {
             let snr_db = self.snr_db(at, channel, &sending);
             sending.push(Sending { station: index, peer, ampdu, snr_db });
         }
-        // A queue discipline may have dropped all there was.
+        // All there was may have been dropped.
         let Some(lasts) = sending.iter().map(|sending| sending.ampdu.lasts).max() else { return };
         self.take(at, at + lasts);
         self.exchange = Some(Exchange { ends: at + lasts, sending });

@@ -44,6 +44,7 @@ pub(crate) struct Peer {
     short_gi: bool,
     aggregate: usize,
     pub retries: u32,
+    lifetime: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -120,8 +121,8 @@ impl Station {
         self.asked = None;
     }
 
-    /// It is its turn: to whom it sends, and what. Receivers take turns, one A-MPDU each. `None` if queue disciplines have
-    /// dropped all that there was.
+    /// It is its turn: to whom it sends, and what. Receivers take turns, one A-MPDU each. `None` if all that there was has
+    /// been dropped, by queue disciplines or for its age.
     pub fn sends(
         &mut self,
         at: Time,
@@ -169,6 +170,7 @@ impl Peer {
             short_gi: config.short_gi,
             aggregate: config.aggregate as usize,
             retries: config.retries,
+            lifetime: config.lifetime,
         }
     }
 
@@ -177,8 +179,9 @@ impl Peer {
         self.window.is_empty() && path.is_empty()
     }
 
-    /// Takes packets from the queue, until the window or an A-MPDU is full.
+    /// Takes packets from the queue, until the window or an A-MPDU is full, and drops those that have become too old.
     fn fill(&mut self, at: Time, path: &mut Path, events: &mut VecDeque<Event>) {
+        self.release(at, path, events);
         while self.window.len() < WINDOW {
             let waiting = self.window.iter().filter(|frame| !frame.received).count();
             let fits = self.next_ampdu().map_or(0, |ampdu| ampdu.frames);
@@ -186,7 +189,12 @@ impl Peer {
                 return;
             }
             let Some(passage) = path.take_for_medium(at, events) else { return };
-            self.window.push_back(Frame { passage, tries: 0, received: false });
+            if outlived(&passage, self.lifetime, at) {
+                let passage = Passage { dequeued: None, ..passage };
+                path.ends_in_medium(at, passage, Verdict::Dropped(Cause::Lifetime), events);
+            } else {
+                self.window.push_back(Frame { passage, tries: 0, received: false });
+            }
         }
     }
 
@@ -230,14 +238,15 @@ impl Peer {
         received
     }
 
-    /// Gives up what was tried too often, and hands on what is complete, in order.
+    /// Gives up what was tried too often or is too old, and hands on what is complete, in order.
     pub fn release(&mut self, at: Time, path: &mut Path, events: &mut VecDeque<Event>) {
+        let (retries, lifetime) = (self.retries, self.lifetime);
         self.window.retain(|frame| {
-            let given_up = !frame.received && frame.tries > self.retries;
-            if given_up {
-                path.ends_in_medium(at, frame.passage, Verdict::Dropped(Cause::Retry), events);
+            let cause = frame.given_up(retries, lifetime, at);
+            if let Some(cause) = cause {
+                path.ends_in_medium(at, frame.passage, Verdict::Dropped(cause), events);
             }
-            !given_up
+            cause.is_none()
         });
         while let Some(frame) = self.window.pop_front_if(|frame| frame.received) {
             path.out_of_the_medium(at, frame.passage, events);
@@ -250,6 +259,25 @@ impl Peer {
             path.ends_in_medium(now, frame.passage, Verdict::Queued, events);
         }
     }
+}
+
+impl Frame {
+    /// Why it is given up, if it is.
+    fn given_up(&self, retries: u32, lifetime: Option<Duration>, at: Time) -> Option<Cause> {
+        if self.received {
+            None
+        } else if self.tries > retries {
+            Some(Cause::Retry)
+        } else {
+            outlived(&self.passage, lifetime, at).then_some(Cause::Lifetime)
+        }
+    }
+}
+
+/// Whether a packet has been here for longer than it may. The time counts from when the station was handed it (IEEE
+/// 802.11-2012, §9.19.2.6).
+fn outlived(passage: &Passage, lifetime: Option<Duration>, at: Time) -> bool {
+    lifetime.is_some_and(|lifetime| at.saturating_since(passage.arrived) > lifetime)
 }
 
 /// The fastest scheme that the channel of the latest exchange carries, with a margin upwards. These
