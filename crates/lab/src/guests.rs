@@ -240,6 +240,18 @@ fn environment_with(commands: &[&str]) -> BTreeMap<String, String> {
     fixed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
+/// The most memory that a guest of one of these trials takes.
+pub fn memory_most<'a>(setups: impl Iterator<Item = &'a Setup>) -> Bytes {
+    setups.map(memory).max().unwrap_or(MEMORY)
+}
+
+/// How many guests run at once of so many that are wanted, if `each` may take so much memory: no more than this machine has
+/// memory available for, where that is known, and one in any case.
+pub fn at_once(wanted: usize, each: Bytes, available: Option<Bytes>) -> usize {
+    let room = available.map_or(u64::MAX, |available| available.get() / each.get().max(1));
+    usize::try_from(room).unwrap_or(usize::MAX).min(wanted).max(1)
+}
+
 fn memory(setup: &Setup) -> Bytes {
     let browsers = setup.endpoints.iter().filter(|endpoint| {
         let browser = |need: &Need<'_>| matches!(need, Need::Chromium | Need::Player(_));
@@ -282,4 +294,24 @@ pub fn unsuitable(setup: &Setup) -> Option<String> {
             )
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_scenario::{Overrides, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn no_more_guests_run_at_once_than_there_is_memory_for() {
+        let gib = |count: u64| Bytes::new(count << 30);
+        assert_eq!(at_once(8, gib(2), Some(gib(17))), 8);
+        assert_eq!(at_once(8, gib(2), Some(gib(7))), 3);
+        // One of two browsers.
+        assert_eq!(at_once(8, gib(8), Some(gib(7))), 1);
+        assert_eq!(at_once(8, gib(2), None), 8);
+        assert_eq!(at_once(0, gib(2), Some(gib(7))), 1);
+        let plan = Scenario::load("ping").unwrap().plan(&Overrides::default()).unwrap();
+        assert_eq!(memory_most(plan.trials.iter().map(|trial| &*trial.setup)), gib(2));
+    }
 }

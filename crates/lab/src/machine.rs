@@ -5,6 +5,7 @@ use std::fs;
 
 use suiro_record::Machine;
 use suiro_record::words::Privilege;
+use suiro_units::Bytes;
 
 /// Kernel settings that affect what a trial measures.
 const SETTINGS: &[&str] = &[
@@ -34,7 +35,7 @@ pub fn describe() -> Machine {
         cpu: value_of("/proc/cpuinfo", "model name", ':'),
         cores: std::thread::available_parallelism()
             .map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
-        memory_bytes: memory_bytes(),
+        memory_bytes: meminfo("MemTotal").map_or(0, Bytes::get),
         clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         privilege: if root { Privilege::Root } else { Privilege::User },
         settings: settings(),
@@ -71,10 +72,15 @@ fn value_of(path: &str, key: &str, separator: char) -> String {
         .unwrap_or_default()
 }
 
-fn memory_bytes() -> u64 {
-    let total = value_of("/proc/meminfo", "MemTotal", ':');
-    let kib: u64 = total.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    kib * 1024
+/// The memory that programs can still take, by the kernel's estimate; `None` if it does not give one.
+pub fn available() -> Option<Bytes> {
+    meminfo("MemAvailable")
+}
+
+fn meminfo(key: &str) -> Option<Bytes> {
+    let value = value_of("/proc/meminfo", key, ':');
+    let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
+    Some(Bytes::new(kib.checked_mul(1024)?))
 }
 
 fn settings() -> BTreeMap<String, String> {
@@ -93,5 +99,6 @@ mod tests {
     fn this_machine_has_facts() {
         let machine = describe();
         assert!(!machine.kernel.is_empty() && machine.cores > 0 && machine.memory_bytes > 1 << 20);
+        assert!(available().unwrap() <= Bytes::new(machine.memory_bytes));
     }
 }

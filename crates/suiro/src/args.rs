@@ -87,7 +87,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub trial: Vec<u32>,
     /// Trials to run in parallel.
-    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's; in virtual time, one per CPU]"))]
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's; in virtual time, one per CPU, or fewer if memory is short]"))]
     pub jobs: Option<u32>,
     /// How often to run a trial again that is invalid only because this machine was busy: packets left its links too
     /// late, or an endpoint waited for a CPU. Every attempt is recorded.
@@ -111,7 +111,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sample: Option<u32>,
     /// Trials to run in parallel.
-    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: one per CPU]"))]
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: one per CPU, or fewer if memory is short]"))]
     pub jobs: Option<u32>,
 }
 
@@ -223,7 +223,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(1..=20), default_value_t = 3)]
     pub seeds: u32,
     /// Trials to run in parallel.
-    #[arg(long, value_name = "N", requires = "prove", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: one per CPU]"))]
+    #[arg(long, value_name = "N", requires = "prove", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: one per CPU, or fewer if memory is short]"))]
     pub jobs: Option<u32>,
 }
 

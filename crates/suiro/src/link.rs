@@ -216,11 +216,15 @@ fn attend(
                 stopped.get_or_insert_with(|| "interrupted before the command began".to_owned());
                 guest.signal(Signal::KILL);
             }
-            // The second SIGTERM ends a guest at once, without its record.
             Ok(Event::Interrupted) if !asked => {
                 asked = true;
                 guest.signal(Signal::TERM);
             }
+            // A second SIGTERM would end the guest at once, without its record. A terminal that is closed may interrupt twice.
+            Ok(Event::Interrupted) if stopped.is_none() => say!(
+                "suiro link: the command has not ended yet\n\
+                 hint: the third Ctrl-C ends it at once, without its record"
+            ),
             Err(_) if stopped.is_none() => {
                 stopped = watch.look().inspect(|_| guest.signal(Signal::KILL));
             }

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use anyhow::{Context, Result, bail};
 use suiro_guest::Kernel;
 use suiro_hosts::{Privilege, Sandbox};
-use suiro_lab::guests::Guests;
+use suiro_lab::guests::{self, Guests};
 use suiro_lab::runner::{self, Manner, Order, Place};
 use suiro_lab::{clock, machine, priority, trial as lab_trial};
 use suiro_media::live::FootageSpec;
@@ -17,6 +17,7 @@ use suiro_media::{Ffmpeg, MediaSpec};
 use suiro_outside::beneath;
 use suiro_record::{Folder, Machine, Manifest, PlannedTrial, Trial};
 use suiro_scenario::{Date, Plan, Scenario, Setup, TimeKind};
+use suiro_units::Bytes;
 
 use crate::args::RunArgs;
 use crate::missing::Host;
@@ -32,7 +33,7 @@ pub const JOB_BYTES_MAX: u64 = 256 << 20;
 pub struct How {
     /// Only what has no valid outcome yet.
     pub resume: bool,
-    /// Trials at the same time; `None` for as many as the scenario says, or in virtual time as there are CPUs.
+    /// Trials at the same time; `None` for as many as the scenario says, or in virtual time as there are CPUs and memory for.
     pub jobs: Option<u32>,
     /// How often a trial is run again that is invalid only because this machine was busy.
     pub retries: u32,
@@ -86,7 +87,7 @@ pub fn measure(plan: &Plan, out: &Path, how: How) -> Result<(Folder, File)> {
         orders.map(|trial| order(trial, &folder, &packages, &machine)).collect();
     if !orders.is_empty() {
         if guests.is_none()
-            && let Some(warning) = capacity::warning(plan, jobs(how, plan))
+            && let Some(warning) = capacity::warning(plan, jobs(how, plan, &orders))
         {
             say!("warning: {warning}");
         }
@@ -351,17 +352,37 @@ fn outcome(folder: &Folder, planned: &PlannedTrial) -> Option<Trial> {
 }
 
 /// Trials at the same time.
-fn jobs(how: How, plan: &Plan) -> usize {
-    match (how.jobs, plan.time) {
-        (Some(jobs), _) => jobs.max(1) as usize,
-        (None, TimeKind::Real) => plan.jobs.max(1) as usize,
-        (None, TimeKind::Virtual) => cpus(),
+fn jobs(how: How, plan: &Plan, orders: &[Order]) -> usize {
+    let setups = orders.iter().map(|order| &order.setup);
+    match plan.time {
+        TimeKind::Real => how.jobs.unwrap_or(plan.jobs).max(1) as usize,
+        TimeKind::Virtual => guests_at_once(how.jobs, orders.len(), setups),
     }
 }
 
-/// How many trials in virtual time run at once, unless the command line says otherwise.
-pub fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// How many guests run at once, of at most so many `trials` with these setups: as many as were `asked` for, else one per CPU,
+/// or fewer if this machine has too little memory for that, which is reported.
+pub fn guests_at_once<'a>(
+    asked: Option<u32>,
+    trials: usize,
+    setups: impl Iterator<Item = &'a Setup>,
+) -> usize {
+    if let Some(asked) = asked {
+        return asked.max(1) as usize;
+    }
+    let wanted = std::thread::available_parallelism().map_or(1, usize::from).min(trials);
+    let (each, available) = (guests::memory_most(setups), machine::available());
+    let at_once = guests::at_once(wanted, each, available);
+    if let Some(available) = available.filter(|_| at_once < wanted) {
+        let gib = |bytes: Bytes| bytes.get() as f64 / f64::from(1_u32 << 30);
+        say!(
+            "warning: {at_once} of {wanted} trials at a time: each may take {:.1} GiB of memory, and this machine has {:.1} GiB \
+             available\nhint: --jobs N runs N at a time all the same",
+            gib(each),
+            gib(available)
+        );
+    }
+    at_once
 }
 
 fn run_trials(
@@ -373,7 +394,7 @@ fn run_trials(
 ) -> Result<()> {
     let (sender, events) = runner::events();
     interrupt::forward_to(sender.clone())?;
-    let jobs = jobs(how, plan);
+    let jobs = jobs(how, plan, &orders);
     let seconds = orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
     let expected = guests.is_none().then_some(seconds);
     let mut progress = Trials::new(orders.len(), jobs, expected);

@@ -48,7 +48,8 @@ pub fn run(args: &VerifyArgs) -> Result<Outcome> {
         }
     }
     // From here on a signal ends the trials, and leaves no folder behind.
-    let lab = Lab::new(&guests, args.jobs)?;
+    let setups = orders.iter().map(|order| &order.setup);
+    let lab = Lab::new(&guests, run::guests_at_once(args.jobs, orders.len(), setups))?;
     let work = Work::new("verify")?;
     let again = Folder::new(work.path().to_owned());
     let orders = orders.into_iter().map(|order| Order {
@@ -172,11 +173,10 @@ pub struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    /// In these guests; `jobs` at the same time, else one per CPU. Signals to this process stop the trials from now on.
-    pub fn new(guests: &'a Guests, jobs: Option<u32>) -> Result<Self> {
+    /// In these guests, `jobs` at the same time. Signals to this process stop the trials from now on.
+    pub fn new(guests: &'a Guests, jobs: usize) -> Result<Self> {
         let (sender, events) = runner::events();
         interrupt::forward_to(sender.clone())?;
-        let jobs = jobs.map_or_else(run::cpus, |jobs| jobs as usize);
         Ok(Self { guests, jobs, events: (sender, events) })
     }
 

@@ -280,8 +280,10 @@ impl<'a> Lab<'a> {
     ) -> Result<Self> {
         let mut versions = manifest.versions.clone();
         let setups = orders.values().map(|order| &order.setup);
-        let packages = run::prepare_media(setups, &mut versions)?;
-        let lab = verify::Lab::new(guests, args.jobs)?;
+        let packages = run::prepare_media(setups.clone(), &mut versions)?;
+        // Of each trial several variants are run.
+        let jobs = run::guests_at_once(args.jobs, usize::MAX, setups);
+        let lab = verify::Lab::new(guests, jobs)?;
         let work = Work::new("prove")?;
         Ok(Self { orders, packages, lab, work })
     }

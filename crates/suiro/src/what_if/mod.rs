@@ -59,7 +59,7 @@ pub struct WhatIfArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Trials to run in parallel.
-    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's; in virtual time, one per CPU]"))]
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's; in virtual time, one per CPU, or fewer if memory is short]"))]
     pub jobs: Option<u32>,
     /// List every metric, as for `suiro diff`.
     #[arg(long, conflicts_with = "search")]

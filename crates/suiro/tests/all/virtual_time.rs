@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::common::{self, Done, Room, kernel};
+use crate::common::{self, Done, Lines, Room, kernel};
 
 /// A link on which random loss hits web pages, and a program that prints what a guest must not have of its host.
 const SCENARIO: &str = "name = 'x'
@@ -162,6 +162,25 @@ fn a_guest_leaves_the_terminal_as_it_is() {
     let done = Done::of(terminal.env("SUIRO_KERNEL", kernel)).exits(0);
     // A terminal in raw mode does not return at the end of a line, and Ctrl-C interrupts nothing.
     assert!(done.stdout.contains("one\r\ntwo\r\n"), "{:?}", done.stdout);
+}
+
+#[test]
+fn the_third_interrupt_ends_a_command_that_goes_on() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    let script = "trap 'echo asked >&2' INT; echo up >&2; while :; do sleep 1; done";
+    let link = ["link", "--virtual", "--no-check", "--", "sh", "-c", script];
+    let mut command = suiro(&room, &kernel, &link);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = Lines::of(child.stderr.take().unwrap());
+    lines.until("up");
+    common::signal(&child, Signal::INT);
+    lines.until("asked");
+    common::signal(&child, Signal::INT);
+    lines.until("the third Ctrl-C ends it at once");
+    common::signal(&child, Signal::INT);
+    Done::wait(child).exits(130);
+    assert_eq!(common::entries(&room.path("tmp")), Vec::<PathBuf>::new(), "nothing is left behind");
 }
 
 #[test]
