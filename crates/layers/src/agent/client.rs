@@ -385,6 +385,7 @@ mod tests {
     use rustls::RootCertStore;
     use rustls::crypto::aws_lc_rs;
 
+    use super::super::message;
     use super::*;
     use crate::PointStatus;
 
@@ -401,23 +402,7 @@ mod tests {
     /// The first of a session that began then.
     fn batch(start_ns: u64) -> Batch {
         let at = |monotonic_ns| Moment { monotonic_ns, realtime_ns: monotonic_ns };
-        let head = Head {
-            host: "studio".into(),
-            boot_id: "boot".into(),
-            kernel: "kernel".into(),
-            start: at(start_ns),
-            end: at(start_ns + 1),
-            asked: Vec::new(),
-            flows: Vec::new(),
-            causes: Vec::new(),
-            points: Vec::new(),
-            fragments: 0,
-            unjoined: 0,
-            unplaced: 0,
-            scheduling: Vec::new(),
-            clock: None,
-            cost: None,
-        };
+        let head = Head { start: at(start_ns), end: at(start_ns + 1), ..message::tests::head() };
         Batch { head, first: 0, more: false, events: Vec::new() }
     }
 

@@ -301,13 +301,14 @@ fn event(bytes: &[u8; EVENT_BYTES]) -> Result<Event, &'static str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::Protocol;
 
-    fn head() -> Head {
+    /// Without points.
+    pub fn head() -> Head {
         let moment = Moment { monotonic_ns: 7, realtime_ns: 9 };
         let flow = Flow {
             protocol: Protocol::Udp,

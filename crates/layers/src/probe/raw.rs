@@ -187,7 +187,7 @@ fn octets(words: [u64; 2]) -> [u8; 16] {
 /// A datagram of 100 bytes that enters the empty queue of a socket, or the call that takes one from there.
 #[cfg(test)]
 pub(crate) fn received(point: Point, number: u64, gap: bool) -> [u8; RAW_BYTES] {
-    let event = records::Event {
+    written(&records::Event {
         key: number,
         key_kind: records::HASH as u8,
         extra: 1,
@@ -196,40 +196,43 @@ pub(crate) fn received(point: Point, number: u64, gap: bool) -> [u8; RAW_BYTES] 
         point: point as u8,
         gap: gap.into(),
         ..records::Event::read(&[0; RAW_BYTES])
-    };
-    let mut bytes = [0; RAW_BYTES];
-    event.write(&mut bytes);
-    bytes
+    })
 }
 
 /// A packet of 100 bytes at IP, sent from this IPv4 address.
 #[cfg(test)]
 pub(crate) fn sent_from(address: u32) -> [u8; RAW_BYTES] {
-    let [a, b, c, d] = address.to_be_bytes();
-    let event = records::Event {
-        source: [u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), 0],
+    written(&records::Event {
+        source: ipv4(address),
         extra: 0,
         flags: SENT,
         ..records::Event::read(&received(Point::SendIp, 7, false))
-    };
-    let mut bytes = [0; RAW_BYTES];
-    event.write(&mut bytes);
-    bytes
+    })
 }
 
 /// A call that failed with EAGAIN, on a socket without an address of its own, to this IPv4 address.
 #[cfg(test)]
 pub(crate) fn failed_to(address: u32) -> [u8; RAW_BYTES] {
-    let [a, b, c, d] = address.to_be_bytes();
-    let event = records::Event {
-        destination: [u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), 0],
+    written(&records::Event {
+        destination: ipv4(address),
         flags: SENT,
         detail: libc::EAGAIN as u16,
         ..records::Event::read(&received(Point::SendCall, address.into(), false))
-    };
+    })
+}
+
+#[cfg(test)]
+fn written(event: &records::Event) -> [u8; RAW_BYTES] {
     let mut bytes = [0; RAW_BYTES];
     event.write(&mut bytes);
     bytes
+}
+
+/// An IPv4 address in the programs' format.
+#[cfg(test)]
+fn ipv4(address: u32) -> [u64; 2] {
+    let [a, b, c, d] = address.to_be_bytes();
+    [u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), 0]
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -92,10 +92,16 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-#[test]
-fn a_watch_of_silent_agents_ends_in_its_time_and_on_a_signal() {
+/// A folder with keys of 127.0.0.1 and of the watcher `me`.
+fn with_keys() -> Room {
     let room = Room::new();
     room.run(&["layers", "keys", "trust", "127.0.0.1", "--watcher", "me"]).exits(0);
+    room
+}
+
+#[test]
+fn a_watch_of_silent_agents_ends_in_its_time_and_on_a_signal() {
+    let room = with_keys();
     let agents = [silent(), silent()];
     let [a, b] = [0, 1].map(|agent: usize| agents[agent].local_addr().unwrap().to_string());
     let watch = ["layers", "watch", &a, &b, "--identity", "trust/me", "--out", "call"];
@@ -214,10 +220,19 @@ fn recorded(room: &Room, folder: &str) -> usize {
     Recording::read(&room.path("work").join(folder)).unwrap().events.len()
 }
 
+/// Begins to watch the hosts `a` and `b` behind these agents, and returns what the watch prints on standard error.
+fn watch(room: &Room, [a, b]: [&str; 2]) -> (Child, Lines) {
+    let watch = ["layers", "watch", a, b, "--identity", "trust/me", "--out", "call"];
+    let mut command = room.suiro(&watch);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = Lines::of(child.stderr.take().unwrap());
+    lines.until("a 0 events; b 0 events");
+    (child, lines)
+}
+
 #[test]
 fn a_watch_that_cannot_go_on_writes_what_it_has() {
-    let room = Room::new();
-    room.run(&["layers", "keys", "trust", "127.0.0.1", "--watcher", "me"]).exits(0);
+    let room = with_keys();
     let listeners = [(); 2].map(|()| listen("127.0.0.1:0".parse().unwrap()).unwrap());
     let [a, b] = listeners.each_ref().map(|it| it.local_addr().unwrap().to_string());
     let stops = [(); 3].map(|()| AtomicBool::new(false));
@@ -225,11 +240,7 @@ fn a_watch_that_cannot_go_on_writes_what_it_has() {
         let _ends = Ends(&stops);
         let (ask_a, first) = agent(scope, "a", &room, &listeners[0], &stops[0]);
         let (ask_b, _second) = agent(scope, "b", &room, &listeners[1], &stops[1]);
-        let watch = ["layers", "watch", &a, &b, "--identity", "trust/me", "--out", "call"];
-        let mut command = room.suiro(&watch);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = Lines::of(child.stderr.take().unwrap());
-        lines.until("a 0 events; b 0 events");
+        let (mut child, lines) = watch(&room, [&a, &b]);
         ask_a.send(Ask::Datagrams(10)).unwrap();
         ask_b.send(Ask::Datagrams(20)).unwrap();
         lines.until("a 10 events; b 20 events");
@@ -249,8 +260,7 @@ fn a_watch_that_cannot_go_on_writes_what_it_has() {
 
 #[test]
 fn a_watch_of_one_silent_agent_writes_the_others_recording() {
-    let room = Room::new();
-    room.run(&["layers", "keys", "trust", "127.0.0.1", "--watcher", "me"]).exits(0);
+    let room = with_keys();
     let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let silent = silent();
     let [a, b] = [&listener, &silent].map(|it| it.local_addr().unwrap().to_string());
@@ -269,8 +279,7 @@ fn a_watch_of_one_silent_agent_writes_the_others_recording() {
 /// Of a host that has rebooted there is nothing more to come; of the other there is.
 #[test]
 fn a_watch_ends_when_both_hosts_have_rebooted() {
-    let room = Room::new();
-    room.run(&["layers", "keys", "trust", "127.0.0.1", "--watcher", "me"]).exits(0);
+    let room = with_keys();
     let listeners = [(); 2].map(|()| listen("127.0.0.1:0".parse().unwrap()).unwrap());
     let [a, b] = listeners.each_ref().map(|it| it.local_addr().unwrap().to_string());
     let stops = [(); 2].map(|()| AtomicBool::new(false));
@@ -278,11 +287,7 @@ fn a_watch_ends_when_both_hosts_have_rebooted() {
         let _ends = Ends(&stops);
         let (ask_a, _first) = agent(scope, "a", &room, &listeners[0], &stops[0]);
         let (ask_b, _second) = agent(scope, "b", &room, &listeners[1], &stops[1]);
-        let watch = ["layers", "watch", &a, &b, "--identity", "trust/me", "--out", "call"];
-        let mut command = room.suiro(&watch);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = Lines::of(child.stderr.take().unwrap());
-        lines.until("a 0 events; b 0 events");
+        let (mut child, lines) = watch(&room, [&a, &b]);
         ask_a.send(Ask::Datagrams(10)).unwrap();
         lines.until("a 10 events; b 0 events");
         ask_a.send(Ask::Reboot).unwrap();
