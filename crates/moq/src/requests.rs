@@ -3,7 +3,7 @@
 //! A viewer that changes to another quality wants what is on its way of the old one, and nothing more. It cancels a request
 //! with STOP_SENDING on the stream that answers it, and the publisher resets the streams of the subscription
 //! (draft-ietf-moq-transport-18, Subscription State Management). What was sent before arrives before these resets.
-//! moq-net sends it only when nobody reads the track any more, and then drops what has arrived of its open groups:
+//! moq-net sends it only when the track has no reader left, and then drops its open groups with all that has arrived of them.
 //! docs/method.md (Changing quality) names the places. So the adapter to QUIC sends it earlier. moq-net gets no end of that
 //! stream, which it would take for the end of the track. The sending direction stays open until moq-net ends it.
 //!

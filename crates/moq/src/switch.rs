@@ -2,9 +2,9 @@
 //!
 //! [`Arrivals`] measures how long frames wait in queues, and what the path carries. **Down**: if every frame of a second
 //! waits too long, or one much too long, or none arrives, the best quality below the received rate is asked for; the longer
-//! frames wait, the lower, so that queues drain. The relay is asked at once to send the old one no longer, so that what it
-//! has not sent of it does not delay the new one. What is on its way from there is played until the new one has come; what is
-//! on its way to the relay is lost. To receive both until then is worse: in a simulation like that of the tests, a path of
+//! frames wait, the lower, so that queues drain. The relay is asked at once to stop sending the old one, so that
+//! the new one does not wait behind it. Frames that the relay has sent are played until the new one has come; those on their way
+//! to the relay are lost. To receive both until then is worse: in a simulation like that of the tests, a path of
 //! 700 kbit/s that a quality of 1.7 Mbit/s has filled then gets a queue of 27 s. A change to a lower quality is never taken
 //! back: where it comes late, the path is full of the old one, and to return to that is to stay with it.
 //!

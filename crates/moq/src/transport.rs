@@ -1,6 +1,6 @@
 //! The adapter between noq's QUIC and moq-net: it offers a connection, or a session of WebTransport in one, with the
-//! operations that moq-net polls. A stream that is dropped before its end is reset, and so is one whose group is late. The
-//! stream that answers a request is stopped if the request is cancelled. What is written is counted.
+//! operations that moq-net polls. A stream that is dropped before its end is reset, and so is one whose group is late. It
+//! stops the stream that answers a request when the request is cancelled, and counts what is written.
 
 use std::future::Future;
 use std::pin::{Pin, pin};

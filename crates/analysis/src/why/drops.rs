@@ -74,8 +74,8 @@ impl Dropped {
     }
 }
 
-/// Whether a queue dropped the packet: for want of room, by active queue management, or because the packet's lifetime on Wi-Fi
-/// was over before it was sent.
+/// Whether a queue dropped the packet: it was full, active queue management did, or the packet's lifetime on Wi-Fi was over
+/// before it was sent.
 pub(super) fn by_queue(row: &LinkRow) -> bool {
     let of_queue = match row.cause {
         Some(LinkCause::Queue | LinkCause::Aqm) => true,

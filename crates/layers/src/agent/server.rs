@@ -30,8 +30,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The source of an agent's events.
 pub trait Tap {
     /// Waits a tenth of a second at most, appends new events to `events`, and returns the recording so far. Its counters
-    /// count from the start of the tap; its seconds are those that have ended since the last call. Its flows are those of
-    /// these events, and the next call may number them otherwise. What passed before its end is in the events up to here.
+    /// count from the start of the tap; its seconds are those that have ended since the last call. It lists the flows
+    /// of these events, and the next call may number them differently. All events before its end have been handed over by then.
     ///
     /// # Errors
     /// Why no more events can be recorded.

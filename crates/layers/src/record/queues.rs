@@ -63,8 +63,8 @@ impl Queues {
         queue.waiting.push_back(datagram);
     }
 
-    /// Forgets the sockets in which nothing waits. Of the others, some were closed, which nobody reports: if they are many, it
-    /// forgets the half that was used longest ago.
+    /// Forgets the sockets with an empty queue. The kernel does not report when a socket closes, so if many are left, it forgets
+    /// the half that was used longest ago.
     fn make_room(&mut self) {
         self.sockets.retain(|_, queue| !queue.waiting.is_empty());
         let mut latest: Vec<u64> = self.sockets.values().map(|queue| queue.latest).collect();
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(take(&mut queues, 100), [Key::Hash(most + 1)]);
     }
 
-    /// A socket that closes with a datagram unread never takes it, and nobody reports that it closed.
+    /// A socket that closes before it has read a datagram never takes it, and its closing is not recorded.
     #[test]
     fn closed_sockets_make_room_for_new_ones() {
         let mut queues = Queues::default();

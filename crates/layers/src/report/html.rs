@@ -186,7 +186,7 @@ fn charts(
     let line = |of: &dyn Fn(&Second) -> Option<f64>| {
         series(&account.seconds.iter().map(of).collect::<Vec<_>>())
     };
-    // What passed in a second with a pause is not known.
+    // How much passed in a second with a pause is unknown.
     let kbit = |point: Point| {
         let whole = |(second, paused): (&Second, &bool)| {
             (!paused).then(|| second.bytes[point as usize] as f64 * 8.0 / 1e3)

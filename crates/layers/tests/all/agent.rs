@@ -305,7 +305,7 @@ fn a_recording_that_was_ended_restarts_and_the_gap_is_reported() {
     });
 }
 
-/// Times of two boots in one recording would be delays and losses that nobody had.
+/// From the times of two boots in one recording, the report would show delays and losses that did not happen.
 #[test]
 fn a_recording_ends_where_its_host_reboots() {
     with_agent(Limits::default(), |fixture| {

@@ -144,7 +144,7 @@ impl Publisher {
         Self { link, _broadcast: broadcast, track, next: 0 }
     }
 
-    /// Until nobody receives its track.
+    /// Waits until its track has no subscriber.
     pub async fn unused(&self) {
         self.track.unused().await.unwrap();
     }

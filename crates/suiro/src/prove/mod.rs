@@ -281,7 +281,7 @@ impl<'a> Lab<'a> {
         let mut versions = manifest.versions.clone();
         let setups = orders.values().map(|order| &order.setup);
         let packages = run::prepare_media(setups.clone(), &mut versions)?;
-        // Of each trial several variants are run.
+        // Each trial is run in several variants.
         let jobs = run::guests_at_once(args.jobs, usize::MAX, setups);
         let lab = verify::Lab::new(guests, jobs)?;
         let work = Work::new("prove")?;

@@ -41,8 +41,10 @@ impl Session {
                 let reload = track.next_reload(now);
                 next.extend(reload.map(|reload| (track.index + RELOADS, reload)));
                 // Over HTTP/1.1 it would need a connection of its own.
-                let ahead = track.next_ahead(now, playout).filter(|_| self.config.priorities);
-                next.extend(ahead.map(|ahead| (track.other_lane(), ahead)));
+                if self.config.priorities {
+                    let ahead = track.next_ahead(now, playout);
+                    next.extend(ahead.map(|ahead| (track.other_lane(), ahead)));
+                }
             }
             for (lane, (at, what, resource)) in next {
                 if at > now {

@@ -122,7 +122,7 @@ impl TrackState {
         Some(ahead)
     }
 
-    /// What was asked for ahead is of no use, for this reason.
+    /// Gives up the part that was asked for ahead, for this reason.
     pub(super) fn drop_ahead(&mut self, reason: &str) {
         if let Some(ahead) = self.ahead.take() {
             self.pass(ahead, reason);

@@ -105,13 +105,14 @@ impl TrackState {
         hint.is_some_and(|hint| hint.segment.media == segment.media)
     }
 
-    /// Whether this is hinted at although it was not there: it is asked for again when it is listed.
+    /// Whether this part is still hinted at after its request was refused. It is asked for again once it is listed.
     pub(super) fn is_refused(&self, rung: usize, segment: &Segment) -> bool {
         let refused = self.refused.as_ref();
         refused.is_some_and(|part| part.media == segment.media) && self.is_hinted(rung, segment)
     }
 
-    /// Whether a playlist is of before its hint was refused: the next version is fetched at once, and not held.
+    /// Whether a playlist was requested before its hint was refused. Then the next version is fetched at once, without
+    /// a wait for news.
     pub(super) fn is_refuted(&self, playlist: &PlaylistState) -> bool {
         self.refused.as_ref().is_some_and(|part| playlist.fetched < part.at)
     }

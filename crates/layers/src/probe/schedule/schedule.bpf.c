@@ -17,8 +17,8 @@ struct schedule {
 	u64 state;
 };
 
-// By thread id; threads that used a socket of a chosen flow, or are of the chosen process. One that ends is removed: its
-// place is for another, and its id may soon be that of a stranger.
+// By thread id; threads that used a socket of a chosen flow, or are of the chosen process. A thread
+// that ends is removed: this makes room for another, and its id may soon belong to a thread of no interest.
 struct {
 	int (*type)[BPF_MAP_TYPE_HASH];
 	int (*max_entries)[FOLLOWED_MAX];
@@ -26,7 +26,7 @@ struct {
 	struct schedule *value;
 } followed SEC(".maps");
 
-// What states that are over add up to, over all threads, those that have ended too.
+// Sums over all threads, also those that have ended, of the states that are over.
 struct served {
 	u64 waiting_ns;
 	u64 running_ns;
