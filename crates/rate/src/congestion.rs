@@ -14,7 +14,8 @@ pub enum QuicCongestion {
     Cubic,
     /// BBRv3 (draft-ietf-ccwg-bbr).
     Bbr,
-    /// Copa, which reacts to delay (Arun and Balakrishnan, NSDI 2018).
+    /// Copa, which reacts to delay (Arun and Balakrishnan, NSDI 2018). A mark of ECN halves its window, at most once per round
+    /// trip; a lost packet alone does not change it.
     Copa,
 }
 

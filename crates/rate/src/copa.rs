@@ -4,6 +4,9 @@
 //! aims at the rate 1/(δ·dq) packets per second, where dq is the queueing delay that it sees: the standing round-trip
 //! time less the least one. One sender alone keeps about 1/δ packets in the queue: 2 with the default δ of 0.5.
 //!
+//! The paper says nothing of ECN. A queue that marks packets instead of dropping them expects an answer as to a loss (RFC
+//! 3168 §5), so that a mark halves the window here, at most once per round trip (RFC 9002 §7.3).
+//!
 //! The paper's second mode (§2.3), which competes with senders that fill every queue, is left out, as in other
 //! implementations: after a queue of one's own it is entered by mistake, and never left.
 
@@ -37,6 +40,12 @@ struct Velocity {
     noted: Option<(Time, f64)>,
 }
 
+impl Default for Velocity {
+    fn default() -> Self {
+        Self { value: 1.0, up: true, same: 0, noted: None }
+    }
+}
+
 /// The controller of one path.
 #[derive(Debug, Clone)]
 pub struct Copa {
@@ -49,6 +58,8 @@ pub struct Copa {
     smoothed: Smoothed,
     least: Least,
     standing: Least,
+    /// What was sent until then has been answered with a smaller window.
+    reduced: Option<Time>,
 }
 
 impl Copa {
@@ -60,10 +71,11 @@ impl Copa {
             delta,
             window: INITIAL,
             slow_start: true,
-            velocity: Velocity { value: 1.0, up: true, same: 0, noted: None },
+            velocity: Velocity::default(),
             smoothed: Smoothed::default(),
             least: Least::default(),
             standing: Least::default(),
+            reduced: None,
         }
     }
 
@@ -96,6 +108,17 @@ impl Copa {
             (true, true) => {}
             (false, _) => self.grow(-step),
         }
+    }
+
+    /// Something that was sent at `sent` was marked on its way. One reduction answers all that was sent before it.
+    pub fn on_mark(&mut self, now: Time, sent: Time) {
+        if self.reduced.is_some_and(|reduced| sent <= reduced) {
+            return;
+        }
+        self.reduced = Some(now);
+        self.slow_start = false;
+        self.velocity = Velocity::default();
+        self.grow(-self.window / 2.0);
     }
 
     /// Nothing came through for so long that what is known of the path is worthless (RFC 9002 §7.6).
@@ -219,6 +242,25 @@ mod tests {
         let (short, long) = (middle(0.5), middle(0.05));
         // §2.1: about 1/δ packets, oscillating by 2.5/δ, so 3.5/δ at most.
         assert!(short < 7.0 && (20.0..70.0).contains(&long), "{short} and {long} packets");
+    }
+
+    #[test]
+    fn a_mark_halves_the_window_once_per_round_trip_and_ends_slow_start() {
+        let mut copa = Copa::new(PACKET, DELTA);
+        let (ms, rtt) = (Time::from_millis, Duration::from_millis(40));
+        (0..10).for_each(|_| copa.on_ack(ms(40), rtt, PACKET, false));
+        assert_eq!(copa.window(), Bytes::new(20 * 1200), "slow start");
+        copa.on_mark(ms(50), ms(10));
+        assert_eq!(copa.window(), Bytes::new(10 * 1200));
+        copa.on_mark(ms(90), ms(50));
+        assert_eq!(copa.window(), Bytes::new(10 * 1200), "sent before that reduction");
+        copa.on_mark(ms(91), ms(51));
+        assert_eq!(copa.window(), Bytes::new(5 * 1200));
+        // §2: by 1/(δ·window) packets for each that is acknowledged, 0.4 of 5.
+        copa.on_ack(ms(92), rtt, PACKET, false);
+        assert_eq!(copa.window(), Bytes::new(6480));
+        (0..10).for_each(|n| copa.on_mark(ms(200 + 100 * n), ms(199 + 100 * n)));
+        assert_eq!(copa.window(), Bytes::new(2 * 1200), "the least");
     }
 
     #[test]

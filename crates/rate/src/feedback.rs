@@ -52,8 +52,34 @@ pub struct PacketReport {
     pub size: Bytes,
     /// When it left, on the sender's clock.
     pub sent: Time,
-    /// When it arrived, on the receiver's clock, of which only differences count; `None`: not (yet).
-    pub arrived: Option<Time>,
+    /// Whether it arrived, and when.
+    pub arrived: Arrived,
     /// True if it arrived with Congestion Experienced (RFC 3168).
     pub ecn_ce: bool,
+}
+
+/// Whether a packet arrived, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    /// Not (yet).
+    No,
+    /// At this time on the receiver's clock, of which only differences count.
+    At(Time),
+    /// It did, but when is not known (RFC 8888 §3.1: offsets 0x1FFE and 0x1FFF). It is a sample of no delay.
+    Untimed,
+}
+
+impl Arrived {
+    /// When, if that is known.
+    pub const fn time(self) -> Option<Time> {
+        match self {
+            Self::At(at) => Some(at),
+            Self::No | Self::Untimed => None,
+        }
+    }
+
+    /// Whether it did not arrive.
+    pub const fn is_missing(self) -> bool {
+        matches!(self, Self::No)
+    }
 }

@@ -30,7 +30,7 @@ pub mod tfrc;
 pub mod tfrcp;
 
 pub use congestion::QuicCongestion;
-pub use feedback::{Feedback, PacketReport};
+pub use feedback::{Arrived, Feedback, PacketReport};
 pub use least::Least;
 pub use spec::{EcnMode, FASTEST, RateKind, RateSpec, SLOWEST};
 
@@ -73,6 +73,12 @@ pub trait Controller: std::fmt::Debug + Send {
     /// controller smooths its own effect on the queue.
     fn pacing(&self) -> BitRate {
         self.target()
+    }
+
+    /// What may leave at once after a time in which nothing did, in time at [`Self::pacing`]. By default one packet, after which the
+    /// next ones follow at the pace.
+    fn burst(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Whether as much is in flight as the controller allows: nothing should leave until a report or the timer changes that.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_media::Ffmpeg;
 use suiro_payload::Codec;
 use suiro_rate::RateSpec;
@@ -134,18 +135,10 @@ fn checksums(text: &str) -> Vec<String> {
     lines.filter_map(|line| line.rsplit(", ").next()).map(str::to_owned).collect()
 }
 
-/// An even port that is free, and the next one too; another one each time. They are below those that the kernel chooses itself.
-async fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..5000 {
-        // Each test process begins elsewhere, so that they seldom meet.
-        let step = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() as u16 % 500 * 10;
-        let port = 20_000 + step % 5000 * 2;
-        if Pair::bind(port).is_ok() {
-            return port;
-        }
-    }
-    panic!("no free ports");
+/// An even port that is free, and the next one too; another one each time. In a runtime, as sockets are tried.
+fn free_ports() -> u16 {
+    let is_free = |port: &u16| port.is_multiple_of(2) && Pair::bind(*port).is_ok();
+    std::iter::repeat_with(free_port).take(1000).find(is_free).expect("two free ports")
 }
 
 /// Waits until a program has bound a UDP port, by what the kernel says.
@@ -210,7 +203,7 @@ fn packets(film: &Film) -> u64 {
 /// Sends the film once, in real time, to a port of this machine.
 async fn send(film: &Film, to: u16) -> Counters {
     let clock = Clock::from_now();
-    let pair = Pair::bind(free_port().await).unwrap();
+    let pair = Pair::bind(free_ports()).unwrap();
     let start = clock.now();
     let control = RateSpec::fixed(BitRate::from_mbps(50)).build(start).unwrap();
     let mut sender = Sender::new(start, config(film, clock), control, Seed(7).random());
@@ -287,7 +280,7 @@ fn sdp(film: &Film, port: u16) -> PathBuf {
 
 async fn ffmpeg_takes(codec: Codec) {
     let Some(film) = Film::make(codec) else { return };
-    let port = free_port().await;
+    let port = free_ports();
     // The last one ends with the next, which does not come.
     let wanted = FRAMES - 2;
     let mut program = Command::new(film.ffmpeg.path());
@@ -331,7 +324,7 @@ fn launch(pipeline: &str) -> Command {
 
 async fn gstreamer_takes(codec: Codec) {
     let Some(film) = Film::make(codec).filter(|_| gstreamer()) else { return };
-    let port = free_port().await;
+    let port = free_ports();
     let (name, elements, extension) = match codec {
         Codec::H264 => {
             ("H264", "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream", "h264")
@@ -397,7 +390,7 @@ async fn receive(
 
 /// Our receiver takes what `program` sends to its port; all frames come out as they went in.
 async fn we_take(film: &Film, program: impl Fn(u16) -> Command) {
-    let port = free_port().await;
+    let port = free_ports();
     let sends = async {
         end(start(&mut program(port))).await;
     };
@@ -490,7 +483,7 @@ async fn relay(pair: Pair, to: u16, lost: &AtomicU16) {
 #[tokio::test]
 async fn what_is_lost_on_the_way_is_sent_again_in_time() {
     let Some(film) = Film::make(Codec::Mpeg2) else { return };
-    let (port, between) = (free_port().await, free_port().await);
+    let (port, between) = (free_ports(), free_ports());
     let lost = AtomicU16::new(0);
     let pair = Pair::bind(between).unwrap();
     let sends = async {

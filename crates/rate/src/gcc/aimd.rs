@@ -6,7 +6,8 @@ use suiro_units::{Duration, Time};
 use super::arrival::Usage;
 use super::throughput::Capacity;
 
-/// What is left of what passes, after an overuse (§5.5: beta); and a little less, so that the queue drains.
+/// What is left of what passes, after an overuse (§5.5: beta); and a little less, so that the queue drains. Of a capacity that was
+/// measured before, only the first is taken.
 const BETA: f64 = 0.85;
 const BACKOFF: f64 = 5_000.0;
 /// Growth in a second while the capacity is not known (§5.5: 8 %), and the least.
@@ -175,13 +176,12 @@ impl Aimd {
     }
 
     fn decrease(&mut self, now: Time, passes: f64) {
-        let less = |passes: f64| {
-            let rate = BETA * passes;
-            if rate > BACKOFF { rate - BACKOFF } else { rate }
-        };
-        let mut reduced = less(passes);
+        let mut reduced = BETA * passes;
+        if reduced > BACKOFF {
+            reduced -= BACKOFF;
+        }
         if reduced > self.rate {
-            reduced = self.capacity.bps().map_or(reduced, less);
+            reduced = self.capacity.bps().map_or(reduced, |capacity| BETA * capacity);
         }
         self.capacity.check(passes, false);
         self.rate = self.clamp(reduced.min(self.rate));
@@ -232,6 +232,17 @@ mod tests {
         // 760 kbit/s are three packets of 1.06 kB in a frame: one more per 400 ms, for 3 s.
         let grown = (aimd.rate() - reduced) / 3.0;
         assert!((19e3..23e3).contains(&grown), "{grown}");
+    }
+
+    #[test]
+    fn where_more_passes_than_the_rate_a_share_of_the_capacity_is_left() {
+        let mut aimd = aimd();
+        aimd.update(Time::from_secs(1), input(Usage::Over, 1000.0));
+        assert!((aimd.rate() - (0.85 * 1000e3 - 5e3)).abs() < 1.0, "{}", aimd.rate());
+        aimd.set(Time::from_secs(2), 870e3);
+        // 0.85 · 1050 - 5 are 887.5 kbit/s, more than the rate; the capacity is 1000 kbit/s.
+        aimd.update(Time::from_secs(3), input(Usage::Over, 1050.0));
+        assert!((aimd.rate() - 850e3).abs() < 1.0, "{}", aimd.rate());
     }
 
     #[test]

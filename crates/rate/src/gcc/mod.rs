@@ -6,8 +6,13 @@
 //! (RFC 8888, or transport-wide); each packet is judged once.
 //!
 //! Left out of libwebrtc: the overshoot detector of its receiver side, the pushback by a congestion window, ECN, and what several
-//! streams share; of loss-based estimation, the hold after a decrease, losses counted in bytes, and padding. Its reaction to missing reports is a timeout by the round-trip time (`RttBasedBackoff`); here the rate is halved
-//! at each silence, as with the other controllers, and after it the path is probed as at the start. A probe is filled up with packets of padding (`wants_padding`).
+//! streams share. Of loss-based estimation, the hold after a decrease, losses counted in bytes, and padding. Of the estimator of what
+//! passes, data that nobody acknowledges: all packets are reported. Its older one, `BitrateEstimator`, is left out as well.
+//!
+//! Its reaction to missing reports is a timeout by the round-trip time (`RttBasedBackoff`); here the rate is halved at each silence,
+//! as with the other controllers, and after it the path is probed as at the start. A probe is filled up with packets of padding
+//! (`wants_padding`). Packets leave in bursts of 5 ms, as the draft has it; libwebrtc's pacer now allows 40 ms, at which most frames
+//! leave at once.
 
 mod aimd;
 mod arrival;
@@ -20,7 +25,7 @@ use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 use crate::equation::Bounds;
 use crate::rtt::Smoothed;
 use crate::silence::Silence;
-use crate::{Controller, Estimate, Feedback, PacketReport};
+use crate::{Arrived, Controller, Estimate, Feedback, PacketReport};
 use aimd::{Aimd, Input};
 use arrival::{Trendline, Usage};
 use loss::LossBased;
@@ -29,6 +34,8 @@ use throughput::Throughput;
 
 /// How much faster than the target packets follow one another (libwebrtc's pacing factor).
 const PACING: f64 = 2.5;
+/// Packets may leave in groups of this length (draft-ietf-rmcat-gcc-02 §4: `burst_time`).
+const BURST: Duration = Duration::from_millis(5);
 /// The round-trip time before it is known.
 const RTT_FIRST: Duration = Duration::from_millis(200);
 /// After a pause of this length in arrivals, the delay is judged anew.
@@ -102,31 +109,36 @@ impl Gcc {
     /// Takes what is new of a report: whether anything was, and what a probe has found, with the rate that it tried.
     fn take(&mut self, packets: &[PacketReport]) -> (bool, Option<(f64, f64)>) {
         let (mut new, mut found) = (false, None);
-        let mut arrivals = Vec::new();
+        // One that arrived, but not known when, counts as having come with the one before it.
+        let (mut arrivals, mut latest) = (Vec::new(), self.latest_arrival);
         for packet in packets {
             if packet.sequence < self.next {
                 continue;
             }
             self.next = packet.sequence.saturating_add(1);
             new = true;
+            let time = packet.arrived.time().map(|at| at.min(TIME_MAX));
             let packet = PacketReport {
                 size: packet.size.min(SIZE_MAX),
                 sent: packet.sent.min(TIME_MAX),
-                arrived: packet.arrived.map(|at| at.min(TIME_MAX)),
+                arrived: time.map_or(packet.arrived, Arrived::At),
                 ..*packet
             };
             let bytes = packet.size.get() as f64;
             let probed = self.prober.probed();
             found = probed.zip(self.prober.on_packet(&packet)).or(found);
-            self.loss.on_packet(packet.sent, bytes, packet.arrived.is_none());
-            arrivals.extend(packet.arrived.map(|arrived| (arrived, packet.sent, bytes)));
+            self.loss.on_packet(packet.sent, bytes, packet.arrived.is_missing());
+            latest = time.or(latest);
+            arrivals.extend(latest.filter(|_| !packet.arrived.is_missing()).map(|at| (at, packet)));
         }
         // Packets that overtook others count in the order in which they came.
-        arrivals.sort_by_key(|(arrived, ..)| *arrived);
-        for (arrived, sent, bytes) in arrivals {
-            self.restart_after_pause(arrived);
-            self.throughput.on_packet(arrived, bytes, self.limited.is());
-            self.trend.on_packet(sent, arrived);
+        arrivals.sort_by_key(|(at, _)| *at);
+        for (at, packet) in arrivals {
+            self.restart_after_pause(at);
+            self.throughput.on_packet(at, packet.sent, packet.size.get() as f64);
+            if let Arrived::At(arrived) = packet.arrived {
+                self.trend.on_packet(packet.sent, arrived);
+            }
         }
         (new, found)
     }
@@ -221,6 +233,10 @@ impl Controller for Gcc {
         BitRate::from_bps(pace as u64).max(self.config.bounds.min)
     }
 
+    fn burst(&self) -> Duration {
+        BURST
+    }
+
     fn wants_padding(&self) -> bool {
         self.prober.rate().is_some()
     }
@@ -250,7 +266,7 @@ mod tests {
             let mut packets = Vec::new();
             while next < end {
                 gcc.on_sent(next, Bytes::new(1000));
-                let arrived = Some(next + Duration::from_millis(20));
+                let arrived = Arrived::At(next + Duration::from_millis(20));
                 let size = Bytes::new(1000);
                 packets.push(PacketReport { sequence, size, sent: next, arrived, ecn_ce: false });
                 sequence += 1;
@@ -277,7 +293,7 @@ mod tests {
             let packet = |n: u64| {
                 // Each second packet comes 1 ms before the one in front of it.
                 let swapped = if n.is_multiple_of(2) { n + 1 } else { n - 1 };
-                let arrived = Some(Time::from_millis(20 + 10 * swapped));
+                let arrived = Arrived::At(Time::from_millis(20 + 10 * swapped));
                 let (size, sent) = (Bytes::new(1000), Time::from_millis(10 * n));
                 PacketReport { sequence: n, size, sent, arrived, ecn_ce: false }
             };
@@ -287,6 +303,28 @@ mod tests {
         }
         let kbps = gcc.throughput.bps().unwrap_or(0.0) / 1e3;
         assert!((kbps - 800.0).abs() < 60.0, "{kbps}");
+    }
+
+    #[test]
+    fn packets_that_came_at_an_unknown_time_are_throughput_and_no_delay() {
+        let mut gcc = gcc();
+        for report in 0..30_u64 {
+            let packet = |n: u64| {
+                // The time is known of the first of ten; they leave 10 ms apart, and take 20 ms.
+                let sent = Time::from_millis(10 * n);
+                let known = n.is_multiple_of(10);
+                let at = Arrived::At(sent + Duration::from_millis(20));
+                let (size, arrived) = (Bytes::new(1000), if known { at } else { Arrived::Untimed });
+                PacketReport { sequence: n, size, sent, arrived, ecn_ce: false }
+            };
+            let packets = (10 * report..10 * report + 10).map(packet).collect();
+            let told = Feedback { packets, ..Feedback::default() };
+            gcc.on_feedback(Time::from_millis(100 * report + 150), &told);
+            assert_eq!(gcc.usage, Usage::Normal);
+        }
+        let kbps = gcc.throughput.bps().unwrap_or(0.0) / 1e3;
+        assert!((kbps - 800.0).abs() < 60.0, "{kbps}");
+        assert_eq!(gcc.loss.loss(), 0.0);
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Prober {
             return None;
         }
         let bytes = packet.size.get() as f64;
-        if let Some(at) = packet.arrived {
+        if let Some(at) = packet.arrived.time() {
             sent.packets += 1;
             sent.bytes += bytes;
             sent.first = sent.first.or(Some((at, bytes)));
@@ -292,6 +292,7 @@ impl Limited {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Arrived;
     use suiro_units::Bytes;
 
     /// Sends a probe of so many kbit/s in packets of 1000 bytes, over a path of so many; what it finds.
@@ -302,7 +303,8 @@ mod tests {
         for n in 0u64.. {
             let sent = start + Duration::from_secs_f64(8000.0 / rate) * n;
             let took = Duration::from_secs_f64(8.0 / rate.min(path_kbps * 1e3) * 1000.0) * n;
-            let arrived = (n >= lost).then_some(start + took + Duration::from_millis(50));
+            let at = Arrived::At(start + took + Duration::from_millis(50));
+            let arrived = if n >= lost { at } else { Arrived::No };
             let size = Bytes::new(1000);
             reports.push(PacketReport { sequence: n, size, sent, arrived, ecn_ce: false });
             prober.on_sent(sent, 1000.0);

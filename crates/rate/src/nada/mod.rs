@@ -168,7 +168,7 @@ impl Controller for Nada {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PacketReport;
+    use crate::{Arrived, PacketReport};
 
     const KBPS: f64 = 1000.0;
 
@@ -186,7 +186,7 @@ mod tests {
                 sequence: n,
                 size: Bytes::new(1250),
                 sent,
-                arrived: Some(sent + Duration::from_millis(delay)),
+                arrived: Arrived::At(sent + Duration::from_millis(delay)),
                 ecn_ce: false,
             }
         };

@@ -44,10 +44,11 @@ const SIZE_MAX: Bytes = Bytes::new(65_575);
 /// A packet of the last [`LOGWIN`].
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// When it arrived; if it did not, the latest arrival before it was known to be missing.
+    /// When it arrived; if it did not, or that is not known, the latest arrival before it.
     at: Time,
-    /// Its queueing delay; `None`: it is lost.
+    /// Its queueing delay, if it is known when it arrived.
     queueing: Option<Duration>,
+    lost: bool,
     size: Bytes,
     ecn_ce: bool,
 }
@@ -87,16 +88,20 @@ impl Path {
     fn on_packet(&mut self, packet: &PacketReport, rtt: Duration) {
         self.reported += 1;
         let size = packet.size.min(SIZE_MAX);
-        let queueing = packet.arrived.map(|at| {
-            let at = at.min(TIME_MAX);
+        let time = packet.arrived.time().map(|at| at.min(TIME_MAX));
+        if let Some(at) = time {
             self.arrive(at);
+        }
+        let lost = packet.arrived.is_missing();
+        if !lost {
             let first = self.losses.open().is_none();
+            let at = time.unwrap_or(self.latest);
             if self.losses.on_packet(at, self.reported, rtt) && first {
                 self.losses.set_first_interval(self.reported as f64);
             }
-            self.base.queueing(at, packet.sent.min(TIME_MAX))
-        });
-        self.log.push_back(Seen { at: self.latest, queueing, size, ecn_ce: packet.ecn_ce });
+        }
+        let queueing = time.map(|at| self.base.queueing(at, packet.sent.min(TIME_MAX)));
+        self.log.push_back(Seen { at: self.latest, queueing, lost, size, ecn_ce: packet.ecn_ce });
         let old = |seen: &Seen| self.latest.saturating_since(seen.at) > LOGWIN;
         while self.log.len() > PACKETS_MAX || self.log.front().is_some_and(old) {
             self.log.pop_front();
@@ -119,7 +124,7 @@ impl Path {
             return;
         }
         let share = |count: usize| count as f64 / total as f64;
-        let lost = share(self.log.iter().filter(|seen| seen.queueing.is_none()).count());
+        let lost = share(self.log.iter().filter(|seen| seen.lost).count());
         let marked = share(self.log.iter().filter(|seen| seen.ecn_ce).count());
         self.loss += ALPHA * (lost - self.loss);
         self.marking += ALPHA * (marked - self.marking);
@@ -158,10 +163,10 @@ impl Path {
         expired * queueing + (1.0 - expired) * warped
     }
 
-    /// Whether the path seems to be underused: nothing lost, no queue in the whole window (§4.2).
+    /// Whether the path seems to be underused: nothing lost, no queue in the whole window (§4.2), of which something is known.
     pub fn is_underused(&self) -> bool {
-        let empty = |seen: &Seen| seen.queueing.is_some_and(|queueing| queueing < QEPS);
-        !self.log.is_empty() && self.log.iter().all(empty)
+        let longest = self.log.iter().filter_map(|seen| seen.queueing).max();
+        longest.is_some_and(|queueing| queueing < QEPS) && !self.log.iter().any(|seen| seen.lost)
     }
 
     /// What arrives: the bytes of the window over its span (§5.1.3).
@@ -170,7 +175,7 @@ impl Path {
         let span = since.clamp(SPAN_MIN, LOGWIN);
         // A packet that arrives as the span begins was sent before it.
         let within = |seen: &&Seen| self.latest.saturating_since(seen.at) < span;
-        let arrived = self.log.iter().filter(within).filter(|seen| seen.queueing.is_some());
+        let arrived = self.log.iter().filter(within).filter(|seen| !seen.lost);
         Bytes::new(arrived.map(|seen| seen.size.get()).sum()) / span
     }
 }
@@ -178,6 +183,7 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Arrived;
 
     const RTT: Duration = Duration::from_millis(100);
 
@@ -187,7 +193,9 @@ mod tests {
             sequence,
             size: Bytes::new(1250),
             sent: Time::from_millis(10 * sequence),
-            arrived: delay.map(|delay| Time::from_millis(5000 + 10 * sequence + delay)),
+            arrived: delay.map_or(Arrived::No, |delay| {
+                Arrived::At(Time::from_millis(5000 + 10 * sequence + delay))
+            }),
             ecn_ce: false,
         };
         (first..).zip(delays).map(packet).collect()
@@ -239,6 +247,25 @@ mod tests {
         path.smooth();
         // p = 0.1 · 0.2: twice the reference, four times 2 ms.
         assert!((path.signal() - 0.008).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_came_at_an_unknown_time_is_received_and_no_queue() {
+        let mut told = packets(0, &[Some(50); 60]);
+        told[20..].iter_mut().step_by(2).for_each(|packet| packet.arrived = Arrived::Untimed);
+        told[40].ecn_ce = true;
+        let mut path = Path::default();
+        path.on_report(&told, RTT);
+        path.smooth();
+        assert!(path.is_underused() && path.losses.open().is_none() && path.loss() == 0.0);
+        // Of the 51 of the last 500 ms, those that came after its beginning.
+        assert_eq!(path.receiving_rate(), BitRate::from_mbps(1));
+        // p = 0.1 / 51, of one that is marked.
+        let marked = 0.1 / 51.0 / 0.01;
+        assert!((path.signal() - 0.002 * marked * marked).abs() < 1e-12, "{}", path.signal());
+        told.iter_mut().for_each(|packet| packet.arrived = Arrived::Untimed);
+        let mut path = Path::default();
+        assert!(path.on_report(&told, RTT) && !path.is_underused(), "no delay is known");
     }
 
     #[test]

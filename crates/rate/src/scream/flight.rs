@@ -28,7 +28,7 @@ pub struct Acked {
     pub marked: u64,
     /// Packets that are lost.
     pub lost: u64,
-    /// The queueing delay of the latest packet; `None`: none arrived.
+    /// The queueing delay of the latest packet; `None`: none arrived, or not known when.
     pub queueing: Option<Duration>,
 }
 
@@ -123,15 +123,17 @@ impl Flight {
         let size = packet.size.min(SIZE_MAX).get();
         acked.bytes += size;
         self.highest = Some(packet.sequence);
-        let Some(arrived) = packet.arrived else {
+        if packet.arrived.is_missing() {
             self.missing.push_back((packet.sequence, now));
             return;
-        };
+        }
         let sent = packet.sent.min(TIME_MAX);
         while self.sent.front().is_some_and(|(left, _)| *left <= sent) {
             self.forget_oldest();
         }
-        acked.queueing = Some(self.base.queueing(arrived.min(TIME_MAX), sent));
+        if let Some(at) = packet.arrived.time() {
+            acked.queueing = Some(self.base.queueing(at.min(TIME_MAX), sent));
+        }
         acked.packets += 1;
         if packet.ecn_ce {
             (acked.marked, acked.bytes_marked) = (acked.marked + 1, acked.bytes_marked + size);
@@ -139,7 +141,7 @@ impl Flight {
     }
 
     fn on_late(&mut self, now: Time, packet: &PacketReport, rtt: Duration, acked: &mut Acked) {
-        if packet.arrived.is_none() {
+        if packet.arrived.is_missing() {
             return;
         }
         let mut lists = [&mut self.missing, &mut self.lost].into_iter();
@@ -157,6 +159,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Arrived;
 
     const RTT: Duration = Duration::from_millis(100);
 
@@ -166,9 +169,10 @@ mod tests {
 
     fn report(sequence: u64, arrived: bool) -> PacketReport {
         let sent = ms(10 * sequence);
-        let at = sent + Duration::from_millis(50);
+        let at = Arrived::At(sent + Duration::from_millis(50));
+        let arrived = if arrived { at } else { Arrived::No };
         let (size, ecn_ce) = (Bytes::new(1000), sequence == 3);
-        PacketReport { sequence, size, sent, arrived: arrived.then_some(at), ecn_ce }
+        PacketReport { sequence, size, sent, arrived, ecn_ce }
     }
 
     fn flight() -> Flight {
@@ -195,6 +199,27 @@ mod tests {
         };
         assert_eq!(acked, expected);
         assert_eq!(flight.on_report(ms(110), &told, RTT), Acked::default(), "again");
+    }
+
+    #[test]
+    fn a_packet_that_came_at_an_unknown_time_is_acknowledged_without_a_delay() {
+        let untimed = |n| PacketReport { arrived: Arrived::Untimed, ..report(n, true) };
+        let mut flight = flight();
+        let acked = flight.on_report(ms(100), &[report(0, true), untimed(1), untimed(3)], RTT);
+        let expected = Acked {
+            bytes: 3000,
+            bytes_marked: 1000,
+            packets: 3,
+            marked: 1,
+            lost: 0,
+            queueing: Some(Duration::ZERO),
+        };
+        assert_eq!((acked, flight.bytes()), (expected, 6000), "the delay is that of the first");
+        let acked = flight.on_report(ms(110), &[untimed(4)], RTT);
+        assert_eq!((acked.packets, acked.queueing), (1, None));
+        // One that was reported as missing.
+        flight.on_report(ms(120), &[report(5, false), report(6, true)], RTT);
+        assert_eq!(flight.on_report(ms(130), &[untimed(5)], RTT).packets, 1);
     }
 
     #[test]

@@ -156,7 +156,11 @@ impl Sender {
             }
             let mut latest = None;
             for packet in &feedback.packets {
-                let Some(arrived) = packet.arrived.map(|at| at.min(TIME_MAX)) else { continue };
+                let time = packet.arrived.time().map(|at| at.min(TIME_MAX));
+                // One that arrived, but not known when, counts as having come with the one before it.
+                let before = latest.or(self.receiver.highest().map(|(_, at)| at));
+                let arrived = time.or(before).filter(|_| !packet.arrived.is_missing());
+                let Some(arrived) = arrived else { continue };
                 let size = packet.size.min(SIZE_MAX);
                 self.receiver.on_packet(arrived, packet.sequence, size, Some(rtt));
                 latest = latest.max(Some(arrived));
@@ -398,7 +402,7 @@ impl DataLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PacketReport;
+    use crate::{Arrived, PacketReport};
 
     const SIZE: Bytes = Bytes::new(1500);
     const RTT: Duration = Duration::from_millis(100);
@@ -507,7 +511,7 @@ mod tests {
             sequence: 40_000 + n,
             size: SIZE,
             sent: ms(100 + n),
-            arrived: Some(Time::from_secs(70_000) + Duration::from_millis(n)),
+            arrived: Arrived::At(Time::from_secs(70_000) + Duration::from_millis(n)),
             ecn_ce: false,
         });
         let told = Feedback { packets: packets.collect(), ..Feedback::default() };
@@ -517,20 +521,26 @@ mod tests {
 
     #[test]
     fn arrivals_say_what_was_received_whenever_their_reports_come() {
-        let mut sender = sender();
-        // 1500 bytes each 10 ms; ten in a report, two of which arrive at once and claim much.
-        for (n, at) in [(0, 150), (1, 250), (2, 350), (3, 351)] {
-            let packets = (10 * n..10 * n + 10).map(|k| PacketReport {
-                sequence: k,
-                size: SIZE,
-                sent: ms(10 * k),
-                arrived: Some(ms(10 * k + 40)),
-                ecn_ce: false,
-            });
-            let told = Feedback { packets: packets.collect(), ..report(100_000_000, 0.0) };
-            let measured = sender.measured(ms(at), &told, RTT).unwrap();
-            let kbps = measured.receive_rate.as_bps() / 1000;
-            assert!(n == 0 || (1100..1400).contains(&kbps), "{n}: {kbps}");
+        // The time is known of each packet, or of the last in a report.
+        for known in [1, 10] {
+            let mut sender = sender();
+            // 1500 bytes each 10 ms; ten in a report, two of which arrive at once and claim much.
+            for (n, at) in [(0, 150), (1, 250), (2, 350), (3, 351)] {
+                let arrived = |k: u64| (k % known == known - 1).then_some(ms(10 * k + 40));
+                let packets = (10 * n..10 * n + 10).map(|k| PacketReport {
+                    sequence: k,
+                    size: SIZE,
+                    sent: ms(10 * k),
+                    arrived: arrived(k).map_or(Arrived::Untimed, Arrived::At),
+                    ecn_ce: false,
+                });
+                let (packets, claimed) = (packets.collect(), report(100_000_000, 0.0));
+                let told = Feedback { packets, loss_event_rate: None, ..claimed };
+                let measured = sender.measured(ms(at), &told, RTT).unwrap();
+                let kbps = measured.receive_rate.as_bps() / 1000;
+                assert!(n == 0 || (1100..1400).contains(&kbps), "{known}, {n}: {kbps}");
+                assert_eq!(measured.loss_event_rate, Ratio::default());
+            }
         }
     }
 

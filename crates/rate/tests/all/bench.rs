@@ -6,7 +6,7 @@ mod common;
 
 use common::flow::{Controlled, Reports};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use suiro_rate::{Controller, Feedback, PacketReport, RateKind, RateSpec};
+use suiro_rate::{Arrived, Controller, Feedback, PacketReport, RateKind, RateSpec};
 use suiro_units::{BitRate, Duration, Ratio, Time};
 
 /// Reports of an iteration, one per 50 ms; each of 20 packets, of which the last is lost in every
@@ -34,7 +34,7 @@ fn packet(report: u64, n: u64) -> PacketReport {
         sequence,
         size: common::SIZE,
         sent,
-        arrived: (!lost).then_some(sent),
+        arrived: if lost { Arrived::No } else { Arrived::At(sent) },
         ecn_ce: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suiro_rate::tfrc::Receiver;
-use suiro_rate::{Feedback, PacketReport, RateSpec};
+use suiro_rate::{Arrived, Feedback, PacketReport, RateSpec};
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
 const MIN: BitRate = BitRate::from_kbps(100);
@@ -21,14 +21,20 @@ fn any_number() -> impl Strategy<Value = u64> {
 }
 
 fn any_packet() -> impl Strategy<Value = PacketReport> {
-    (any_number(), any_number(), any_number(), proptest::option::of(any_number()), any::<bool>())
-        .prop_map(|(sequence, size, sent, arrived, ecn_ce)| PacketReport {
+    let arrived = prop_oneof![
+        Just(Arrived::No),
+        Just(Arrived::Untimed),
+        any_number().prop_map(|at| Arrived::At(Time::from_nanos(at))),
+    ];
+    (any_number(), any_number(), any_number(), arrived, any::<bool>()).prop_map(
+        |(sequence, size, sent, arrived, ecn_ce)| PacketReport {
             sequence,
             size: Bytes::new(size),
             sent: Time::from_nanos(sent),
-            arrived: arrived.map(Time::from_nanos),
+            arrived,
             ecn_ce,
-        })
+        },
+    )
 }
 
 fn any_report() -> impl Strategy<Value = Feedback> {

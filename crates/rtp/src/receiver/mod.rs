@@ -40,7 +40,7 @@ pub struct Config {
     /// Whether each sender report is answered at once, as the study does, next to regular reports.
     pub answer: bool,
     /// How often what became of each packet is reported: transport-wide if the packets bear numbers for it, else as RFC 8888.
-    /// `None`: never.
+    /// A report that would be about many packets is sent before that. `None`: never.
     pub feedback: Option<Duration>,
     /// How the video is played.
     pub policy: Policy,
@@ -187,8 +187,11 @@ impl Receiver {
         let arrived = reception.on_packet(now, packet.sequence, packet.timestamp);
         let sequence = match arrived {
             Arrived::New(sequence) | Arrived::Restarted(sequence) => sequence,
-            Arrived::Repeated => {
+            Arrived::Repeated(sequence) => {
                 self.counters.repeated += 1;
+                if let Some(sequence) = sequence.filter(|_| self.wide.is_none()) {
+                    self.arrivals.on_copy(sequence, ecn);
+                }
                 return;
             }
             Arrived::Jump => {
@@ -316,7 +319,7 @@ impl Receiver {
 
     /// When to poll next.
     pub fn next_event(&self) -> Option<Time> {
-        if self.answer_due {
+        if self.answer_due || self.arrivals.is_many() {
             return Some(Time::ZERO);
         }
         let feedback = self.feedback_at.filter(|_| !self.arrivals.is_empty());
@@ -390,10 +393,12 @@ impl Receiver {
         let Some(every) = self.config.feedback else { return nothing };
         let due = *self.feedback_at.get_or_insert(now);
         let Some(media) = self.reception.as_ref().map(Reception::ssrc) else { return nothing };
-        if due > now || self.arrivals.is_empty() {
+        let is_due = due <= now || self.arrivals.is_many();
+        if !is_due || self.arrivals.is_empty() {
             return nothing;
         }
-        self.feedback_at = Some((due + every).max(now));
+        // One that is late does not move those after it; one that is early does.
+        self.feedback_at = Some((due.min(now) + every).max(now));
         if self.wide.is_some() {
             let Some((first, came)) = self.arrivals.take() else { return nothing };
             return (None, transport_wide::reports(media, first, &came, &mut self.wide_count));

@@ -11,6 +11,13 @@ use super::{middle, ntp};
 /// Most packets that one report of ours is about. RFC 8888 §3.1 allows 16384.
 pub const REPORTED_MAX: usize = 512;
 
+/// So many numbers above the last report make the next one due at once, and so does a late packet that it has just room for. A
+/// packet can be left out of both only if others are lost just then.
+const REPORTED_EARLY: u64 = 256;
+
+/// Explicit Congestion Notification: congestion experienced (RFC 3168 §5).
+pub const CONGESTION_EXPERIENCED: u8 = 3;
+
 /// Most that are heeded of a report received.
 const HEEDED_MAX: usize = 16_384;
 
@@ -151,7 +158,7 @@ pub struct Came {
 pub struct Arrivals {
     /// By extended number.
     arrived: BTreeMap<u64, Came>,
-    /// The lowest of those that came since the last report.
+    /// The lowest of those that came, or whose mark did, since the last report.
     new: Option<u64>,
     /// The first above all that were reported.
     next: Option<u64>,
@@ -166,15 +173,38 @@ impl Arrivals {
             return;
         }
         self.arrived.insert(sequence, Came { at: now, ecn });
-        self.new = Some(self.new.map_or(sequence, |new| new.min(sequence)));
+        self.note(sequence);
         if self.arrived.len() > 2 * REPORTED_MAX {
             self.arrived.pop_first();
         }
     }
 
+    /// Another copy of a packet has come. RFC 8888 §3.1: its time does not count, but a packet counts as marked if any copy is.
+    pub fn on_copy(&mut self, sequence: u64, ecn: u8) {
+        if ecn == CONGESTION_EXPERIENCED
+            && let Some(came) = self.arrived.get_mut(&sequence)
+            && came.ecn != CONGESTION_EXPERIENCED
+        {
+            came.ecn = CONGESTION_EXPERIENCED;
+            self.note(sequence);
+        }
+    }
+
+    fn note(&mut self, sequence: u64) {
+        self.new = Some(self.new.map_or(sequence, |new| new.min(sequence)));
+    }
+
     /// Whether there is anything to report.
     pub const fn is_empty(&self) -> bool {
         self.new.is_none()
+    }
+
+    /// Whether the next report is about so many numbers that it should not wait: one has room for [`REPORTED_MAX`].
+    pub fn is_many(&self) -> bool {
+        let Some((&last, _)) = self.arrived.last_key_value() else { return false };
+        let is =
+            |first: Option<u64>, many: u64| first.is_some_and(|first| last + 1 - first >= many);
+        is(self.next.or(self.new), REPORTED_EARLY) || is(self.new, REPORTED_MAX as u64)
     }
 
     /// Everything since the last report, up to the highest that came: its first number, and what came from there on. `None` if
@@ -285,6 +315,61 @@ mod tests {
         arrivals.on_packet(ms(60), 65_540, 0);
         let fourth = arrivals.report(ms(60), 0, 9).unwrap();
         assert_eq!((fourth.first, fourth.arrivals.len()), (4, 1));
+    }
+
+    #[test]
+    fn the_first_copy_gives_the_time_and_any_copy_the_mark() {
+        let mut arrivals = Arrivals::default();
+        let arrival = |ecn, ago| Some(Arrival { ecn, ago: Some(Duration::from_millis(ago)) });
+        (10..13).for_each(|n| arrivals.on_packet(ms(n), n, 1));
+        arrivals.on_copy(11, 3);
+        let first = arrivals.report(ms(20), 0, 9).unwrap();
+        assert_eq!(first.arrivals, [arrival(1, 10), arrival(3, 9), arrival(1, 8)]);
+        // Of copies, only a mark is news, and once; of what never came there is no copy.
+        for (sequence, ecn) in [(10, 0), (10, 2), (11, 3), (9, 3), (13, 3)] {
+            arrivals.on_copy(sequence, ecn);
+            assert!(arrivals.is_empty(), "{sequence} with {ecn}");
+        }
+        arrivals.on_copy(10, 3);
+        let second = arrivals.report(ms(30), 0, 9).unwrap();
+        assert_eq!(second.arrivals, [arrival(3, 20), arrival(3, 19), arrival(1, 18)]);
+        assert_eq!((first.first, second.first), (10, 10));
+    }
+
+    #[test]
+    fn a_report_is_due_at_once_before_it_has_no_room() {
+        let mut arrivals = Arrivals::default();
+        let mut many = |numbers: std::ops::Range<u64>| {
+            numbers.for_each(|n| arrivals.on_packet(ms(n), n, 0));
+            let many = arrivals.is_many();
+            if many {
+                arrivals.take();
+            }
+            many
+        };
+        assert_eq!([many(0..0), many(10..265), many(265..266)], [false, false, true]);
+        assert_eq!([many(266..521), many(521..522)], [false, true], "as many again");
+        // A hundred are lost.
+        assert_eq!([many(622..777), many(777..778)], [false, true]);
+        // What comes late has room behind the last report.
+        assert!(!many(522..622));
+        assert!(arrivals.take().is_some_and(|(first, came)| (first, came.len()) == (522, 256)));
+    }
+
+    #[test]
+    fn a_report_is_due_at_once_before_it_has_no_room_for_a_late_packet() {
+        let mut arrivals = Arrivals::default();
+        (10..522).filter(|n| *n != 11).for_each(|n| arrivals.on_packet(ms(n), n, 0));
+        arrivals.take();
+        // 11 to 521 are 511, and with one more there is no room.
+        arrivals.on_packet(ms(600), 11, 0);
+        assert!(!arrivals.is_many());
+        arrivals.on_packet(ms(601), 522, 0);
+        assert!(arrivals.is_many());
+        let (first, came) = arrivals.take().unwrap();
+        assert_eq!((first, came.len()), (11, REPORTED_MAX));
+        assert_eq!(came[0], Some(Came { at: ms(600), ecn: 0 }));
+        assert!(!arrivals.is_many());
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub struct Reception {
 pub enum Arrived {
     /// It is new; its number, extended.
     New(u64),
-    /// It has arrived before, or is too late to know.
-    Repeated,
+    /// It has arrived before, or is too late to know; its number, extended, unless it is from before the first turn.
+    Repeated(Option<u64>),
     /// It is far from where the stream is; not taken, unless the next one follows on it.
     Jump,
     /// The sender has restarted from here; the extended number continues upwards.
@@ -115,7 +115,7 @@ impl Reception {
         if behind <= LATE_MAX {
             return match self.highest.checked_sub(behind.into()) {
                 Some(extended) => self.found(extended),
-                None => Arrived::Repeated, // from before the first
+                None => Arrived::Repeated(None),
             };
         }
         if self.resume == Some(sequence) {
@@ -134,7 +134,7 @@ impl Reception {
 
     fn found(&mut self, extended: u64) -> Arrived {
         let new = self.missing.remove(&extended);
-        if new { Arrived::New(extended) } else { Arrived::Repeated }
+        if new { Arrived::New(extended) } else { Arrived::Repeated(Some(extended)) }
     }
 
     /// Two consecutive packets with other numbers: the sender has restarted (A.1).
@@ -225,7 +225,8 @@ mod tests {
         let mut reception = Reception::new(9, 10);
         let arrived = take(&mut reception, &[10, 11, 10, 11, 9]);
         assert_eq!(arrived[..2], [Arrived::New(10), Arrived::New(11)]);
-        assert_eq!(arrived[2..], [Arrived::Repeated; 3]);
+        assert_eq!(arrived[2..], [10, 11, 9].map(|n| Arrived::Repeated(Some(n))));
+        assert_eq!(take(&mut reception, &[65_530]), [Arrived::Repeated(None)]);
         assert_eq!(reception.received(), 2);
     }
 

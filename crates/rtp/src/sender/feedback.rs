@@ -3,12 +3,13 @@
 
 use std::collections::VecDeque;
 
-use suiro_rate::{Feedback, PacketReport};
+use suiro_rate::{Arrived, Feedback, PacketReport};
 use suiro_units::{Duration, Time};
 
 use suiro_scenario::RoundTrip;
 
 use super::history::{Departures, History, Numbered};
+use crate::rtcp::congestion::CONGESTION_EXPERIENCED;
 use crate::rtcp::{Arrival, Block, Congestion, TransportWide, from_short};
 use suiro_payload::sequence::Unwrap;
 
@@ -22,9 +23,6 @@ const SPAN_MAX: u64 = 1 << 15;
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 /// After so long without a report that was believed, the receiver's clock was set, or ours stopped.
 const CLOCK_SILENCE: Duration = Duration::from_secs(5);
-
-/// Explicit Congestion Notification: congestion experienced (RFC 3168 §5).
-const CONGESTION_EXPERIENCED: u8 = 3;
 
 /// Why a report was not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -260,25 +258,23 @@ impl Reports {
         let (mut bytes, mut left) = (0, self.congestion_left);
         for (sequence, arrival) in (first..end).zip(arrivals) {
             let Some(past) = history.get(sequence) else { continue };
-            if let Some(arrival) = arrival {
-                let ago = arrival.ago.unwrap_or(Duration::ZERO);
+            if let Some(ago) = arrival.and_then(|arrival| arrival.ago) {
                 if past.sent + ago > now + Duration::from_millis(1) {
                     return Err(Disbelieved::Echo); // it came before it was sent
                 }
                 left = left.max(past.sent + ago);
                 // The last one that came: what it took, without the time that it lay there.
-                feedback.rtt = arrival.ago.map(|ago| now.saturating_since(past.sent + ago));
-                if sequence >= before {
-                    feedback.received += 1;
-                    bytes += past.size.get();
-                }
+                feedback.rtt = Some(now.saturating_since(past.sent + ago));
+            }
+            if arrival.is_some() && sequence >= before {
+                feedback.received += 1;
+                bytes += past.size.get();
             }
             feedback.packets.push(PacketReport {
                 sequence,
                 size: past.size,
                 sent: past.sent,
-                arrived: arrival
-                    .map(|arrival| at.saturating_sub(arrival.ago.unwrap_or(Duration::ZERO))),
+                arrived: arrived(at, *arrival),
                 ecn_ce: arrival.is_some_and(|arrival| arrival.ecn == CONGESTION_EXPERIENCED),
             });
         }
@@ -302,6 +298,15 @@ impl Reports {
         let here = now.saturating_since(self.congestion_left);
         let ahead = |latest| at.saturating_since(latest) > here + CLOCK_SLACK;
         here <= CLOCK_SILENCE && self.congestion_at.is_some_and(ahead)
+    }
+}
+
+/// What a report that was made at that time says of a packet.
+fn arrived(at: Time, arrival: Option<Arrival>) -> Arrived {
+    match arrival {
+        None => Arrived::No,
+        Some(Arrival { ago: None, .. }) => Arrived::Untimed,
+        Some(Arrival { ago: Some(ago), .. }) => Arrived::At(at.saturating_sub(ago)),
     }
 }
 
@@ -430,6 +435,9 @@ mod tests {
         assert!(History::new(3).extend(3).is_none());
     }
 
+    /// When those reports were made, by a clock that begins after one turn.
+    const REPORTED: Time = Time::from_secs(65_536 + 5);
+
     fn congestion(first: u64, arrivals: &[Option<u64>]) -> Congestion {
         let arrival = |ago: u64| Arrival { ecn: 0, ago: Some(Duration::from_millis(ago)) };
         let arrivals = arrivals.iter().map(|ago| ago.map(arrival)).collect();
@@ -445,10 +453,9 @@ mod tests {
         // The last was sent at 20 ms and lay there for 20 of the 100.
         assert_eq!(feedback.rtt, Some(Duration::from_millis(60)));
         assert_eq!(feedback.receive_rate, Some(BitRate::from_kbps(160)));
-        let came: Vec<bool> = feedback.packets.iter().map(|p| p.arrived.is_some()).collect();
-        assert_eq!(came, [true, false, true]);
-        let apart = feedback.packets[2].arrived.unwrap() - feedback.packets[0].arrived.unwrap();
-        assert_eq!(apart, Duration::from_millis(20));
+        let ago = |ms| Arrived::At(REPORTED - Duration::from_millis(ms));
+        let came: Vec<Arrived> = feedback.packets.iter().map(|p| p.arrived).collect();
+        assert_eq!(came, [ago(40), Arrived::No, ago(20)]);
         // Told again, with one more: only that one counts.
         let told = congestion(FIRST + 1, &[None, Some(60), Some(10)]);
         let feedback = reports.on_congestion(ms(150), &told, &history).unwrap();
@@ -461,6 +468,21 @@ mod tests {
         // And report blocks say only how long the way is.
         let feedback = reports.on_block(ms(210), &block(50, 10), &history).unwrap();
         assert_eq!((feedback.expected, feedback.receive_rate), (0, None));
+    }
+
+    #[test]
+    fn a_packet_that_came_at_an_unknown_time_is_received_and_has_no_delay() {
+        let (mut reports, history) = (reports(), history());
+        let mut told = congestion(FIRST, &[Some(80), None, None]);
+        told.arrivals[1..].fill(Some(Arrival { ecn: CONGESTION_EXPERIENCED, ago: None }));
+        let feedback = reports.on_congestion(ms(100), &told, &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received), (3, 3));
+        assert_eq!(feedback.receive_rate, Some(BitRate::from_kbps(240)));
+        assert_eq!(feedback.rtt, Some(Duration::from_millis(20)), "that of the first");
+        let seen = feedback.packets.iter().map(|packet| (packet.arrived, packet.ecn_ce));
+        let first = Arrived::At(REPORTED - Duration::from_millis(80));
+        let expected = [(first, false), (Arrived::Untimed, true), (Arrived::Untimed, true)];
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
     }
 
     #[test]

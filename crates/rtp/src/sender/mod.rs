@@ -140,7 +140,9 @@ impl Sender {
             first_timestamp: random.next_u64() as u32,
             sequence,
             again_sequence: random.next_u64() as u16,
-            pacer: Pacer::new(controller.pacing()).within(config.drain),
+            pacer: Pacer::new(controller.pacing())
+                .within(config.drain)
+                .with_burst(controller.burst()),
             history: History::new(sequence.into()),
             departures: (config.feedback == FeedbackFormat::TransportWide)
                 .then(|| Departures::new(sequence.into())),
@@ -247,7 +249,7 @@ impl Sender {
             left -= size.get();
             self.sequence = self.sequence.wrapping_add(1);
             let (ends_picture, captured) = (n == last, frame.captured);
-            self.pacer.push(size, Waiting { packet, new: true, ends_picture, captured });
+            self.pacer.push(now, size, Waiting { packet, new: true, ends_picture, captured });
         }
         if cut {
             self.picture_ends();
@@ -364,6 +366,7 @@ impl Sender {
             self.rtt = Some(self.rtt.map_or(sample, smooth));
         }
         self.counters.reports += 1;
+        self.rest_if_blocked(now);
         self.controller.on_feedback(now, feedback);
         self.account.on_feedback(feedback);
         self.heed_breaker(now, |breaker, interval| breaker.on_report(now, feedback, interval));
@@ -430,7 +433,7 @@ impl Sender {
             let size = self::size(&packet);
             // Its timestamp shows when it left for the first time.
             let again = Waiting { packet, new: false, ends_picture: false, captured: now };
-            self.pacer.push_first(size, again);
+            self.pacer.push_first(now, size, again);
         }
     }
 
@@ -457,9 +460,17 @@ impl Sender {
         timers.into_iter().flatten().min()
     }
 
+    /// What the rate control holds back is not late, whatever it decides next.
+    fn rest_if_blocked(&mut self, now: Time) {
+        if self.controller.is_blocked() {
+            self.pacer.rest(now);
+        }
+    }
+
     /// The next packet that leaves now; call until `None`.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
         if self.controller.next_timer().is_some_and(|at| at <= now) {
+            self.rest_if_blocked(now);
             self.controller.on_timer(now);
             self.end_period(now);
         }

@@ -60,8 +60,12 @@ fn frame(number: u64, data: &[u8]) -> SourceFrame<'_> {
 
 /// Everything that leaves until `end`, and when.
 fn run(sender: &mut Sender, end: Time) -> Vec<(Time, Transmit)> {
+    run_from(Time::ZERO, sender, end)
+}
+
+/// Everything that leaves from now on.
+fn run_from(mut now: Time, sender: &mut Sender, end: Time) -> Vec<(Time, Transmit)> {
     let mut out = Vec::new();
-    let mut now = Time::ZERO;
     while let Some(at) = sender.next_event().filter(|at| *at <= end) {
         now = now.max(at);
         while let Some(transmit) = sender.poll(now) {
@@ -392,6 +396,43 @@ fn in_a_pause_nothing_is_sent_and_afterwards_a_key_frame_is_first() {
     let expected: Vec<u64> = (0..13).chain(20..30).collect();
     assert_eq!(sent, expected);
     assert_eq!(sender.counters().frames_paused, 7);
+}
+
+/// A sender under a rate control whose first target is 1 Mbit/s.
+fn controlled(kind: suiro_rate::RateKind) -> Sender {
+    let spec = RateSpec { initial: Some(BitRate::from_mbps(1)), ..RateSpec::new(kind) };
+    Sender::new(Time::ZERO, config(), spec.build(Time::ZERO).unwrap(), Seed(1).random())
+}
+
+#[test]
+fn packets_of_a_frame_follow_one_another_at_the_pace_but_gcc_sends_bursts() {
+    use suiro_rate::RateKind::{Gcc, Nada, Scream, Tfrc};
+    let leave = |kind| {
+        let mut sender = controlled(kind);
+        sender.on_frame(ms(100), &frame(0, &picture(4000))).unwrap();
+        rtp(&run_from(ms(100), &mut sender, ms(200)))
+    };
+    // SCReAM's pace is 1.5 times its target.
+    for (kind, kbps) in [(Tfrc, 1000), (Nada, 1000), (Scream, 1500)] {
+        let packets = leave(kind);
+        let gap = size(&packets[0].1) / BitRate::from_kbps(kbps);
+        assert_eq!((packets[0].0, packets[1].0), (ms(100), ms(100) + gap), "{kind:?}");
+    }
+    // 2.5 times the target are 1562 bytes in 5 ms, a packet and a little.
+    let left: Vec<Time> = leave(Gcc).iter().map(|(at, _)| *at).collect();
+    assert!(left[1] == ms(100) && left[2] > ms(100), "{left:?}");
+}
+
+#[test]
+fn packets_that_a_window_held_back_follow_one_another_at_the_pace() {
+    let mut sender = controlled(suiro_rate::RateKind::Scream);
+    sender.on_frame(ms(0), &frame(0, &picture(20_000))).unwrap();
+    let packets = rtp(&run(&mut sender, ms(1400)));
+    // 9000 bytes may be in flight. After a second without a report they are forgotten, and the target is half.
+    let next = packets.iter().position(|(at, _)| *at > ms(500)).unwrap();
+    let gap = size(&packets[next].1) / BitRate::from_kbps(750);
+    assert!((6..=7).contains(&next), "{next}");
+    assert_eq!((packets[next].0, packets[next + 1].0), (ms(1000), ms(1000) + gap));
 }
 
 /// GCC's first probe: 900 kbit/s for at least 15 ms and five packets, of which a small frame is only one.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use suiro_link::Ecn;
 use suiro_rate::equation::rfc5348;
-use suiro_rate::{Controller, Feedback, PacketReport, RateSpec, tfrc};
+use suiro_rate::{Arrived, Controller, Feedback, PacketReport, RateSpec, tfrc};
 use suiro_units::{Bytes, Duration, Time};
 
 use super::{Flow, SIZE};
@@ -167,15 +167,15 @@ impl Controlled {
         let arrived = numbers.clone().filter(|&n| self.arrived[n as usize].is_some()).count();
         let mut feedback = Feedback::counts(numbers.end - numbers.start, arrived as u64);
         if matches!(self.reports, Reports::Packets(_)) {
-            let clock = |at: Time| {
+            let on_clock = |at: Time| {
                 let drift = at.as_nanos_i64() / 1_000_000 * self.drift_ppm;
-                Time::from_nanos(at.as_nanos().saturating_add_signed(drift))
+                Arrived::At(Time::from_nanos(at.as_nanos().saturating_add_signed(drift)))
             };
             let packet = |sequence: u64| PacketReport {
                 sequence,
                 size: self.size,
                 sent: self.sent[sequence as usize],
-                arrived: self.arrived[sequence as usize].map(clock),
+                arrived: self.arrived[sequence as usize].map_or(Arrived::No, on_clock),
                 ecn_ce: self.marked[sequence as usize],
             };
             feedback.packets = numbers.clone().map(packet).collect();

@@ -6,6 +6,7 @@ use suiro_scenario::{FeedbackFormat, OnBreak, RoundTrip};
 use suiro_units::{Bytes, Seed};
 use suiro_viewer::{Buffer, Fate};
 
+mod congestion;
 mod transport_wide;
 mod tshark;
 
