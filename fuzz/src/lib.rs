@@ -4,6 +4,7 @@
 //! copies of them, so that a stable compiler keeps them working too.
 
 mod files;
+mod http3;
 mod network;
 mod rates;
 
@@ -40,6 +41,7 @@ use suiro_units::{Duration, Seed, Time};
 use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
+pub use http3::http3;
 pub use network::{
     caching, common_media, frame, mp4_chunks, range, sound, webrtc_peer, webtransport,
 };
@@ -64,6 +66,7 @@ pub const TARGETS: &[Target] = &[
     ("foreign", foreign),
     ("frame", frame),
     ("frame_store", frame_store),
+    ("http3", http3),
     ("layers_recording", layers_recording),
     ("moq", moq),
     ("mp4", mp4),

@@ -52,6 +52,7 @@ pub fn common_media(data: &[u8]) {
         if let Some(read) = cmcd::read(Some(&query), &Default::default()) {
             assert!(read.said.next.is_none_or(|next| next.len() <= 256));
             assert!(read.said.session.is_none_or(|session| session.len() <= 64));
+            assert!(read.said.content.is_none_or(|content| content.len() <= 128));
         }
         assert!(cmcd::without(&format!("/a?{query}")).len() <= query.len() + 3);
     }

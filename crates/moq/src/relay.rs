@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::client::{TOKEN_KEY, protocol};
 use crate::deadline::{Deadline, Groups};
-use crate::job::{FOREVER, qlog};
+use crate::job::{FOREVER, RECEIVE_WINDOW, SEND_WINDOW, qlog};
 use crate::net::{self, Behaviour};
 use crate::places::{Answer, Place, Places};
 use crate::records::{Carried, EVERY, Records, Summary};
@@ -76,7 +76,10 @@ impl RelayJob {
                 streams: spec.streams,
                 // A frame is sent before the next one begins.
                 fair: false,
+                send_window: SEND_WINDOW,
+                receive_window: RECEIVE_WINDOW,
                 offload: false,
+                ecn: spec.ecn,
                 qlog: spec.qlog.then(|| qlog(job)),
             },
             known_clients: job.referring().next().is_some(),

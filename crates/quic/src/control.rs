@@ -296,13 +296,16 @@ impl Controller for ByDelay {
 
     fn on_congestion_event_space(
         &mut self,
-        _: Instant,
-        _: Instant,
+        now: Instant,
+        sent: Instant,
         is_persistent: bool,
-        _: bool,
+        is_ecn: bool,
         _: u64,
         _: PacketId,
     ) {
+        if is_ecn {
+            self.copa.on_mark(self.time(now), self.time(sent));
+        }
         if is_persistent {
             self.copa.on_persistent_congestion();
         }

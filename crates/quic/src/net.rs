@@ -8,20 +8,18 @@ use std::time::Duration;
 
 use moq_noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use moq_noq::{
-    ClientConfig, Endpoint, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig,
+    ClientConfig, Endpoint, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, Runtime, ServerConfig,
     TokioRuntime, TransportConfig, VarInt,
 };
 use suiro_rate::QuicCongestion;
 
 use crate::control::Factory;
+use crate::ecn::WithoutEcn;
 
 /// A connection is closed if the peer sends nothing for this time.
 const IDLE: Duration = Duration::from_secs(30);
 /// How often an idle connection sends a keep-alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// Bytes that a connection accepts from streams before they are acknowledged. Large, so that only congestion control delays
-/// a frame.
-const SEND_WINDOW: u64 = 64_000_000;
 /// A relay's packets become larger in one step, from the 1200 bytes that every path carries to the 1452 that Ethernet carries,
 /// or not at all: a difference below this is not searched for. Each probe of a search takes 40 ms of a link of 300 kbit/s,
 /// just when the first frame is waited for.
@@ -65,11 +63,18 @@ pub struct Behaviour {
     pub delta: f64,
     /// Unidirectional streams that each peer may have open.
     pub streams: u32,
+    /// Bytes that a connection accepts from streams before they are acknowledged: the memory that a peer takes by silence.
+    pub send_window: u64,
+    /// Bytes that a peer may send on all streams together before they are read: the memory that unread streams take. On each stream it
+    /// may send 1.25 MB, as noq has it.
+    pub receive_window: u32,
     /// Whether streams of the same priority take turns. Otherwise what one has to send is sent before that of the next.
     pub fair: bool,
     /// Whether packets that leave at the same time are handed to the kernel together, which splits them (UDP GSO). That costs less
     /// CPU time; but on an emulated link, every packet crosses on its own, when pacing lets it.
     pub offload: bool,
+    /// Whether packets are sent with ECT(0), as noq does of itself (RFC 9000 §13.4.2).
+    pub ecn: bool,
     /// Folder and prefix of qlogs, if they are kept.
     pub qlog: Option<(PathBuf, String)>,
 }
@@ -86,7 +91,8 @@ impl Behaviour {
             .max_concurrent_bidi_streams(VarInt::from_u32(REQUESTS))
             .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
             .keep_alive_interval(Some(KEEP_ALIVE))
-            .send_window(SEND_WINDOW)
+            .send_window(self.send_window)
+            .receive_window(VarInt::from_u32(self.receive_window))
             .send_fairness(self.fair)
             .enable_segmentation_offload(self.offload)
             .mtu_discovery_config(grows.then_some(mtu));
@@ -112,7 +118,7 @@ pub fn serve(
     let quic = QuicServerConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
     let mut config = ServerConfig::with_crypto(Arc::new(quic));
     config.transport_config(behaviour.transport(true)?);
-    endpoint(socket, Some(config))
+    endpoint(socket, Some(config), behaviour.ecn)
 }
 
 /// A client at a socket, with the configuration of its connections.
@@ -128,10 +134,39 @@ pub fn client(
     let mut config = ClientConfig::new(Arc::new(quic));
     // Its probe would leave before the rest of its handshake, and on a narrow link delay the first frame by 40 ms.
     config.transport_config(behaviour.transport(false)?);
-    Ok((endpoint(socket, None)?, config))
+    Ok((endpoint(socket, None, behaviour.ecn)?, config))
 }
 
-fn endpoint(socket: UdpSocket, server: Option<ServerConfig>) -> Result<Endpoint, NetError> {
-    Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
-        .map_err(NetError::Socket)
+fn endpoint(
+    socket: UdpSocket,
+    server: Option<ServerConfig>,
+    ecn: bool,
+) -> Result<Endpoint, NetError> {
+    let runtime: Arc<dyn Runtime> = if ecn { Arc::new(TokioRuntime) } else { Arc::new(WithoutEcn) };
+    Endpoint::new(EndpointConfig::default(), server, socket, runtime).map_err(NetError::Socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_windows_of_a_connection_are_those_that_it_is_to_have() {
+        let behaviour = Behaviour {
+            congestion: QuicCongestion::default(),
+            delta: 0.5,
+            streams: 16,
+            send_window: 4_000_007,
+            receive_window: 1_000_003,
+            fair: true,
+            offload: false,
+            ecn: true,
+            qlog: None,
+        };
+        for grows in [false, true] {
+            let config = format!("{:?}", behaviour.transport(grows).unwrap());
+            assert!(config.contains(" receive_window: 1000003,"), "{config}");
+            assert!(config.contains(" send_window: 4000007,"), "{config}");
+        }
+    }
 }

@@ -10,41 +10,73 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use super::headers;
-use super::object::{Coming, Failure, Head, Key, Stored};
+use super::object::{Coming, Failure, Following, Head, Key, Stored};
 use super::service::Service;
 use super::upstream::{Answer, failure};
 use crate::caching::{Freshness, http_date};
 use crate::player::{FetchError, Incoming, PROGRESS_TIMEOUT, TOTAL_TIMEOUT};
 use crate::url::Url;
 
+/// What an object on its way is called, by which other requests find it until it has come, or this is dropped. So they do not
+/// find what nobody brings any more, whatever ended that.
+pub(super) struct Entry {
+    service: Arc<Service>,
+    key: Key,
+    /// True if other requests find it.
+    is_open: bool,
+}
+
+impl Entry {
+    /// `others` is how other requests follow the object; `None` if it is for one request alone.
+    pub fn begin(service: Arc<Service>, key: Key, others: Option<Following>) -> Self {
+        let is_open = others.is_some();
+        if let Some(following) = others {
+            service.objects().begin(key.clone(), following);
+        }
+        Self { service, key, is_open }
+    }
+
+    fn keep(&mut self, stored: Stored) {
+        self.service.objects().keep(self.key.clone(), stored);
+        self.is_open = false;
+    }
+
+    /// No further request finds it.
+    fn close(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.service.objects().end(&self.key);
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 /// One object that is to come.
 pub(super) struct Fetch {
-    pub key: Key,
+    /// Dropped before `coming`: who finds it can follow it.
+    pub entry: Entry,
     pub url: Url,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The expired object that the origin is asked about; `headers` has its entity tag.
     pub old: Option<Arc<Stored>>,
-    /// True if other requests may follow it.
-    pub is_open: bool,
     pub coming: watch::Sender<Coming>,
     /// Its place among the objects that are on their way.
     pub place: OwnedSemaphorePermit,
 }
 
 impl Fetch {
-    pub async fn run(mut self, service: Arc<Service>) {
+    pub async fn run(mut self) {
+        let service = Arc::clone(&self.entry.service);
         let whole = timeout(TOTAL_TIMEOUT.into(), self.bring(&service)).await;
         let end = whole.unwrap_or_else(|_| Err(failure(&FetchError::TotalTimeout)));
         let head = self.coming.borrow().head.clone();
-        {
-            let mut objects = service.objects();
-            match (&end, head.filter(|head| head.is_shared())) {
-                (Ok(body), Some(head)) => {
-                    objects.keep(self.key.clone(), Stored { head, body: body.clone() });
-                }
-                _ if self.is_open => objects.end(&self.key),
-                _ => {}
-            }
+        match (&end, head.filter(|head| head.is_shared())) {
+            (Ok(body), Some(head)) => self.entry.keep(Stored { head, body: body.clone() }),
+            _ => self.entry.close(),
         }
         if end.is_err() {
             service.failed();
@@ -81,7 +113,7 @@ impl Fetch {
     ) -> Result<Bytes, FetchError> {
         let head = head(service, requested, &response, None)?;
         let is_shared = head.is_shared();
-        self.has_head(service, head);
+        self.has_head(head);
         self.body(service, response.into_body(), is_shared).await
     }
 
@@ -100,7 +132,7 @@ impl Fetch {
         };
         if !head.as_ref().is_ok_and(Head::is_shared) {
             // The next request asks for the whole.
-            service.objects().forget(&self.key, &old);
+            service.objects().forget(&self.entry.key, &old);
         }
         let head = head?;
         let mut body = response.into_body();
@@ -109,15 +141,14 @@ impl Fetch {
         if data.is_some_and(|(data, _)| !data.is_empty()) {
             return Err(wrong("with content"));
         }
-        self.has_head(service, head);
+        self.has_head(head);
         Ok(old.body.clone())
     }
 
     /// The head is there. Whoever asks from now on asks the origin, unless others may have the object too.
-    fn has_head(&mut self, service: &Service, head: Head) {
-        if self.is_open && !head.is_shared() {
-            service.objects().end(&self.key);
-            self.is_open = false;
+    fn has_head(&mut self, head: Head) {
+        if !head.is_shared() {
+            self.entry.close();
         }
         self.coming.send_modify(|coming| coming.head = Some(Arc::new(head)));
     }

@@ -8,7 +8,7 @@ use hyper::header::{
 use suiro_record::words::CacheOutcome;
 use suiro_units::Duration;
 
-use crate::cmsd;
+use crate::cmsd::{self, Cmsd};
 
 /// RFC 9211.
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -17,7 +17,7 @@ const HEADERS_MAX: usize = 64;
 const BYTES_MAX: usize = 16 << 10;
 
 /// What of an origin's headers is passed on: not what concerns the connection alone (RFC 9110 §7.6.1), nor what a cache says
-/// by itself, nor what a server reports of its connection. `None` if it is too much.
+/// by itself. `None` if it is too much.
 pub(super) fn kept(headers: &HeaderMap) -> Option<HeaderMap> {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<String> = named
@@ -25,16 +25,7 @@ pub(super) fn kept(headers: &HeaderMap) -> Option<HeaderMap> {
         .map(|name| name.trim().to_ascii_lowercase())
         .collect();
     let is_kept = |name: &HeaderName| {
-        let own = [
-            CONNECTION,
-            TE,
-            TRAILER,
-            TRANSFER_ENCODING,
-            UPGRADE,
-            CONTENT_LENGTH,
-            AGE,
-            cmsd::DYNAMIC,
-        ];
+        let own = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, CONTENT_LENGTH, AGE];
         !own.contains(name)
             && !["keep-alive", "proxy-connection", "proxy-authenticate"].contains(&name.as_str())
             && !named.iter().any(|other| other == name.as_str())
@@ -65,6 +56,8 @@ pub(super) fn is_about(stored: &HeaderMap, answered: &HeaderMap) -> bool {
 /// much.
 pub(super) fn updated(stored: &HeaderMap, newer: &HeaderMap) -> Option<HeaderMap> {
     let mut updated = stored.clone();
+    // What servers reported with the stored response was about that alone.
+    updated.remove(cmsd::DYNAMIC);
     // The stored response is whole.
     for name in newer.keys().filter(|name| *name != CONTENT_RANGE) {
         updated.remove(name);
@@ -73,6 +66,17 @@ pub(super) fn updated(stored: &HeaderMap, newer: &HeaderMap) -> Option<HeaderMap
         }
     }
     is_bounded(&updated).then_some(updated)
+}
+
+/// Adds what this cache knows of its connection to what servers before it have reported (CMSD). Of an answer that did not come
+/// for this request, they know nothing but what is true of the object.
+pub(super) fn report(headers: &mut HeaderMap, is_new: bool, name: &str, known: &Cmsd) {
+    if !is_new {
+        headers.remove(cmsd::DYNAMIC);
+    }
+    if let Some(own) = known.written(name) {
+        headers.append(cmsd::DYNAMIC, own);
+    }
 }
 
 /// The bytes of names and values.
@@ -174,7 +178,27 @@ mod tests {
         let kept = kept(&headers).unwrap();
         let mut names: Vec<&str> = kept.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
-        assert_eq!(names, ["content-type", "x-end"]);
+        assert_eq!(names, ["cmsd-dynamic", "content-type", "x-end"]);
+    }
+
+    /// CTA-5006: each server on the path adds an item to `CMSD-Dynamic`, and leaves `CMSD-Static` alone.
+    #[test]
+    fn a_cache_reports_after_the_origin() {
+        let origin = map(&[("cmsd-static", "n=\"o\",ot=v"), ("cmsd-dynamic", "\"o\";etp=96;rd=9")]);
+        let known = Cmsd { throughput_bps: Some(115_400), rtt_ms: Some(16), ..Cmsd::default() };
+        for (is_new, expected) in [
+            (true, &["\"o\";etp=96;rd=9", "\"edge\";etp=115;rtt=16"][..]),
+            (false, &["\"edge\";etp=115;rtt=16"][..]),
+        ] {
+            let mut headers = origin.clone();
+            report(&mut headers, is_new, "edge", &known);
+            let dynamic: Vec<_> = headers.get_all(cmsd::DYNAMIC).iter().collect();
+            assert_eq!(dynamic, expected);
+            assert_eq!(headers[cmsd::STATIC], "n=\"o\",ot=v");
+            // What is true of the cache's connection is what a player goes by.
+            assert_eq!(Cmsd::read(&headers).throughput_bps, Some(115_000));
+            assert_eq!(Cmsd::read(&headers).delay_ms, None);
+        }
     }
 
     #[test]
@@ -223,6 +247,10 @@ mod tests {
             ("x-new", "4"),
         ]);
         assert_eq!(found, expected);
+        // What servers reported with the stored response is not of the new one.
+        let mut reported = stored.clone();
+        reported.append(cmsd::DYNAMIC, HeaderValue::from_static("\"o\";rd=9"));
+        assert_eq!(updated(&reported, &newer).unwrap(), expected);
         // An origin cannot make it grow with each answer.
         let mut grown = stored;
         let grow = |headers: &HeaderMap, number: usize| {

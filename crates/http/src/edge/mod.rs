@@ -7,7 +7,7 @@
 //! origin does not allow to be shared (`no-store`, `private`, without a lifetime) is brought for each request alone. Objects
 //! are called by host, path and query; the argument of CMCD does not count. Answers have `Via` (RFC 9110 §7.6.3) and
 //! `Cache-Status` (RFC 9211), and `Age` unless they were generated or validated for the request; requests to the origin have
-//! `Via` and `Forwarded` (RFC 7239).
+//! `Via` and `Forwarded` (RFC 7239). If the origin reports what it knows (CMSD), the cache reports of its own connections.
 //!
 //! A response with `Vary` is kept unless that names a field that the cache itself sends: it passes no other on.
 //!
@@ -162,7 +162,8 @@ pub async fn run(
     ready(address);
     let answering = Arc::clone(&service);
     let respond = move |peer, request| Arc::clone(&answering).respond(peer, request);
-    let limits = Limits::per_address(CONNECTIONS_MAX);
+    // Whether there is anything to report (CMSD) is the origin's to say: so each connection has a second descriptor.
+    let limits = Limits::per_address(CONNECTIONS_MAX).with_sockets();
     let written = door.serve(limits, accepting, respond, stop).await;
     service.stop().await;
     let counted = service.counts();

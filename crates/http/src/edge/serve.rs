@@ -14,16 +14,19 @@ use suiro_units::{Duration, Time, to_i64};
 use tokio::sync::{mpsc, watch};
 
 use super::fault::Met;
-use super::fetch::Fetch;
-use super::headers::{Said, via};
+use super::fetch::{Entry, Fetch};
+use super::headers::{Said, report, via};
 use super::object::{Coming, Following, Found, Head, Key, Stored};
 use super::pass::{Pass, Piecewise};
 use super::service::Service;
 use crate::cmcd;
+use crate::cmsd::{self, Cmsd};
 use crate::forwarded::{Asked, FORWARDED};
 use crate::http3::client::Early;
 use crate::priority::PRIORITY;
-use crate::server::{Body, Passed, Refusal, Source, date, deliver, share, without_object};
+use crate::server::{
+    Body, Passed, Refusal, Source, connection, date, deliver, share, without_object,
+};
 
 /// How long a client is to wait that the cache has no place for.
 const FULL: Duration = Duration::from_secs(1);
@@ -103,12 +106,29 @@ impl Service {
             }
             ref method => Answer::own(without_object(method)),
         };
+        self.report(asked, &head, &mut answer);
         let headers = answer.response.headers_mut();
         share(headers);
         date(headers, self.clock.unix_ns(self.clock.now()));
         self.done.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
         self.record(asked, peer, &head, fault, &mut answer);
         answer.response
+    }
+
+    /// Adds what is known of the connection to an answer with which the origin has reported anything (CMSD).
+    fn report(&self, asked: Time, head: &Parts, answer: &mut Answer) {
+        // Of a body that is still to come, it is not known when it begins; and some answers have none.
+        let is_whole = matches!(answer.response.body(), Body::Whole(Some(_)));
+        let is_there = is_whole && head.method != Method::HEAD;
+        let is_new = matches!(answer.outcome, CacheOutcome::Miss | CacheOutcome::Revalidated);
+        let headers = answer.response.headers_mut();
+        if !cmsd::is_in(headers) {
+            return;
+        }
+        let delay = self.clock.now().saturating_since(asked).as_nanos() / 1_000_000;
+        let delay_ms = is_there.then_some(to_i64(delay));
+        let known = Cmsd { delay_ms, ..connection(head) };
+        report(headers, is_new, &self.name, &known);
     }
 
     /// Counts and records an answer when all of it has been sent.
@@ -212,16 +232,15 @@ impl Service {
         };
         let (coming, following) =
             watch::channel(Coming { expired: old.is_some(), ..Coming::default() });
-        if is_open {
-            self.objects().begin(key.clone(), following.clone());
-        }
+        let others = is_open.then(|| following.clone());
+        let entry = Entry::begin(Arc::clone(self), key.clone(), others);
         let mut headers = self.said(head, &key.host);
         // RFC 9111 §4.3.1
         let tag = old.as_ref().and_then(|old| old.tag().cloned());
         let old = old.filter(|_| tag.is_some());
         headers.extend(tag.map(|tag| (IF_NONE_MATCH, tag)));
-        let fetch = Fetch { key: key.clone(), url, headers, old, is_open, coming, place };
-        self.spawn(fetch.run(Arc::clone(self)));
+        let fetch = Fetch { entry, url, headers, old, coming, place };
+        self.spawn(fetch.run());
         Ok(following)
     }
 
@@ -379,4 +398,44 @@ fn failed(status: StatusCode) -> Refused {
         _ => "the origin has not answered",
     };
     Refusal(status, reason).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use suiro_scenario::HttpVersion;
+    use suiro_units::Seed;
+
+    use super::*;
+    use crate::edge::{EdgeJob, service};
+    use crate::{Clock, Url};
+
+    #[tokio::test]
+    async fn what_nobody_brings_any_more_is_not_on_its_way() {
+        let job = EdgeJob {
+            name: "edge".into(),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            congestion: None,
+            secure: None,
+            origin: Url::parse("http://127.0.0.1:9/").expect("a URL"),
+            origin_http: HttpVersion::Http1,
+            certificate: "none".into(),
+            server: None,
+            store: suiro_units::Bytes::new(1_000_000),
+            in_flight: 16,
+            fault: None,
+            seed: Seed(1),
+            records: None,
+        };
+        let cache = Arc::new(service(&job, Clock::from_now(), None, None));
+        let (head, ()) = Request::new(()).into_parts();
+        let key = Key { host: "edge".into(), target: "/a".into() };
+        let find = || cache.objects().find(&key, Time::ZERO, false);
+        assert!(cache.begin(&head, &key, Reach::All(None)).is_ok());
+        assert!(matches!(find(), Found::Coming(_)));
+        // What brings it is dropped, as it is when it panics.
+        cache.stop().await;
+        assert!(matches!(find(), Found::Nowhere(None)));
+    }
 }

@@ -13,6 +13,7 @@ use suiro_quic::net::{self, Behaviour};
 use suiro_record::flows::End;
 use tokio::sync::watch;
 
+use super::HEAD_MAX;
 use super::quic::{Both, Quic};
 
 /// Why there is no response, or not all of it.
@@ -27,7 +28,7 @@ pub enum Http3Error {
     /// The handshake or the connection failed.
     #[error("http/3: {0}")]
     Failed(String),
-    /// The server ended the request alone.
+    /// The request ended alone: the server ended it, or a head is too large, its own for the server or that of the response.
     #[error("http/3: {0}")]
     Stream(String),
     /// The server did not take what was sent before its handshake. Another connection is needed.
@@ -55,7 +56,9 @@ failed!(moq_noq::ConnectionError, moq_noq::ConnectError, h3::error::ConnectionEr
 impl From<StreamError> for Http3Error {
     fn from(error: StreamError) -> Self {
         match error {
-            StreamError::RemoteTerminate { .. } => Self::Stream(error.to_string()),
+            StreamError::RemoteTerminate { .. } | StreamError::HeaderTooBig { .. } => {
+                Self::Stream(error.to_string())
+            }
             _ => Self::Failed(error.to_string()),
         }
     }
@@ -91,7 +94,9 @@ impl Sender {
             Ok((connection, accepted)) => (connection, Some(told(accepted))),
             Err(connecting) => (connecting.await?, None),
         };
-        let (mut driver, requests) = h3::client::new(Quic::new(connection.clone())).await?;
+        let mut builder = h3::client::builder();
+        builder.max_field_section_size(HEAD_MAX);
+        let (mut driver, requests) = builder.build(Quic::new(connection.clone())).await?;
         // It ends when all senders are dropped; its error reaches them through their requests.
         tokio::spawn(async move {
             let _ = std::future::poll_fn(|context| driver.poll_close(context)).await;

@@ -1,6 +1,8 @@
-//! HTTP/3 (RFC 9114) over noq's QUIC. `h3` speaks HTTP/3 over any QUIC that has its traits; `quic` gives noq these traits.
+//! HTTP/3 (RFC 9114) over noq's QUIC. `h3` speaks HTTP/3 over any QUIC that has its traits; `quic` gives noq these traits, and
+//! `frames` bounds what `h3` keeps of a stream.
 
 pub mod client;
+pub mod frames;
 mod quic;
 pub(crate) mod server;
 
@@ -20,10 +22,28 @@ pub(crate) const CANCELLED: u32 = 0x10c;
 /// Unidirectional streams that a peer may open: control, two of QPACK, and some that only keep extensions working
 /// (RFC 9114 §6.2).
 pub(crate) const STREAMS: u32 = 16;
+/// The largest head of a message, as RFC 9114 §4.2.2 counts it: names, values, and 32 bytes for each field. `h3` panics if there
+/// are more than 24,576 fields, of which an indexed one takes a single byte.
+pub const HEAD_MAX: u64 = 64 << 10;
+/// Bytes that a connection accepts from streams before they are acknowledged: 320 Mbit/s at 100 ms.
+pub(crate) const SEND_WINDOW: u64 = 4_000_000;
+/// Bytes that a client may send to a server before they are read. Bodies of requests are never read.
+pub(crate) const REQUESTS_WINDOW: u32 = 1_000_000;
+/// Bytes that a server may send to a client before they are read: 5 Gbit/s at 100 ms.
+const RESPONSES_WINDOW: u32 = 64_000_000;
 
-/// How connections behave unless a scenario says otherwise.
+/// How connections behave unless a scenario says otherwise; those of a server have a smaller receive window.
 pub fn behaviour() -> Behaviour {
-    let (congestion, delta) = (QuicCongestion::default(), COPA_DELTA);
-    // Responses of the same rank share the connection (RFC 9218 §10).
-    Behaviour { congestion, delta, streams: STREAMS, fair: true, offload: false, qlog: None }
+    Behaviour {
+        congestion: QuicCongestion::default(),
+        delta: COPA_DELTA,
+        streams: STREAMS,
+        send_window: SEND_WINDOW,
+        receive_window: RESPONSES_WINDOW,
+        // Responses of the same rank share the connection (RFC 9218 §10).
+        fair: true,
+        offload: false,
+        ecn: true,
+        qlog: None,
+    }
 }

@@ -10,7 +10,8 @@ use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 use moq_noq::{ConnectionError, ReadError, Stopped, VarInt, WriteError};
 
-use super::CANCELLED;
+use super::frames::{FrameError, Frames};
+use super::{CANCELLED, EXCESSIVE_LOAD};
 
 /// Bytes that are read from a stream at once.
 const READ: usize = 64 << 10;
@@ -118,7 +119,8 @@ impl quic::Connection<Bytes> for Quic {
         let connection = self.connection.clone();
         let begin = || Box::pin(async move { connection.accept_uni().await }) as Pending<_>;
         let accepted = ready!(step(&mut self.accept_uni, context, begin));
-        Poll::Ready(accepted.map(Receiving::new).map_err(|error| ended(&error)))
+        let receiving = |stream| Receiving::new(stream, Frames::of_unidirectional());
+        Poll::Ready(accepted.map(receiving).map_err(|error| ended(&error)))
     }
 
     fn poll_accept_bidi(
@@ -177,7 +179,8 @@ pub(crate) struct Both {
 
 impl Both {
     fn new((send, receive): Bi, known: Option<Streams>) -> Self {
-        Self { send: Sending::new(send, known), receive: Receiving::new(receive) }
+        let receive = Receiving::new(receive, Frames::of_request());
+        Self { send: Sending::new(send, known), receive }
     }
 }
 
@@ -316,12 +319,13 @@ impl Drop for Sending {
 pub(crate) struct Receiving {
     stream: moq_noq::RecvStream,
     buffer: Vec<u8>,
+    frames: Frames,
     is_over: bool,
 }
 
 impl Receiving {
-    fn new(stream: moq_noq::RecvStream) -> Self {
-        Self { stream, buffer: Vec::new(), is_over: false }
+    fn new(stream: moq_noq::RecvStream, frames: Frames) -> Self {
+        Self { stream, buffer: Vec::new(), frames, is_over: false }
     }
 }
 
@@ -335,16 +339,26 @@ impl quic::RecvStream for Receiving {
         if self.is_over {
             return Poll::Ready(Ok(None));
         }
-        self.buffer.resize(READ, 0);
-        match ready!(self.stream.poll_read(context, &mut self.buffer)) {
-            Ok(0) => {
-                self.is_over = true;
-                Poll::Ready(Ok(None))
+        loop {
+            match self.frames.take() {
+                Ok(Some(piece)) => return Poll::Ready(Ok(Some(piece))),
+                Ok(None) => {}
+                Err(error) => {
+                    self.stop_sending(EXCESSIVE_LOAD.into());
+                    return Poll::Ready(Err(unframed(error)));
+                }
             }
-            Ok(bytes) => Poll::Ready(Ok(Some(Bytes::copy_from_slice(&self.buffer[..bytes])))),
-            Err(error) => {
-                self.is_over = true;
-                Poll::Ready(Err(unread(error)))
+            self.buffer.resize(READ, 0);
+            match ready!(self.stream.poll_read(context, &mut self.buffer)) {
+                Ok(0) => {
+                    self.is_over = true;
+                    return Poll::Ready(self.frames.end().map(|()| None).map_err(unframed));
+                }
+                Ok(bytes) => self.frames.push(Bytes::copy_from_slice(&self.buffer[..bytes])),
+                Err(error) => {
+                    self.is_over = true;
+                    return Poll::Ready(Err(unread(error)));
+                }
             }
         }
     }
@@ -397,6 +411,19 @@ fn unwritten(error: WriteError) -> StreamErrorIncoming {
         }
         WriteError::ConnectionLost(error) => lost(&error),
         other => StreamErrorIncoming::Unknown(Box::new(other)),
+    }
+}
+
+/// What `h3` is to make of it. Its traits leave us no code: it ends a connection with `H3_INTERNAL_ERROR`, where RFC 9114 §7.1
+/// wants `H3_FRAME_ERROR` for `Short` and `Cut`. For a frame of the control stream that is `TooLong`, it does so with
+/// `H3_CLOSED_CRITICAL_STREAM`, where §10.5 has `H3_EXCESSIVE_LOAD`.
+fn unframed(error: FrameError) -> StreamErrorIncoming {
+    match error {
+        FrameError::TooLong(_) => StreamErrorIncoming::Unknown(Box::new(error)),
+        // These are errors of the connection.
+        FrameError::Short | FrameError::Cut => StreamErrorIncoming::ConnectionErrorIncoming {
+            connection_error: ConnectionErrorIncoming::InternalError(error.to_string()),
+        },
     }
 }
 

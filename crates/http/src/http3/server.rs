@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 use super::client::Early;
 use super::quic::{Both, Quic};
-use super::{EXCESSIVE_LOAD, NO_ERROR};
+use super::{EXCESSIVE_LOAD, HEAD_MAX, NO_ERROR};
 use crate::flows::{Accepted, Accepting};
 use crate::priority::Priority;
 
@@ -176,7 +176,8 @@ where
         peer: SocketAddr,
         (seen, handshake): (Option<Arc<Accepted>>, Handshake),
     ) {
-        let builder = h3::server::builder();
+        let mut builder = h3::server::builder();
+        builder.max_field_section_size(HEAD_MAX);
         let quic = Quic::new(connection.clone());
         let streams = quic.streams();
         let building = builder.build(quic);

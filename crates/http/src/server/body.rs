@@ -63,6 +63,16 @@ impl Live {
         Self { clock, pieces, sleep: None, sent: Sent::default() }
     }
 
+    /// When the first of its pieces is released; `None` if there is none.
+    pub fn begins(&self) -> Option<Time> {
+        self.pieces.front().map(|(at, _)| *at)
+    }
+
+    /// The bytes of all its pieces.
+    pub fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Some((at, _)) = self.pieces.front() else { return Poll::Ready(None) };
         if *at > self.clock.now() {

@@ -121,7 +121,8 @@ impl Door {
         let congestion = secure.congestion;
         // In a trial, whose records are kept, links are emulated.
         let offload = job.records.is_none();
-        let behaviour = Behaviour { congestion, offload, ..http3::behaviour() };
+        let receive_window = http3::REQUESTS_WINDOW;
+        let behaviour = Behaviour { congestion, offload, receive_window, ..http3::behaviour() };
         let mut tls = config(&[http3::ALPN])?;
         // All or nothing (RFC 9001 §4.6.1). Tickets are taken once, so early data is not replayed here (RFC 8446 §8.1).
         tls.max_early_data_size = u32::MAX;

@@ -2,6 +2,7 @@
 
 mod access;
 mod body;
+mod connection;
 mod deliver;
 mod door;
 pub mod range;
@@ -18,6 +19,7 @@ use crate::flows::{Accepting, Records};
 
 pub(crate) use access::AccessLog;
 pub(crate) use body::{Body, Cut, Live, Passed};
+pub(crate) use connection::connection;
 pub(crate) use deliver::{Refusal, Source, date, deliver, share, without_object};
 pub(crate) use door::{Door, Listening};
 pub use door::{DoorError, Secure};

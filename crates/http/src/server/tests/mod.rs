@@ -1,5 +1,6 @@
 //! A server and clients in one process, over loopback: what is sent first, and what hostile ends come to.
 
+mod bounds;
 mod conditions;
 mod connections;
 mod early;
