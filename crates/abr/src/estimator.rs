@@ -14,6 +14,16 @@
 //! nothing to send until the next. Weighted by the time of downloading, the averages would remember a slow link for much
 //! longer than it lasted: if a burst takes a tenth of the time between two, a half-life of 5 s becomes 50 s. So a burst is
 //! weighted by the time since the one before, and the half-lives are those of the clock.
+//!
+//! Crate `http` measures the bursts (`player/chunked.rs`), after the idea of the `moof` boxes in dash.js; the averages are those
+//! above. How this and published estimators for chunks differ:
+//!
+//! | estimator | measures | from several, it makes |
+//! |---|---|---|
+//! | here | bytes after the first read of a burst, over the time since that read | the smaller of two averages by the clock; nothing is predicted |
+//! | `moof` boxes in dash.js (Lim et al., "When they go high, we go low", MMSys 2020) | all bytes of a chunk, over the time from the read of its `moof` to the end of its `mdat` | the mean over a segment, without its last chunk; then the average over downloads |
+//! | ACTE (Bentaleb, Timmerer, Begen and Zimmermann, "Bandwidth prediction in low-latency chunked streaming", NOSSDAV 2019) | chunks, without the pauses between them | the mean over a sliding window of chunks; recursive least squares predict the next one from those before |
+//! | L2A (Karagkioules et al., MMSys 2020; `L2ARule` of dash.js 4.5) | the last segment: its bytes over the time in which its pieces came | nothing: each step learns from that segment alone. [`crate::l2a`] learns from the estimate here |
 
 use suiro_units::{BitRate, Bytes, Duration, Time};
 

@@ -10,13 +10,15 @@
 //!
 //! Where the paper and dash.js (`LoLpRule`) differ, this follows dash.js. The learning rate is 0.01 and falls with the
 //! distance of a neuron from the one that is moved. Nothing is learnt when the buffer is too thin for the rung that was
-//! played. The quality of experience of a segment has no switch in it, because each is evaluated by itself.
+//! played. The quality of experience of a segment has no switch in it, because each is evaluated by itself. The throughput is
+//! nine tenths of the estimate ([`throughput::SAFETY`], dash.js's `getSafeAverageThroughput`). A rung is too much for it if it
+//! does not leave [`SPARE`] of it.
 //!
 //! What differs from dash.js:
 //!
 //! | what | here | dash.js |
 //! |---|---|---|
-//! | a rung above the throughput | is only chosen if it is the lowest; to learn, it is a hundred times as far away | is as far away as a throughput weight of 100 makes it |
+//! | a rung that is too much | is only chosen if it is the lowest; to learn, it is a hundred times as far away | is as far away as a throughput weight of 100 makes it; with a thin buffer, it may leave less |
 //! | what a download takes off the buffer | what it takes longer than its segment, which is played while it comes | before the choice, all that it takes; of a candidate, what it takes longer, or a segment if that is more than none |
 //! | least buffer | 0.5 s, or a quarter of the target if that is less | 0.3 s |
 //! | score of a combination of weights | that of the rung that wins with it | the best of any rung, whose stall and latency are divided by their weights |
@@ -27,8 +29,8 @@
 
 use suiro_units::{BitRate, Duration};
 
-use crate::Ladder;
 use crate::choice::{Choice, Limits, Look};
+use crate::{Ladder, throughput};
 
 /// The weights that a feature may have.
 const STEPS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];
@@ -38,8 +40,10 @@ const LEAST_BUFFER: Duration = Duration::from_millis(500);
 const RATE: f64 = 0.01;
 /// How far neurons that are not the winner move: the width of the neighbourhood.
 const WIDTH: f64 = 0.1;
-/// How much farther a rung is whose bit rate is above the throughput.
+/// How much farther a rung is that is too much for the throughput.
 const TOO_MUCH: f64 = 100.0;
+/// What a rung leaves of the throughput: dash.js's `throughputDelta`.
+const SPARE: BitRate = BitRate::from_kbps(10);
 
 /// Throughput, latency, stall, switch.
 type Features = [f64; 4];
@@ -83,7 +87,8 @@ impl Lolp {
 
     /// The rung of the next segment; `latency` is how old the frame under the playhead is.
     pub(crate) fn choose(&mut self, ladder: &Ladder, look: &Look, latency: Duration) -> Choice {
-        let Some(rate) = look.estimate.filter(|rate| !rate.is_zero()) else {
+        let safe = look.estimate.map(|estimate| estimate.mul_f64(throughput::SAFETY));
+        let Some(rate) = safe.filter(|rate| !rate.is_zero()) else {
             self.last = Some(0);
             return Choice::at_once(0);
         };
@@ -132,7 +137,7 @@ impl Lolp {
         let wanted = [self.share(seen.rate), 0.0, 0.0, 0.0];
         let distance = |rung: &usize| {
             let mut weights = weights;
-            if seen.ladder.rungs()[*rung] > seen.rate && *rung > 0 {
+            if seen.is_too_much(*rung) && *rung > 0 {
                 weights[0] *= TOO_MUCH;
             }
             let mut state = self.neurons[*rung];
@@ -167,7 +172,7 @@ impl Lolp {
     /// Whether too little is buffered after it. While a segment comes as it is captured, as much comes as is played.
     fn stalls(&self, seen: &Seen<'_>, rung: usize) -> bool {
         let more = self.takes(seen, rung).saturating_sub(self.segment);
-        seen.buffer.saturating_sub(more) < self.least || seen.ladder.rungs()[rung] > seen.rate
+        seen.buffer.saturating_sub(more) < self.least || seen.is_too_much(rung)
     }
 
     fn takes(&self, seen: &Seen<'_>, rung: usize) -> Duration {
@@ -192,9 +197,18 @@ impl Lolp {
 /// The inputs to the choice of a rung.
 struct Seen<'a> {
     ladder: &'a Ladder,
+    /// The throughput: less than the estimate.
     rate: BitRate,
     buffer: Duration,
     latency: Duration,
+}
+
+impl Seen<'_> {
+    /// Whether a rung is too much for the throughput.
+    fn is_too_much(&self, rung: usize) -> bool {
+        let needs_bps = self.ladder.rungs()[rung].as_bps();
+        needs_bps.saturating_add(SPARE.as_bps()) > self.rate.as_bps()
+    }
 }
 
 /// Every combination of weights.
@@ -231,6 +245,17 @@ mod tests {
         let blind = Look { estimate: None, ..look(0, 1) };
         assert_eq!(map.choose(&ladder, &blind, TARGET).rung, 0);
         for (kbps, rung) in [(1000, 1), (10_000, 3), (2000, 2), (350, 0), (100, 0)] {
+            let chosen = (0..4).map(|_| map.choose(&ladder, &look(1800, kbps), TARGET).rung);
+            let chosen: Vec<usize> = chosen.collect();
+            assert_eq!(chosen.last(), Some(&rung), "{kbps} kbit/s: {chosen:?}");
+        }
+    }
+
+    /// Nine tenths of 1600, 1670 and 1678 kbit/s are 1440, 1503 and 1510.2; the third rung needs 1500 and leaves 10.
+    #[test]
+    fn a_rung_needs_less_than_nine_tenths_of_the_estimate() {
+        for (kbps, rung) in [(1600, 1), (1670, 1), (1678, 2)] {
+            let (ladder, mut map) = set_up();
             let chosen = (0..4).map(|_| map.choose(&ladder, &look(1800, kbps), TARGET).rung);
             let chosen: Vec<usize> = chosen.collect();
             assert_eq!(chosen.last(), Some(&rung), "{kbps} kbit/s: {chosen:?}");
@@ -286,7 +311,8 @@ mod tests {
             let (ladder, mut map) = set_up();
             for (buffer, kbps, latency) in steps {
                 let rung = map.choose(&ladder, &look(buffer, kbps), Duration::from_millis(latency)).rung;
-                prop_assert!(rung == 0 || ladder.rungs()[rung] <= BitRate::from_kbps(kbps), "{rung} at {kbps}");
+                let needs = ladder.rungs()[rung].as_bps() + SPARE.as_bps();
+                prop_assert!(rung == 0 || needs <= kbps * 900, "{rung} at {kbps}");
             }
         }
     }

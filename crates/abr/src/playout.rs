@@ -8,14 +8,15 @@
 //! A live playout keeps to a target latency. It plays a little faster when it is too far behind and a little slower when
 //! it is too near, as ISO/IEC 23009-1 annex K (`Latency`, `PlaybackRate`) provides for. It asks to be moved
 //! ([`Playout::wants_seek`]) when it is hopelessly behind. By default three speeds with hysteresis are used, not a curve,
-//! so that every change has a computable time. LoL+'s rule is a curve, looked at every [`LOOK`] ([`catch_up`]).
+//! so that every change has a computable time. The rules of dash.js and of LoL+ are curves, looked at every [`LOOK`]
+//! ([`catch_up`]).
 //!
 //! Media time is a [`Duration`] since the presentation's zero; a playout plays one or more tracks
 //! together, and the track that has least decides.
 
 use suiro_units::{Duration, Time};
 
-use crate::catch_up::{self, CatchUp, Live};
+use crate::catch_up::{self, Live};
 
 /// How often the speed is chosen anew where it follows a curve.
 pub const LOOK: Duration = Duration::from_millis(100);
@@ -322,7 +323,7 @@ impl Playout {
     }
 
     fn follows_curve(&self) -> bool {
-        self.config.live.is_some_and(|live| live.catch_up == CatchUp::Lolp)
+        self.config.live.is_some_and(|live| live.catch_up.curve().is_some())
     }
 
     /// While the speed is not normal: when the latency will be the target, or the buffer too thin
@@ -431,12 +432,13 @@ impl Playout {
     fn set_speed(&mut self) {
         let Some(live) = self.config.live else { return };
         let latency_ns = latency_ns(&live, self.now, self.position());
-        if live.catch_up == CatchUp::Lolp {
+        if let Some(curve) = live.catch_up.curve() {
             if self.now >= self.due {
                 self.due = self.now + LOOK;
-                let speed = catch_up::lolp(&live, latency_ns, self.buffer());
-                let speed_ppm = (speed * NORMAL_PPM as f64) as u64;
-                let is_same = speed_ppm.abs_diff(self.speed_ppm) < catch_up::LEAST_CHANGE_PPM;
+                let ppm = |of: f64| (of * NORMAL_PPM as f64) as u64;
+                let speed_ppm = ppm(curve(&live, latency_ns, self.buffer()));
+                let least_ppm = ppm(catch_up::least_change(&live));
+                let is_same = speed_ppm.abs_diff(self.speed_ppm) < least_ppm;
                 self.change_speed(if is_same && speed_ppm != NORMAL_PPM {
                     self.speed_ppm
                 } else {

@@ -18,23 +18,20 @@ pub struct Cmsd {
     pub rtt_ms: Option<i64>,
     /// `mb`: the highest bit rate that it suggests.
     pub maximum_bps: Option<i64>,
-    /// `rd`: how long the response took to begin.
+    /// `rd`: from the request until the first byte of the body can be sent.
     pub delay_ms: Option<i64>,
 }
 
 impl Cmsd {
-    /// What the server nearest to the client says that says anything (its item is the last); nothing, if that is not to be
-    /// understood.
+    /// What the server nearest to the client says, whose item is the last: what others say is of their own connections. Nothing,
+    /// if it is not to be understood.
     pub fn read(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(DYNAMIC).into_iter();
         let lines: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
         let items = fields::list(&lines.join(",")).unwrap_or_default();
         let of = |name: &str| {
-            let named = |parameters: &[(String, fields::Value)]| {
-                let found = parameters.iter().find(|(key, _)| key == name)?;
-                found.1.integer().filter(|number| *number >= 0)
-            };
-            items.iter().rev().find_map(|item| named(&item.parameters))
+            let (_, value) = items.last()?.parameters.iter().find(|(key, _)| key == name)?;
+            value.integer().filter(|number| *number >= 0)
         };
         let rate = |name: &str| of(name).map(|kbps| kbps.saturating_mul(1000));
         Self {
@@ -45,9 +42,8 @@ impl Cmsd {
         }
     }
 
-    /// The item of the server of that name. Rates are rounded down to kbit/s.
+    /// The item of the server of that name.
     pub fn written(&self, server: &str) -> Option<HeaderValue> {
-        let kbps = |bps: i64| bps / 1000;
         let keys = [
             ("etp", self.throughput_bps.map(kbps)),
             ("mb", self.maximum_bps.map(kbps)),
@@ -65,24 +61,40 @@ impl Cmsd {
 pub struct Object {
     /// `ot`: as in CMCD.
     pub kind: &'static str,
+    /// `sf`: `d` for DASH, `h` for HLS; `None` for what is of both.
+    pub format: Option<&'static str>,
     /// `st`: `l` live, `v` on demand.
     pub stream: &'static str,
-    /// `br`: bit rate, in bit/s.
-    pub bitrate_bps: Option<u64>,
+    /// `br`: mean bit rate while it plays, in bit/s.
+    pub bitrate_bps: Option<i64>,
     /// `d`: how long it plays, in milliseconds.
-    pub duration_ms: Option<u64>,
+    pub duration_ms: Option<i64>,
+    /// `ht`: how long the response was held back, in milliseconds, because HLS asked to wait for it.
+    pub held_ms: Option<i64>,
 }
 
 impl Object {
     /// The header, by the server of that name.
     pub fn written(&self, server: &str) -> Option<HeaderValue> {
-        let rate =
-            self.bitrate_bps.map_or(String::new(), |bps| format!("br={},", bps.div_ceil(1000)));
-        let length = self.duration_ms.map_or(String::new(), |ms| format!("d={ms},"));
         let Self { kind, stream, .. } = self;
-        let text = format!("{rate}{length}n=\"{}\",ot={kind},st={stream}", plain(server));
+        let numbers =
+            [("br", self.bitrate_bps.map(kbps)), ("d", self.duration_ms), ("ht", self.held_ms)];
+        let known = numbers.iter().filter_map(|(key, value)| Some(format!("{key}={},", (*value)?)));
+        let known: String = known.collect();
+        let format = self.format.map_or(String::new(), |format| format!("sf={format},"));
+        let text = format!("{known}n=\"{}\",ot={kind},{format}st={stream}", plain(server));
         HeaderValue::from_str(&text).ok()
     }
+}
+
+/// Whether the servers of a response report anything.
+pub fn is_in(headers: &HeaderMap) -> bool {
+    headers.contains_key(STATIC) || headers.contains_key(DYNAMIC)
+}
+
+/// A rate in kbit/s, rounded to the nearest.
+fn kbps(bps: i64) -> i64 {
+    bps / 1000 + i64::from(bps % 1000 >= 500)
 }
 
 /// A name without what a string would have to escape.
@@ -104,17 +116,19 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_server_counts_of_all_that_say_it() {
+    fn the_server_nearest_to_the_client_counts() {
         // The example of CTA-5006 has several servers on the path.
-        let found =
-            read(&["\"far\";etp=96;rtt=8;mb=5000", "\"near\";etp=115;rtt=16, \"edge\";rd=3"]);
+        let (far, near) = ("\"far\";etp=96;rtt=8;mb=5000", "\"near\";etp=115;rtt=16;mb=2000;rd=3");
         let expected = Cmsd {
             throughput_bps: Some(115_000),
             rtt_ms: Some(16),
-            maximum_bps: Some(5_000_000),
+            maximum_bps: Some(2_000_000),
             delay_ms: Some(3),
         };
-        assert_eq!(found, expected);
+        assert_eq!([read(&[far, near]), read(&[&format!("{far}, {near}")])], [expected; 2]);
+        // The throughput of another connection is none of the client's.
+        let edge = Cmsd { delay_ms: Some(3), ..Cmsd::default() };
+        assert_eq!(read(&[far, "\"edge\";rd=3"]), edge);
         assert_eq!(read(&[]), Cmsd::default());
         assert_eq!(read(&["\"broken\";etp=", "x"]), Cmsd::default());
         assert_eq!(read(&["\"a\";etp=-5;rtt=2"]).throughput_bps, None);
@@ -124,13 +138,30 @@ mod tests {
     fn what_is_written_is_read() {
         let known = Cmsd { throughput_bps: Some(9_653_999), rtt_ms: Some(50), ..Cmsd::default() };
         let written = known.written("ori\"gin").expect("a header");
-        assert_eq!(written, "\"origin\";etp=9653;rtt=50");
+        // CTA-5006: to the nearest kbit/s.
+        assert_eq!(written, "\"origin\";etp=9654;rtt=50");
         let back = read(&[written.to_str().expect("ASCII")]);
-        assert_eq!((back.throughput_bps, back.rtt_ms), (Some(9_653_000), Some(50)));
-        let object =
-            Object { kind: "v", stream: "l", bitrate_bps: Some(1), duration_ms: Some(1000) };
-        assert_eq!(object.written("o").expect("a header"), "br=1,d=1000,n=\"o\",ot=v,st=l");
-        let members = fields::dictionary("br=1,d=1000,n=\"o\",ot=v,st=l").expect("a dictionary");
-        assert_eq!(members.len(), 5);
+        assert_eq!((back.throughput_bps, back.rtt_ms), (Some(9_654_000), Some(50)));
+        assert_eq!([1499, 1500, i64::MAX].map(kbps), [1, 2, 9_223_372_036_854_776]);
+        let bare = Object {
+            kind: "i",
+            format: None,
+            stream: "v",
+            bitrate_bps: None,
+            duration_ms: None,
+            held_ms: None,
+        };
+        assert_eq!(bare.written("o").expect("a header"), "n=\"o\",ot=i,st=v");
+        let part = Object {
+            kind: "v",
+            format: Some("h"),
+            stream: "l",
+            bitrate_bps: Some(960_499),
+            duration_ms: Some(500),
+            held_ms: Some(400),
+        };
+        let text = "br=960,d=500,ht=400,n=\"o\",ot=v,sf=h,st=l";
+        assert_eq!(part.written("o").expect("a header"), text);
+        assert_eq!(fields::dictionary(text).expect("a dictionary").len(), 7);
     }
 }

@@ -139,7 +139,7 @@ fn configs() -> impl Strategy<Value = PlayoutConfig> {
             target: Duration::from_millis(target_ms),
             tolerance: Duration::from_millis(100),
             speed_change,
-            catch_up: if target_ms % 3 == 0 { CatchUp::Lolp } else { CatchUp::Steps },
+            catch_up: [CatchUp::Lolp, CatchUp::Sigmoid, CatchUp::Steps][target_ms as usize % 3],
             latest: Duration::from_millis(target_ms * 2),
             join_at_target: target_ms % 2 == 0,
         },

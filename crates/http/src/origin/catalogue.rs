@@ -75,6 +75,8 @@ pub struct RungEntry {
     pub size: Option<(u32, u32)>,
     /// Frames per second as numerator and denominator; `None` for sound.
     pub frame_rate: Option<(u32, u32)>,
+    /// Channels of sound; `None` for video.
+    pub channels: Option<u32>,
     /// Its segments in time.
     pub timeline: Loop,
     /// The chunks of its segments, which are released as they are captured; `None` if segments are released whole.

@@ -17,14 +17,23 @@ pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
     let container = catalogue.container(Protocol::Hls);
     let audio = catalogue.sound_in_hls();
     if let Some(audio) = audio {
-        out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",LANGUAGE=\"und\",");
-        writeln!(out, "DEFAULT=YES,AUTOSELECT=YES,URI=\"{}.m3u8\"", audio.id).expect(INFALLIBLE);
+        rendition(&mut out, audio).expect(INFALLIBLE);
     }
     let video = catalogue.tracks_in(container).find(|track| track.kind == TrackKind::Video);
     for rung in video.iter().flat_map(|video| &video.rungs[catalogue.first_in_hls(video)..]) {
         variant(&mut out, rung, audio).expect(INFALLIBLE);
     }
     out
+}
+
+/// §4.3.4.1. Each rendition of sound should say how many channels it has (also draft-pantos-hls-rfc8216bis §4.4.6.1).
+fn rendition(out: &mut String, audio: &RungEntry) -> std::fmt::Result {
+    write!(out, "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",LANGUAGE=\"und\",")?;
+    write!(out, "DEFAULT=YES,AUTOSELECT=YES")?;
+    if let Some(channels) = audio.channels {
+        write!(out, ",CHANNELS=\"{channels}\"")?;
+    }
+    writeln!(out, ",URI=\"{}.m3u8\"", audio.id)
 }
 
 /// §4.3.4.2. BANDWIDTH is of everything that is played with the variant, its sound included.

@@ -23,6 +23,7 @@ fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         codecs: if video { "avc3.64001f" } else { "mp4a.40.2" }.into(),
         size: video.then_some((1280, 720)),
         frame_rate: video.then_some((24, 1)),
+        channels: (!video).then_some(2),
         timeline,
         chunks: None,
     }
@@ -148,7 +149,7 @@ fn a_multivariant_playlist() {
         r#"#EXTM3U
 #EXT-X-VERSION:7
 #EXT-X-INDEPENDENT-SEGMENTS
-#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="audio",LANGUAGE="und",DEFAULT=YES,AUTOSELECT=YES,URI="a.m3u8"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="audio",LANGUAGE="und",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="a.m3u8"
 #EXT-X-STREAM-INF:BANDWIDTH=600000,AVERAGE-BANDWIDTH=540000,CODECS="avc3.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=24.000,AUDIO="audio"
 v0.m3u8
 #EXT-X-STREAM-INF:BANDWIDTH=1600000,AVERAGE-BANDWIDTH=1440000,CODECS="avc3.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=24.000,AUDIO="audio"

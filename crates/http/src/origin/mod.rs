@@ -38,6 +38,8 @@ mod rules_tests;
 mod rungs;
 mod serve;
 mod tell;
+#[cfg(test)]
+mod tell_tests;
 pub mod timeline;
 
 use std::io;

@@ -148,9 +148,9 @@ fn entry(
         (Wrapping::Ts, None) => avc1(&track.codec),
         (Wrapping::Fmp4, _) => track.codec.clone(),
     };
-    let (size, frame_rate) = match track.content {
-        Content::Video { width, height, fps } => (Some((width, height)), Some((fps, 1))),
-        Content::Audio { .. } => (None, None),
+    let (size, frame_rate, channels) = match track.content {
+        Content::Video { width, height, fps } => (Some((width, height)), Some((fps, 1)), None),
+        Content::Audio { channels, .. } => (None, None, Some(channels)),
     };
     Some(RungEntry {
         id: track.id.clone(),
@@ -161,6 +161,7 @@ fn entry(
         codecs,
         size,
         frame_rate,
+        channels,
         timeline: Loop::new(u64::from(track.timescale), &durations)?,
         chunks: None,
     })
@@ -208,7 +209,34 @@ fn body(read: Result<Option<Vec<u8>>, suiro_media::MediaError>) -> io::Result<By
 
 #[cfg(test)]
 mod tests {
+    use suiro_media::package::Segment;
+
     use super::*;
+
+    #[test]
+    fn sound_has_as_many_channels_as_its_track() {
+        let file = "a/0.m4s".into();
+        let segment = Segment { file, bytes: 24_000, start: 0, duration: 96_256, frames: 94 };
+        let rendition = Rendition {
+            init: None,
+            bitrate_mean: BitRate::from_kbps(96),
+            bitrate_max: BitRate::from_kbps(96),
+            segments: vec![segment],
+            packets: Vec::new(),
+        };
+        let track = Track {
+            id: "a".into(),
+            label: "sound".into(),
+            content: Content::Audio { sample_rate: 48_000, channels: 2 },
+            codec: "mp4a.40.2".into(),
+            bitrate: BitRate::from_kbps(96),
+            timescale: 48_000,
+            fmp4: None,
+            ts: None,
+        };
+        let entry = entry(&track, &rendition, Wrapping::Fmp4, None).expect("a loop");
+        assert_eq!((entry.channels, entry.size), (Some(2), None));
+    }
 
     #[test]
     fn a_version_is_that_of_the_files_and_of_how_they_are_cut() {

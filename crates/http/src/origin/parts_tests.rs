@@ -50,6 +50,7 @@ fn rung(
         codecs: if id == "a" { "mp4a.40.2" } else { "avc3.64001f" }.into(),
         size: (id != "a").then_some((1280, 720)),
         frame_rate: (id != "a").then_some((24, 1)),
+        channels: (id == "a").then_some(2),
         timeline: Loop::new(timescale, segments).unwrap(),
         chunks: Chunks::new(timescale, &chunks, Duration::from_millis(part_ms)),
     }

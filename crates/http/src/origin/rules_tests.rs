@@ -6,7 +6,8 @@
 //! streams do not have are left out: subtitles, I-frame playlists, encryption, advertisements.
 //!
 //! Known not to be kept: AS 10.1, playlists are not compressed; AS 14.2c and 8.12, lengths are the scenario's; LL 9.X.4.5,
-//! rungs can be changed at segments only, also where these are longer than the target latency.
+//! rungs can be changed at segments only, also where these are longer than the target latency. AS 1.10 advises `avc1`, of which
+//! parameter sets are in the initialisation segment alone; fragmented MP4 here is `avc3`, which has them in key frames as well.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -188,7 +189,7 @@ async fn chunked_segments_are_announced_as_such() {
     }
 }
 
-/// AS 9.1, 9.2, 9.5, 9.9, 9.11, 9.13, 9.14, 9.15, 8.9 and 8.10.
+/// AS 9.1, 9.2, 9.5, 9.9, 9.11, 9.13, 9.14, 9.15, 8.9 and 8.10, and BIS §4.4.6.1.
 #[tokio::test(start_paused = true)]
 async fn the_multivariant_playlist_describes_its_variants() {
     let catalogue = catalogue(500);
@@ -210,6 +211,7 @@ async fn the_multivariant_playlist_describes_its_variants() {
     let renditions = tags(&playlist, "EXT-X-MEDIA");
     assert_eq!(renditions.len(), 1, "8.9, 9.5: sound is declared, and apart");
     assert!(renditions.iter().all(|list| value(list, "LANGUAGE").is_some()), "8.10");
+    assert!(renditions.iter().all(|list| value(list, "CHANNELS") == Some("2")), "BIS §4.4.6.1");
 }
 
 /// AS 8.1 to 8.5, 8.11 and 8.20: what media playlists say about time.

@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::RecordError;
 use suiro_record::tables::AccessRow;
 use suiro_scenario::Protocol;
-use suiro_units::{Time, fnv1a, to_i64};
+use suiro_units::{Duration, Time, fnv1a, to_i64};
 
 use super::catalogue::{Catalogue, Container};
 use super::chunks::Part;
@@ -53,9 +53,31 @@ struct Content {
     caching: Cow<'static, str>,
     /// Quoted; `None` for what changes all the time, and for what is still being captured: its beginning is not all of it.
     tag: Option<String>,
+    /// How long HLS has the response wait for media that it asked for, a part or a playlist; `None`: not at all.
+    held: Option<Duration>,
+}
+
+/// What is known of a response before the request's conditions and ranges are applied.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Brings {
+    /// The size of the object.
+    pub bytes: Option<suiro_units::Bytes>,
+    /// When its first byte is there; `None`: it is.
+    pub begins: Option<Time>,
+    /// How long HLS has the response wait; `None`: not at all.
+    pub held: Option<Duration>,
 }
 
 impl Content {
+    fn brings(&self) -> Brings {
+        let (bytes, begins) = match &self.body {
+            Source::Whole(whole) => (Some(whole.len() as u64), None),
+            Source::Coming(Body::Live(live)) => (Some(live.bytes()), live.begins()),
+            Source::Coming(_) => (None, None),
+        };
+        Brings { bytes: bytes.map(suiro_units::Bytes::new), begins, held: self.held }
+    }
+
     fn deliver(self, request: &Parts) -> Response<Body> {
         let mut headers = HeaderMap::new();
         let caching = HeaderValue::try_from(&*self.caching).expect("directives are ASCII");
@@ -120,18 +142,21 @@ impl Service {
     ) -> Response<Body> {
         let asked = self.clock.now();
         let (head, ()) = request.into_parts();
+        let mut brings = Brings::default();
         let mut response = match head.method {
             Method::GET | Method::HEAD => match self.content(&head).await {
-                Ok(content) => content.deliver(&head),
+                Ok(content) => {
+                    brings = content.brings();
+                    content.deliver(&head)
+                }
                 Err(refusal) => refusal.response(),
             },
             ref method => without_object(method),
         };
-        let status = response.status();
         let headers = response.headers_mut();
         share(headers);
         date(headers, self.clock.unix_ns(self.clock.now()));
-        self.tell(asked, &head, status, headers);
+        self.tell(asked, &head, brings, &mut response);
         self.record(asked, peer, &head, &mut response);
         response
     }
@@ -176,6 +201,7 @@ impl Service {
                 kind: "text/plain; charset=utf-8",
                 caching: caching::NONE.into(),
                 tag: None,
+                held: None,
             }),
             _ => match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
                 Some((rung, file)) => self.file(rung, file, unix_ns).await,
@@ -229,10 +255,12 @@ impl Service {
         let text = live.playlist(directives.skip);
         // RFC 8216bis §6.2.5.2: what directives ask for is one version of the playlist, so caches may keep it; appendix B: for
         // six target durations.
-        match directives.segment {
-            Some(_) => Ok(playlist(text, caching::blocked(live.target_s()))),
-            None => Ok(playlist(text, self.manifest_caching())),
-        }
+        let content = match directives.segment {
+            Some(_) => playlist(text, caching::blocked(live.target_s())),
+            None => playlist(text, self.manifest_caching()),
+        };
+        let held_ns = until.checked_sub(unix_ns).filter(|ns| *ns > 0);
+        Ok(Content { held: held_ns.map(Duration::from_nanos), ..content })
     }
 
     async fn file(&self, id: &str, file: &str, unix_ns: u64) -> Result<Content, Refusal> {
@@ -271,7 +299,11 @@ impl Service {
         let (version, extension) = (&self.catalogue.version, container.extension());
         let is_whole = matches!(body, Source::Whole(_));
         let tag = is_whole.then(|| format!("\"{version}-{id}-{name}-{extension}\""));
-        Ok(Content { body, kind, caching: caching::FOR_EVER.into(), tag })
+        let content = Content { body, kind, caching: caching::FOR_EVER.into(), tag, held: None };
+        // A segment is sent while it is captured. A part is held until all of it is there.
+        let begins = content.brings().begins.filter(|_| part.is_some());
+        let held = begins.map(|begins| begins.saturating_since(self.clock.now()));
+        Ok(Content { held, ..content })
     }
 
     /// Refuses what is not there. In chunks, what begins within a segment's length from now can be waited for.
@@ -356,7 +388,7 @@ impl Service {
 /// A manifest, tagged by its text.
 fn document(text: String, kind: &'static str, caching: impl Into<Cow<'static, str>>) -> Content {
     let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
-    Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag }
+    Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag, held: None }
 }
 
 fn playlist(text: String, caching: impl Into<Cow<'static, str>>) -> Content {

@@ -1,20 +1,16 @@
 //! What an origin reports to a client with a response (CMSD): about the object, and about the connection.
 
-use std::os::fd::AsFd;
-
-use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::Response;
 use hyper::http::request::Parts;
-use moq_noq::{Connection, PathId};
-use suiro_serving::Socket;
-use suiro_tcp::socket_info;
-use suiro_units::{Time, to_i64};
+use suiro_units::{Duration, Time, to_i64};
 
-use super::serve::{Service, Which, parse_file};
+use super::catalogue::Container;
+use super::serve::{Brings, Service, Which, parse_file};
 use super::timeline::Schedule;
 use super::{MPD_PATH, TIME_PATH};
 use crate::cmsd::{self, Cmsd, Object};
 use crate::presentation::TrackKind;
+use crate::server::{Body, connection};
 
 impl Service {
     /// Adds what is known of the answer to a request that came at `asked`, if the server is to report it.
@@ -22,38 +18,53 @@ impl Service {
         &self,
         asked: Time,
         request: &Parts,
-        status: StatusCode,
-        headers: &mut HeaderMap,
+        brings: Brings,
+        response: &mut Response<Body>,
     ) {
         let Some(name) = &self.cmsd else { return };
-        let delay = self.clock.now().saturating_since(asked).as_nanos() / 1_000_000;
+        // CTA-5006: until the first byte of the body can be sent. Of media that is still to be captured, the head leaves before.
+        let begins = self.clock.now().max(brings.begins.unwrap_or(asked));
+        let delay = begins.saturating_since(asked).as_nanos() / 1_000_000;
         let known = Cmsd { delay_ms: Some(to_i64(delay)), ..connection(request) };
+        let is_success = response.status().is_success();
+        let headers = response.headers_mut();
         if let Some(value) = known.written(name) {
             headers.insert(cmsd::DYNAMIC, value);
         }
-        let object = self.object(request.uri.path()).filter(|_| status.is_success());
+        let object = self.object(request.uri.path(), brings).filter(|_| is_success);
         if let Some(value) = object.and_then(|object| object.written(name)) {
             headers.insert(cmsd::STATIC, value);
         }
     }
 
     /// What is at a path.
-    fn object(&self, path: &str) -> Option<Object> {
+    fn object(&self, path: &str, brings: Brings) -> Option<Object> {
         let live = matches!(self.catalogue.schedule, Schedule::Live { .. });
         let stream = if live { "l" } else { "v" };
-        let other = |kind| Object { kind, stream, bitrate_bps: None, duration_ms: None };
+        let ms = |span: Duration| to_i64((span.as_nanos() + 500_000) / 1_000_000);
+        let held_ms = brings.held.map(ms);
+        let other = |kind, format| Object {
+            kind,
+            format,
+            stream,
+            bitrate_bps: None,
+            duration_ms: None,
+            held_ms,
+        };
         if path == TIME_PATH {
-            return Some(other("o"));
+            return Some(other("o", None));
         }
         let Some((id, file)) = path.strip_prefix('/')?.split_once('/') else {
-            return (path == MPD_PATH || path.ends_with(".m3u8")).then(|| other("m"));
+            let format = if path == MPD_PATH { "d" } else { "h" };
+            let is_manifest = path == MPD_PATH || path.ends_with(".m3u8");
+            return is_manifest.then(|| other("m", Some(format)));
         };
         let (container, which) = parse_file(file)?;
         let (track, rung) = self.catalogue.find(id, container)?;
         let entry = &self.catalogue.tracks[track];
         let rung = &entry.rungs[rung];
         let span = match which {
-            Which::Init => return Some(other("i")),
+            Which::Init => return Some(other("i", None)),
             Which::Number(number) => Some(rung.timeline.place(number)),
             Which::Start(ticks) => rung.timeline.number_at(ticks).map(|n| rung.timeline.place(n)),
             Which::Part(..) => None,
@@ -62,26 +73,21 @@ impl Service {
             Which::Part(number, part) => Some(rung.chunks.as_ref()?.part(number, part)?.duration),
             _ => span.map(|place| rung.timeline.time(place.duration)),
         };
+        // CTA-5006: the mean over the object, where the rate varies.
+        let measured = duration.filter(|span| !span.is_zero()).zip(brings.bytes);
+        let rate = measured.map(|(span, bytes)| bytes / span);
         Some(Object {
             kind: if entry.kind == TrackKind::Video { "v" } else { "a" },
+            format: match (container, which) {
+                (Container::MpegTs, _) | (_, Which::Part(..)) => Some("h"),
+                (Container::Fmp4, Which::Start(_)) => Some("d"),
+                // In chunks, DASH counts segments as well.
+                _ => rung.chunks.is_none().then_some("h"),
+            },
             stream,
-            bitrate_bps: Some(rung.rate.as_bps()),
-            duration_ms: duration.map(|span| (span.as_nanos() + 500_000) / 1_000_000),
+            bitrate_bps: rate.map(|rate| to_i64(rate.as_bps())),
+            duration_ms: duration.map(ms),
+            held_ms,
         })
     }
-}
-
-/// What is known of the connection that a request came on.
-fn connection(request: &Parts) -> Cmsd {
-    let socket = request.extensions.get::<Socket>();
-    if let Some(info) = socket.and_then(|socket| socket_info(socket.as_fd()).ok()) {
-        let rate = info.delivery_rate.map(|bytes| to_i64(bytes.saturating_mul(8)));
-        let rtt = i64::from(info.rtt_us.div_ceil(1000));
-        return Cmsd { throughput_bps: rate, rtt_ms: Some(rtt), ..Cmsd::default() };
-    }
-    let quic = request.extensions.get::<Connection>();
-    let path = quic.and_then(|connection| connection.path_stats(PathId::ZERO));
-    let rtt = path
-        .map(|path| to_i64(u64::try_from(path.rtt.as_micros()).unwrap_or(u64::MAX).div_ceil(1000)));
-    Cmsd { rtt_ms: rtt, ..Cmsd::default() }
 }

@@ -429,11 +429,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_server_pages_fail_and_say_why() {
-        // A port that was free a moment ago: the listener is gone.
-        let listener =
-            crate::net::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None).unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, suiro_endpoint::net::free_port()));
         let dir = tempfile::tempdir().unwrap();
         let visits = visits(job(address, 1, dir.path().to_owned()));
         let page = Page { think: Duration::ZERO, objects: vec![Size::new(1)] };

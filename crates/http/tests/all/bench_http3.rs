@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use common::{catalogue, vod};
 use hyper::Request;
-use process::{Process, cpu_s, free_port, runtime, told};
+use process::{Process, cpu_s, runtime, told};
 use suiro_bench::{Figure, Target};
+use suiro_endpoint::net::free_port;
 use suiro_http::http3::client::Sender;
 use suiro_http::origin::catalogue::Container;
 use suiro_http::origin::{self, Secure};

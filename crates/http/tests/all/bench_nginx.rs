@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use process::{Process, free_port, runtime};
+use process::{Process, runtime};
 use suiro_bench::{Figure, Target};
+use suiro_endpoint::net::free_port;
 use suiro_http::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

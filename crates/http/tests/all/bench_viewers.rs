@@ -71,6 +71,7 @@ fn catalogue(zero_unix_ns: u64) -> Catalogue {
         codecs: "avc1.64001f".into(),
         size: Some((1280, 720)),
         frame_rate: Some((30, 1)),
+        channels: None,
         timeline: Loop::new(1000, &[SEGMENT_MS]).expect("a loop"),
         chunks: Chunks::new(1000, &chunks, PART),
     };

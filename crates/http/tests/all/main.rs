@@ -3,6 +3,7 @@
 mod common;
 mod edge;
 mod edge_live;
+mod edge_reports;
 mod edge_validation;
 mod faults;
 mod loopback;

@@ -54,7 +54,8 @@ impl Session {
         let mut said = Cmcd {
             version,
             session: Some(self.config.session.clone()),
-            sequence: Some(to_i64(fetch.number)),
+            // It begins at 0 (CTA-5004-B, table 1).
+            sequence: Some(to_i64(fetch.number - 1)),
             object: Some(object(&fetch.what).into()),
             format: Some(if self.config.protocol == Protocol::Dash { "d" } else { "h" }.into()),
             ..Cmcd::default()

@@ -1,6 +1,7 @@
 //! One track of a session: which segment comes next, of which rung, and what is needed first.
 
 mod ahead;
+mod gap;
 mod low_latency;
 mod tries;
 
@@ -21,6 +22,7 @@ use crate::presentation::{
 };
 use crate::url::Url;
 pub(crate) use ahead::Ahead;
+use gap::is_beyond;
 use tries::{Failed, Refused};
 
 /// What a track may look at when it decides.
@@ -65,6 +67,8 @@ struct PlaylistState {
     /// When it was last asked for with success.
     fetched: Time,
     ended: bool,
+    /// Whether it did not come when it was last asked for. Then a gap is no reason to ask for it.
+    missing: bool,
 }
 
 #[derive(Debug)]
@@ -151,6 +155,7 @@ impl TrackState {
                     again: Time::ZERO,
                     fetched: Time::ZERO,
                     ended: false,
+                    missing: false,
                 }),
             },
         });
@@ -342,7 +347,7 @@ impl TrackState {
             let wait = if changed { target } else { target / 2 };
             // A version that the server held was asked for before others that have come.
             (known.again, known.fetched) = (requested + wait, known.fetched.max(requested));
-            known.ended = playlist.ended;
+            (known.ended, known.missing) = (playlist.ended, false);
         }
     }
 
@@ -391,6 +396,10 @@ impl TrackState {
                 Next::Found(segment) => segment,
             };
             let Some(playout) = situation.playout else { return Step::Idle };
+            let (rung, segment) = match self.around_gap((rung, segment), situation, playout) {
+                Ok(found) => found,
+                Err(step) => return step,
+            };
             if let Some(step) = self.obstacle(&segment, situation, playout) {
                 return step;
             }
@@ -404,6 +413,7 @@ impl TrackState {
                 }
                 continue;
             }
+            self.choice = Some(rung);
             return self.fetch_segment(rung, segment);
         }
         let rung = self.choice.unwrap_or(self.current);
@@ -452,8 +462,7 @@ impl TrackState {
             return Some(Step::Wait(situation.now + (there - captured)));
         }
         let end = playout.end_of(self.index);
-        // Less than half a segment is rounding, or rungs that were not cut alike.
-        if segment.start > end + segment.duration / 2 {
+        if is_beyond(segment, end) {
             let dry = playout.buffer_of(self.index).is_zero();
             return Some(if dry { Step::Skip(segment.start) } else { Step::Idle });
         }

@@ -56,6 +56,11 @@ impl TrackState {
         if asked.is_none() && self.refuse(now, what, status) {
             return None;
         }
+        if let What::Playlist { rung } = what
+            && self.goes_without(*rung)
+        {
+            return None;
+        }
         let failed = self.failed.at(what);
         *failed += 1;
         let tried = *failed;

@@ -81,6 +81,8 @@ struct Base {
     url: Url,
     /// Their offsets, added up.
     early: Duration,
+    /// Whether segments are complete when they can be asked for: as the nearest of them has it.
+    complete: bool,
 }
 
 impl Base {
@@ -89,18 +91,28 @@ impl Base {
         let Some(element) = child(node, "BaseURL") else { return Ok(self.clone()) };
         let text = element.text().unwrap_or_default();
         let url = self.url.join(text).map_err(|e| at(element, format!("<BaseURL>: {e}")))?;
-        let early = match element.attribute("availabilityTimeOffset").map(str::trim) {
-            // Always: of use only to who knows what there will be.
-            None | Some("INF") => Duration::ZERO,
-            Some(text) => offset(element, text)?,
-        };
-        Ok(Self { url, early: added(element, self.early, early)? })
+        let early = offset(element, element.attribute("availabilityTimeOffset"))?;
+        let complete = element.attribute("availabilityTimeComplete");
+        Ok(Self {
+            url,
+            early: added(element, self.early, early)?,
+            complete: complete.map_or(self.complete, is_true),
+        })
     }
 }
 
-/// §5.3.9.2.2: how long before its end a segment can be asked for. `INF`, always, is not known here.
-fn offset(node: Node, text: &str) -> Result<Duration> {
-    let ns = iso8601::decimal_ns(text.trim()).filter(|ns| *ns <= SEGMENT_MAX.as_nanos());
+/// A Boolean of XML, whose default is true.
+fn is_true(text: &str) -> bool {
+    !matches!(text.trim(), "false" | "0")
+}
+
+/// §5.3.9.2.2: how long before its end a segment can be asked for. `INF`, always, is of use only to those who know what there
+/// will be.
+fn offset(node: Node, text: Option<&str>) -> Result<Duration> {
+    let Some(text) = text.map(str::trim).filter(|text| *text != "INF") else {
+        return Ok(Duration::ZERO);
+    };
+    let ns = iso8601::decimal_ns(text).filter(|ns| *ns <= SEGMENT_MAX.as_nanos());
     ns.map(Duration::from_nanos).ok_or_else(|| {
         let problem = format!("@availabilityTimeOffset=\"{}\": expected seconds", show(text));
         at(node, format!("{problem}, at most {SEGMENT_MAX}"))
@@ -132,7 +144,8 @@ fn presentation(mpd: Node, url: &Url) -> Result<Presentation> {
     if total.is_some_and(|total| total > MEDIA_MAX) {
         return Err(at(mpd, "the presentation is longer than a year"));
     }
-    let base = Base { url: url.clone(), early: Duration::ZERO }.below(mpd)?.below(period)?;
+    let base = Base { url: url.clone(), early: Duration::ZERO, complete: true };
+    let base = base.below(mpd)?.below(period)?;
     let tracks = tracks(period, &base, total)?;
     let location = child(mpd, "Location").and_then(|l| l.text());
     let location = location
@@ -294,8 +307,7 @@ impl Addressing<'_> {
 
     /// The offset of the template adds to those of `BaseURL`s.
     fn early(&self, base: Duration) -> Result<Duration> {
-        let own = self.attribute("availabilityTimeOffset");
-        let own = own.map_or(Ok(Duration::ZERO), |text| offset(self.nearest, text))?;
+        let own = offset(self.nearest, self.attribute("availabilityTimeOffset"))?;
         added(self.nearest, base, own)
     }
 
@@ -315,6 +327,8 @@ impl Addressing<'_> {
 
     fn segments(&self, base: Base, total: Option<Duration>) -> Result<Segments> {
         let early = self.early(base.early)?;
+        // §5.6: what a template does not say, the `BaseURL`s may.
+        let complete = self.attribute("availabilityTimeComplete").map_or(base.complete, is_true);
         let base = base.url;
         let timescale = self.number("timescale")?.unwrap_or(1);
         if !(1..=1_000_000_000).contains(&timescale) {
@@ -354,7 +368,7 @@ impl Addressing<'_> {
             names: Names::Template { media, init, base },
             listed: timeline.is_some(),
             early,
-            in_chunks: self.attribute("availabilityTimeComplete").map(str::trim) == Some("false"),
+            in_chunks: !complete,
         };
         if self.number("startNumber")?.is_none() && timeline.is_some() {
             segments.renumber(likely_number(&segments.runs, zero_ticks));

@@ -231,9 +231,33 @@ fn offsets_of_base_urls_and_of_the_template_add_up() {
     assert_eq!(early("1.5", "", ""), Ok((1500, 1500)));
     assert_eq!(early("1.5", "0.25", "0.1"), Ok((1600, 1850)));
     assert_eq!(early("", "INF", "0.1"), Ok((100, 100)));
+    assert_eq!(early("1.5", "", " INF "), Ok((1500, 1500)));
     assert!(early("-1", "", "").unwrap_err().contains("line 5: @availabilityTimeOffset=\"-1\""));
     let most = (SEGMENT_MAX.as_nanos() / 1_000_000_000).to_string();
     assert!(early(&most, "", "1").unwrap_err().contains("in all"));
+}
+
+#[test]
+fn segments_come_in_chunks_if_the_template_or_else_the_nearest_base_url_has_it() {
+    let in_chunks = |of_mpd: &str, of_rung: &str, of_template: &str| {
+        let complete = |text: &str| match text {
+            "" => String::new(),
+            text => format!(" availabilityTimeComplete=\"{text}\""),
+        };
+        let text = LIVE
+            .replace("<BaseURL>media/", &format!("<BaseURL{}>media/", complete(of_mpd)))
+            .replace("<BaseURL>far/", &format!("<BaseURL{}>far/", complete(of_rung)))
+            .replace("startNumber=\"7\"", &format!("startNumber=\"7\"{}", complete(of_template)));
+        let found = from_mpd(text.as_bytes(), &url()).expect("an MPD");
+        // The rung that has a base URL of its own is the better one.
+        (segments(&found, 0, 0).in_chunks(), segments(&found, 0, 1).in_chunks())
+    };
+    assert_eq!(in_chunks("", "", ""), (false, false));
+    assert_eq!(in_chunks("", "", "false"), (true, true));
+    assert_eq!(in_chunks("false", "", ""), (true, true));
+    assert_eq!(in_chunks("", "false", ""), (false, true));
+    assert_eq!(in_chunks("0", "1", ""), (true, false));
+    assert_eq!(in_chunks("false", "", "true"), (false, false));
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn rung(id: &str, rate: u64, timeline: Loop) -> RungEntry {
         codecs: if id.starts_with('v') { "avc1.64001f" } else { "mp4a.40.2" }.into(),
         size: id.starts_with('v').then_some((1280, 720)),
         frame_rate: id.starts_with('v').then_some((30, 1)),
+        channels: (!id.starts_with('v')).then_some(2),
         mean_rate: BitRate::from_bps(rate),
         nominal: BitRate::from_bps(rate),
         timeline,

@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use tokio::runtime::{Builder, Runtime};
@@ -64,12 +64,4 @@ pub fn cpu_s(process: &str) -> f64 {
 
 pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
-/// A TCP port that was free a moment ago.
-pub fn free_port() -> u16 {
-    runtime().block_on(async {
-        let listener = suiro_http::net::listen((Ipv4Addr::LOCALHOST, 0).into(), None);
-        listener.expect("a free port").local_addr().expect("it is bound").port()
-    })
 }

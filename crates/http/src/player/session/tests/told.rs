@@ -13,11 +13,13 @@ fn a_player_that_is_stalled_has_no_speed_and_all_of_its_buffer() {
     let config = Config { cmcd: Some(Cmcd::QueryV2), ..config };
     let run = run(&mut world, config, Time::from_secs(45));
     let mut seen = [0; 3];
+    let mut sequence = Vec::new();
     for (at, fetch, _) in &run.fetches {
         let Some(Told::Argument(argument)) = &fetch.told else { panic!("it reports") };
         let read = cmcd::read(Some(argument), &Default::default()).expect("it says something");
         assert_eq!(read.problem, None);
         let said = read.said;
+        sequence.extend(said.sequence);
         let Some(state) = said.state else { continue };
         let (index, speed) = match state.as_str() {
             "s" => (0, 0.0),
@@ -32,6 +34,8 @@ fn a_player_that_is_stalled_has_no_speed_and_all_of_its_buffer() {
             seen[index] += 1;
         }
     }
+    // CTA-5004-B, table 1: `sn` begins at 0 with a session, and each report has the next.
+    assert!(sequence.iter().copied().eq(0..run.fetches.len() as i64), "{sequence:?}");
     assert!(seen[0] > 0 && seen[1] > 0 && seen[2] > 10, "{seen:?}");
     let stalled_with_media = run.fetches.iter().any(|(_, fetch, _)| match &fetch.told {
         Some(Told::Argument(text)) => text.contains("sta%3Dr") && !text.contains("dl%3D0%2C"),

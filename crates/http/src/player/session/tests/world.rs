@@ -25,6 +25,7 @@ pub(super) fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         codecs: "x".into(),
         size: None,
         frame_rate: Some((24, 1)),
+        channels: None,
         timeline,
         chunks: None,
     }
