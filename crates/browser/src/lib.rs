@@ -7,6 +7,7 @@
 
 pub mod child;
 mod chromium;
+mod executable;
 pub mod installed;
 mod report;
 pub mod server;
@@ -14,9 +15,10 @@ mod site;
 mod stage;
 
 pub use chromium::Browser;
+pub use executable::field_trial;
 pub use installed::{Missing, chromium};
 pub use report::Ms;
-pub use site::{CAMERA, FootageMessage, Page, Sent};
+pub use site::{CAMERA, FootageMessage, Page, PauseMessage, Sent};
 pub use stage::{Chromium, Event, Events, Show, Stage, footage, judge, written};
 
 /// Why a program of others does not run.

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use suiro_clock::Clock;
 use suiro_media::live::{Footage, Picture};
+use suiro_units::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::report::REPORT_BYTES_MAX;
@@ -159,6 +160,21 @@ impl From<&Footage> for FootageMessage {
         let (width, height) = footage.size();
         let (fps, frames) = (footage.fps(), footage.frames());
         Self { width, height, fps, frames, per_part: PER_PART }
+    }
+}
+
+/// A time in which the camera captures nothing, in milliseconds since the trial's epoch.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Pause")]
+pub struct PauseMessage {
+    from_ms: f64,
+    to_ms: f64,
+}
+
+impl From<&(Time, Time)> for PauseMessage {
+    fn from((from, to): &(Time, Time)) -> Self {
+        let ms = |time: &Time| time.as_nanos() as f64 / 1e6;
+        Self { from_ms: ms(from), to_ms: ms(to) }
     }
 }
 

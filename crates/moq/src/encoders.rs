@@ -72,7 +72,8 @@ impl Encoders {
         let encoders: Vec<Encoder> = encoders.collect();
         let spec = job.camera.clone();
         let period = (job.key_every.as_secs_f64() * f64::from(spec.fps)).round().max(1.0) as u64;
-        let feeds = Feeds::new(clock, spec, (vec![camera], encoders.len()), log.clone());
+        let feeds = Feeds::new(clock, spec, (vec![camera], encoders.len()), log.clone())
+            .pausing(job.pauses.clone());
         Self { feeds, encoders, follow, sound, period, log }
     }
 

@@ -2,8 +2,8 @@
 
 use suiro_media::live::FootageSpec;
 use suiro_realtime::ladder;
-use suiro_scenario::{Job, MoqPublisher, MoqStreams, MoqViewer, QuicCongestion};
-use suiro_units::{BitRate, Duration};
+use suiro_scenario::{Job, MoqPublisher, MoqStreams, MoqViewer, Pause, QuicCongestion};
+use suiro_units::{BitRate, Duration, Time};
 use suiro_viewer::Policy;
 
 use crate::catalog::{self, Quality};
@@ -15,6 +15,10 @@ use crate::net::Behaviour;
 pub(crate) const FOREVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 /// Streams that the relay may open at a client.
 const STREAMS: u32 = 4096;
+/// The send window of a connection. Large, so that only congestion control delays a frame.
+pub(crate) const SEND_WINDOW: u64 = 64_000_000;
+/// What a peer may send before it is read: as much.
+pub(crate) const RECEIVE_WINDOW: u32 = 64_000_000;
 
 /// What a publisher needs to know.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +41,8 @@ pub struct PublisherJob {
     pub data: Option<data::Spec>,
     /// How long after the beginning of the next group a group of video or sound may still be sent; `None`: for ever.
     pub deadline: Option<Duration>,
+    /// From and until when it sends no video, in order.
+    pub pauses: Vec<(Time, Time)>,
 }
 
 impl PublisherJob {
@@ -44,7 +50,7 @@ impl PublisherJob {
     pub fn from_job(job: &Job) -> Option<Self> {
         let spec = job.endpoint.spec.downcast::<MoqPublisher>()?;
         let offered = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
-        let behaviour = behaviour(job, (spec.congestion, spec.delta), spec.qlog);
+        let behaviour = behaviour(job, (spec.congestion, spec.delta), (spec.ecn, spec.qlog));
         Some(Self {
             common: Common::from_job(job, &spec.to, offered, behaviour)?,
             camera: spec.camera.clone(),
@@ -55,6 +61,7 @@ impl PublisherJob {
             audio: spec.audio.rate(),
             data: data::Spec::of(spec),
             deadline: spec.deadline,
+            pauses: spec.pauses.iter().map(Pause::span).collect(),
         })
     }
 
@@ -78,14 +85,21 @@ fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
 }
 
 /// How the connection of a client behaves.
-fn behaviour(job: &Job, (congestion, delta): (QuicCongestion, f64), logs: bool) -> Behaviour {
+fn behaviour(
+    job: &Job,
+    (congestion, delta): (QuicCongestion, f64),
+    (ecn, logs): (bool, bool),
+) -> Behaviour {
     Behaviour {
         congestion,
         delta,
         streams: STREAMS,
         // A frame is sent before the next one begins.
         fair: false,
+        send_window: SEND_WINDOW,
+        receive_window: RECEIVE_WINDOW,
         offload: false,
+        ecn,
         qlog: logs.then(|| qlog(job)),
     }
 }
@@ -115,7 +129,7 @@ impl ViewerJob {
     pub fn from_job(job: &Job) -> Option<Self> {
         let spec = job.endpoint.spec.downcast::<MoqViewer>()?;
         let asked = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
-        let behaviour = behaviour(job, (spec.congestion, spec.delta), spec.qlog);
+        let behaviour = behaviour(job, (spec.congestion, spec.delta), (spec.ecn, spec.qlog));
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;
         let switches = spec.adaptation.has_qualities();
         let MoqViewer { viewer, lip_sync, save, .. } = *spec;

@@ -106,6 +106,7 @@ async fn a_browser_views_what_ours_publishes() {
         audio: None,
         data: None,
         deadline: None,
+        pauses: Vec::new(),
     };
     let screen = browser("screen", Role::Viewer { save: true }, dir.path(), port, TOKEN);
     let (ready, is_ready) = tokio::sync::oneshot::channel();
@@ -154,7 +155,8 @@ async fn publishes(streams: MoqStreams) {
     let pulse = Pulse::new(clock);
     let job = common::relay(dir.path(), port, Some(TOKEN));
     let (rate, key_every) = (BitRate::from_kbps(400), Duration::from_millis(500));
-    let role = Role::Publisher(Camera { footage: footage(), rate, key_every, streams });
+    let pauses = Vec::new();
+    let role = Role::Publisher(Camera { footage: footage(), rate, key_every, streams, pauses });
     let camera = browser("camera", role, dir.path(), port, TOKEN);
     let screen = ViewerJob {
         common: client("screen", dir.path(), port, Some(TOKEN), 18),

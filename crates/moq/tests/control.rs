@@ -1,6 +1,6 @@
 //! What is recorded of a congestion control: the estimate of what waits, from what is written, sent, lost and reset.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use moq_noq::congestion::{Controller, ControllerFactory, PacketId, Space};
 use suiro_moq::control::{Factory, Look, written_of};
@@ -19,10 +19,14 @@ struct Bench {
 }
 
 impl Bench {
-    #[expect(clippy::disallowed_methods, reason = "an origin of times: only differences are used")]
     fn new() -> Self {
+        Self::of(QuicCongestion::Cubic)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "an origin of times: only differences are used")]
+    fn of(congestion: QuicCongestion) -> Self {
         let now = Instant::now();
-        let controller = Factory::new(QuicCongestion::Cubic, 0.5).build(now, PACKET);
+        let controller = Factory::new(congestion, 0.5).build(now, PACKET);
         Self { controller, now, number: 0 }
     }
 
@@ -65,6 +69,23 @@ impl Bench {
         let look = Look::of(&*self.controller).expect("a controller of ours");
         look.waiting as f64 / CARRIED as f64
     }
+}
+
+/// RFC 9002 §7.1: a queue that marks packets does not drop them, so the mark is the only sign of congestion.
+#[test]
+fn a_mark_halves_the_window_of_copa_once_per_round_trip() {
+    let mut bench = Bench::of(QuicCongestion::Copa);
+    let (packet, start) = (PacketId { space: Space::Data, number: 0 }, bench.now);
+    let mut event = |sent_ms: u64, is_ecn: bool| {
+        let sent = start + Duration::from_millis(sent_ms);
+        let now = sent + Duration::from_millis(40);
+        bench.controller.on_congestion_event_space(now, sent, false, is_ecn, 0, packet);
+        bench.controller.window()
+    };
+    assert_eq!(event(10, false), 12_000, "a lost packet");
+    assert_eq!(event(10, true), 6000);
+    assert_eq!(event(50, true), 6000, "sent before the reduction");
+    assert_eq!(event(51, true), 3000);
 }
 
 #[test]

@@ -37,13 +37,15 @@ pub struct Camera {
     keys_within: Option<Duration>,
     /// When it begins, if that is later than its first frame.
     from: Option<Time>,
+    /// From and until when it gives no frames.
+    pauses: Vec<(Time, Time)>,
     log: Option<EncoderLog>,
 }
 
 impl From<Footage> for Camera {
     fn from(footage: Footage) -> Self {
         let first = Rung { size: footage.size(), fps: footage.fps() };
-        Self { footage, first, keys_within: None, from: None, log: None }
+        Self { footage, first, keys_within: None, from: None, pauses: Vec::new(), log: None }
     }
 }
 
@@ -113,6 +115,12 @@ impl Camera {
         Self { from: Some(from), ..self }
     }
 
+    /// The same, but it gives no frames from and until these times, in order; the first after each is a key frame.
+    #[must_use]
+    pub fn pausing(self, pauses: Vec<(Time, Time)>) -> Self {
+        Self { pauses, ..self }
+    }
+
     /// The same, and what becomes of each frame is recorded.
     #[must_use]
     pub fn with_log(self, log: EncoderLog) -> Self {
@@ -150,6 +158,7 @@ impl Camera {
         if let Some(from) = self.from {
             source.begin(from);
         }
+        source.pause(self.pauses);
         let (post, frames) = mpsc::channel(WAITING_MAX);
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
         // the viewer asks for a key frame.

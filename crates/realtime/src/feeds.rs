@@ -34,6 +34,8 @@ pub struct Feeds {
     all: Vec<One>,
     /// When the first frame of all of them was captured.
     start: Option<Time>,
+    /// From and until when none of them gives frames.
+    pauses: Vec<(Time, Time)>,
     log: EncoderLog,
 }
 
@@ -58,7 +60,13 @@ impl Feeds {
         let mut cameras = cameras.into_iter();
         let one = |_| One { camera: cameras.next(), ..One::default() };
         let all = (0..qualities).map(one).collect();
-        Self { clock, spec, all, start: None, log }
+        Self { clock, spec, all, start: None, pauses: Vec::new(), log }
+    }
+
+    /// The same, but none gives frames from and until these times, in order.
+    #[must_use]
+    pub fn pausing(self, pauses: Vec<(Time, Time)>) -> Self {
+        Self { pauses, ..self }
     }
 
     /// The feed of a quality, if it runs.
@@ -109,8 +117,9 @@ impl Feeds {
                 one.unused_since = None;
                 if one.feed.is_none() && one.starting.is_none() {
                     let start = *self.start.get_or_insert(now);
-                    let log = self.log.of(quality);
-                    one.start(self.clock, &self.spec, (start, now, begin(quality)), log)?;
+                    let (log, pauses) = (self.log.of(quality), self.pauses.clone());
+                    let camera = move |camera: Camera| camera.pausing(pauses).with_log(log);
+                    one.start(self.clock, &self.spec, (start, now, begin(quality)), camera)?;
                 }
             } else if several && one.feed.is_some() {
                 let since = *one.unused_since.get_or_insert(now);
@@ -143,10 +152,10 @@ impl One {
         clock: Clock,
         spec: &FootageSpec,
         (start, now, begin): (Time, Time, Begin),
-        log: EncoderLog,
+        as_asked: impl FnOnce(Camera) -> Camera + Send + 'static,
     ) -> Result<(), FeedError> {
         let from = move |camera: Camera| {
-            let camera = camera.beginning_at(begin.rung).beginning_from(now).with_log(log);
+            let camera = as_asked(camera).beginning_at(begin.rung).beginning_from(now);
             let camera = match begin.keys_within {
                 Some(within) => camera.with_keys_within(within),
                 None => camera,

@@ -47,6 +47,11 @@ fn film() -> Option<Filming> {
 
 /// The same, whose first frame is of that rung.
 fn film_at(first: Rung) -> Option<Filming> {
+    film_as(|camera| camera.beginning_at(first))
+}
+
+/// The same, whose camera does as it is asked.
+fn film_as(asked: impl FnOnce(Camera) -> Camera) -> Option<Filming> {
     let ffmpeg = Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()?;
     let cache = tempfile::tempdir().unwrap();
     let length = Duration::from_secs(1);
@@ -61,7 +66,7 @@ fn film_at(first: Rung) -> Option<Filming> {
         looks.store(at + 1, Ordering::Relaxed);
         Time::from_millis(at * 84)
     };
-    let camera = Camera::from(footage).beginning_at(first);
+    let camera = asked(Camera::from(footage));
     let feed = camera.start(Time::ZERO, BitRate::from_kbps(400), EPOCH_UNIX_NS, clock).unwrap();
     Some(Filming { feed, taken })
 }
@@ -91,6 +96,18 @@ async fn a_feed_does_as_it_is_told() {
     assert_eq!(u64::from(stamp.frame), small.number);
     let wall_ms = EPOCH_UNIX_NS / 1_000_000 + small.captured.as_nanos() / 1_000_000;
     assert_eq!(stamp.captured_ms, wall_ms);
+    film.feed.stop().unwrap();
+}
+
+#[tokio::test]
+async fn a_feed_gives_nothing_in_a_pause_and_then_a_key_frame() {
+    let (from, to) = (Time::from_secs(1), Time::from_secs(2));
+    let Some(mut film) = film_as(|camera| camera.pausing(vec![(from, to)])) else { return };
+    assert!(film.next().await.captured < from);
+    let after = film.find(|frame| frame.captured >= from).await;
+    assert!(after.captured >= to, "{:?}", after.captured);
+    assert_eq!((after.key, after.references), (true, None));
+    assert!(!film.next().await.key);
     film.feed.stop().unwrap();
 }
 

@@ -79,6 +79,12 @@ impl Freezes {
         freeze
     }
 
+    /// Until then the source paused, and the frame on the screen stood without being frozen. Call [`Self::on_end`] for the time
+    /// at which the pause began. Nothing changes before the first frame.
+    pub fn on_resumed(&mut self, at: Time) {
+        self.last = self.last.map(|last| last.max(at));
+    }
+
     /// The viewing ended; the freeze in which it did, if it was one. (libwebrtc does not count it:
     /// no frame comes any more that would make it.)
     pub fn on_end(&self, at: Time) -> Option<Freeze> {
@@ -167,6 +173,23 @@ mod tests {
         let after = |gap: u64| before.clone().chain([1300 + gap]);
         assert_eq!(freezes(after(190), 1490), [(300, 1300)]);
         assert_eq!(freezes(after(200), 1500), [(300, 1300), (1300, 1500)]);
+    }
+
+    #[test]
+    fn a_pause_of_the_source_is_none_and_what_is_late_after_it_is() {
+        let ms = Time::from_millis;
+        let mut freezes = Freezes::default();
+        freezes.on_resumed(ms(5));
+        assert_eq!(freezes.on_end(ms(9000)), None, "nothing was displayed");
+        for n in 0..10 {
+            assert_eq!(freezes.on_displayed(ms(40 * n)), None);
+        }
+        // The last frame of 40 ms comes at 360 ms; the pause is from 400 to 5000 ms.
+        assert_eq!(freezes.on_end(ms(400)), None);
+        freezes.on_resumed(ms(5000));
+        let mut late = freezes.clone();
+        assert_eq!(freezes.on_displayed(ms(5010)), None);
+        assert_eq!(late.on_displayed(ms(5300)), Some(Freeze { from: ms(5000), to: ms(5300) }));
     }
 
     #[test]

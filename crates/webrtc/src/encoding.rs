@@ -144,7 +144,7 @@ impl Encoding {
 
     /// It has made a frame.
     pub fn on_frame(&mut self, frame: &Frame) {
-        self.fill.on_frame(Bytes::new(frame.data.len() as u64));
+        self.fill.on_frame(frame.captured, Bytes::new(frame.data.len() as u64));
         self.newest = Some(frame.number);
         self.keep_keys(frame.captured, frame.key);
     }

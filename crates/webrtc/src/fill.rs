@@ -14,14 +14,19 @@ const STEP: f64 = 1.1;
 /// A fall of the allowed rate to less than this share resets everything: what the encoder made before no longer
 /// predicts what it will make.
 const FELL: f64 = 0.9;
+/// Where it makes nothing for longer than this, its camera pauses.
+const GAP: Duration = Duration::from_millis(200);
 
 /// The share of the allowed rate that the encoder is asked for.
 #[derive(Debug, Clone)]
 pub struct Fill {
     share: f64,
-    /// When the window began; `None` before the first call.
+    /// When the window began, which is when a frame was captured; `None`: with the next one.
     since: Option<Time>,
-    last: Time,
+    /// When the latest frame was captured.
+    latest: Time,
+    /// Until when `allowed_bits` counts.
+    counted: Time,
     allowed: BitRate,
     allowed_bits: f64,
     made: Bytes,
@@ -32,7 +37,8 @@ impl Default for Fill {
         Self {
             share: 1.0,
             since: None,
-            last: Time::ZERO,
+            latest: Time::ZERO,
+            counted: Time::ZERO,
             allowed: BitRate::from_bps(0),
             allowed_bits: 0.0,
             made: Bytes::ZERO,
@@ -41,32 +47,39 @@ impl Default for Fill {
 }
 
 impl Fill {
-    /// The encoder has made a frame of that size.
-    pub fn on_frame(&mut self, size: Bytes) {
+    /// The encoder has made a frame of that size. A window that a pause cuts short says nothing: another one begins after it.
+    pub fn on_frame(&mut self, captured: Time, size: Bytes) {
+        self.count(captured);
+        let is_cut = captured.saturating_since(self.latest) > GAP;
+        self.latest = captured;
+        let since = self.since.filter(|_| !is_cut);
+        let is_over = since.is_some_and(|since| captured.saturating_since(since) >= WINDOW);
+        if is_over {
+            let made = self.made.get() as f64 * 8.0 / self.allowed_bits.max(1.0);
+            let change = (1.0 / made.max(0.01)).clamp(1.0 / STEP, STEP);
+            self.share = (self.share * change).clamp(1.0, MOST);
+        }
+        if since.is_none() || is_over {
+            (self.since, self.allowed_bits, self.made) = (Some(captured), 0.0, Bytes::ZERO);
+        }
         self.made += size;
     }
 
     /// So much is allowed from now on: what the encoder is to be asked for.
     pub fn ask(&mut self, now: Time, allowed: BitRate) -> BitRate {
-        let since = *self.since.get_or_insert(now);
-        let before = self.allowed.as_bps() as f64;
-        self.allowed_bits += before * now.saturating_since(self.last.max(since)).as_secs_f64();
-        self.last = now;
-        if (allowed.as_bps() as f64) < before * FELL {
-            self.share = 1.0;
-            self.restart(now);
-        } else if now.saturating_since(since) >= WINDOW {
-            let made = self.made.get() as f64 * 8.0 / self.allowed_bits.max(1.0);
-            let change = (1.0 / made.max(0.01)).clamp(1.0 / STEP, STEP);
-            self.share = (self.share * change).clamp(1.0, MOST);
-            self.restart(now);
+        self.count(now);
+        if (allowed.as_bps() as f64) < self.allowed.as_bps() as f64 * FELL {
+            (self.share, self.since) = (1.0, None);
         }
         self.allowed = allowed;
         allowed.mul_f64(self.share)
     }
 
-    fn restart(&mut self, now: Time) {
-        (self.since, self.allowed_bits, self.made) = (Some(now), 0.0, Bytes::ZERO);
+    /// Counts what was allowed until now.
+    fn count(&mut self, now: Time) {
+        let span = now.saturating_since(self.counted);
+        self.allowed_bits += self.allowed.as_bps() as f64 * span.as_secs_f64();
+        self.counted = self.counted.max(now);
     }
 }
 
@@ -80,7 +93,8 @@ mod tests {
         let mut asked = allowed;
         for n in 0..seconds * 20 {
             asked = fill.ask(Time::from_millis(50 * n), allowed);
-            fill.on_frame(Bytes::new((asked.as_bps() as f64 * makes / 8.0 / 20.0) as u64));
+            let size = Bytes::new((asked.as_bps() as f64 * makes / 8.0 / 20.0) as u64);
+            fill.on_frame(Time::from_millis(50 * n), size);
         }
         asked.as_bps() as f64 / allowed.as_bps() as f64
     }
@@ -93,11 +107,27 @@ mod tests {
         assert_eq!(asked(1.2, 20), 1.0, "an encoder that makes more is not asked for less");
     }
 
+    /// As the camera of RFC 8867 (section 5.8), which pauses for 20 s.
+    #[test]
+    fn after_a_pause_an_encoder_is_not_asked_for_more_than_is_allowed() {
+        let (mut fill, allowed) = (Fill::default(), BitRate::from_kbps(1000));
+        for n in 0..450 {
+            // It makes all of it, 20 frames in a second, but nothing from 1.5 to 19.5 s.
+            let now = Time::from_millis(50 * n);
+            let asked = fill.ask(now, allowed);
+            assert_eq!(asked, allowed, "after {n} times 50 ms");
+            if !(30..390).contains(&n) {
+                fill.on_frame(now, Bytes::new(6250));
+            }
+        }
+    }
+
     #[test]
     fn a_fall_ends_it() {
         let mut fill = Fill::default();
         for n in 0..60 {
             fill.ask(Time::from_millis(50 * n), BitRate::from_kbps(1000));
+            fill.on_frame(Time::from_millis(50 * n), Bytes::new(3000));
         }
         let low = BitRate::from_kbps(400);
         assert_eq!(fill.ask(Time::from_secs(3), low), low);

@@ -7,7 +7,7 @@ use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
 use suiro_realtime::{Begin, Camera, EncoderLog, Feeds, Frame, KEYS_WITHIN, Microphone};
 use suiro_record::words::Signalling;
-use suiro_scenario::{Job, WebrtcPublisher, WebrtcQuality};
+use suiro_scenario::{Job, Pause, WebrtcPublisher, WebrtcQuality};
 use suiro_units::{BitRate, Duration, Time};
 
 use crate::EndpointError;
@@ -33,6 +33,8 @@ pub struct PublisherJob {
     pub key_every: Option<Duration>,
     /// The bit rate of its sound; `None`: it has none.
     pub audio: Option<BitRate>,
+    /// From and until when it sends no video, in order.
+    pub pauses: Vec<(Time, Time)>,
 }
 
 impl PublisherJob {
@@ -51,7 +53,8 @@ impl PublisherJob {
         let rates = (spec.start_rate, spec.max_rate);
         let (camera, key_every) = (spec.camera.clone(), spec.key_every);
         let qualities = spec.qualities.clone();
-        Ok(Some(Self { common, camera, rates, qualities, key_every, audio }))
+        let pauses = spec.pauses.iter().map(Pause::span).collect();
+        Ok(Some(Self { common, camera, rates, qualities, key_every, audio, pauses }))
     }
 
     /// The most that is sent of each encoding, from the highest to the lowest.
@@ -95,6 +98,7 @@ pub async fn run(
     let sending =
         Sending::new(pictures, (job.rates.0, &most), job.key_every, random).with_sound(job.audio);
     let feeds = Feeds::new(clock, job.camera.clone(), (cameras, most.len()), log.clone());
+    let feeds = feeds.pausing(job.pauses.clone());
     let followed = clock.now();
     let mut publisher = Publisher { endpoint, sending, feeds, microphone, log, followed };
     let mut stop = std::pin::pin!(stop);

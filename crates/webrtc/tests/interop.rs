@@ -64,7 +64,15 @@ fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
     let camera = FootageSpec { width: 320, height: 240, fps: 20, length, ..source };
     let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
     let common = common("camera", dir, meeting);
-    PublisherJob { common, camera, rates, qualities: Vec::new(), key_every: None, audio: None }
+    PublisherJob {
+        common,
+        camera,
+        rates,
+        qualities: Vec::new(),
+        key_every: None,
+        audio: None,
+        pauses: Vec::new(),
+    }
 }
 
 fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {

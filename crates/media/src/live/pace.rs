@@ -43,10 +43,13 @@ impl Pace {
 
     /// Begins with the first frame that is captured at `from` or later: those before are not missed.
     pub fn begin(&mut self, from: Time) {
-        let elapsed = u128::from(from.saturating_since(self.start).as_nanos());
-        let number = (elapsed * u128::from(self.camera_fps)).div_ceil(1_000_000_000);
-        let number = u64::try_from(number).unwrap_or(u64::MAX);
-        self.next = self.next.max(self.taken_from(number));
+        self.next = self.next.max(self.taken_from(self.number_from(from)));
+    }
+
+    /// How many frames are taken of those that are captured from and until these times.
+    pub fn count(&self, from: Time, to: Time) -> u64 {
+        let before = |at| self.taken_before(self.number_from(at));
+        before(to).saturating_sub(before(from))
     }
 
     /// When the next frame is captured.
@@ -84,6 +87,13 @@ impl Pace {
         self.fps = Bounds::new(1, self.camera_fps).check(Keys::of("fps"), fps)?;
         self.next = self.taken_from(self.next);
         Ok(())
+    }
+
+    /// The camera's first frame that is captured at `at` or later.
+    fn number_from(&self, at: Time) -> u64 {
+        let elapsed = u128::from(at.saturating_since(self.start).as_nanos());
+        let number = (elapsed * u128::from(self.camera_fps)).div_ceil(1_000_000_000);
+        u64::try_from(number).unwrap_or(u64::MAX)
     }
 
     /// How many of the camera's first `number` frames are taken: `⌈number × fps / camera_fps⌉`.
@@ -172,6 +182,21 @@ mod tests {
         assert_eq!(numbers(30, 700), [18, 19, 20]);
         assert!(pace.set_fps(31).unwrap_err().to_string().contains("expected: 1 to 30"));
         assert!(pace.set_fps(0).is_err());
+    }
+
+    #[test]
+    fn frames_are_counted_from_one_time_until_another() {
+        let mut pace = Pace::new(ms(1000), 30).unwrap();
+        assert_eq!(pace.count(ms(0), ms(1000)), 0);
+        assert_eq!(pace.count(ms(0), ms(1001)), 1);
+        assert_eq!(pace.count(ms(1000), ms(2000)), 30);
+        // Frame 1 is captured 33,333,333 ns after the start.
+        let second = Time::from_nanos(1_033_333_333);
+        let after = second + Duration::from_nanos(1);
+        assert_eq!((pace.count(second, after), pace.count(after, ms(1034))), (1, 0));
+        assert_eq!(pace.count(ms(2000), ms(1000)), 0);
+        pace.set_fps(20).unwrap();
+        assert_eq!(pace.count(ms(1000), ms(2000)), 20);
     }
 
     proptest! {

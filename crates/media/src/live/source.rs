@@ -31,6 +31,12 @@ pub struct LiveSource {
     keys_within: Option<Duration>,
     /// How soft the next frame is.
     reach: usize,
+    /// From and until when it captures nothing.
+    pauses: Vec<(Time, Time)>,
+    /// When the last frame was captured that falls into no pause.
+    captured: Option<Time>,
+    /// Frames that were missed since then.
+    missed: u64,
 }
 
 /// Checks that a camera whose frames have the size `camera` can give frames of that size.
@@ -61,7 +67,7 @@ pub struct Captured {
     pub number: u64,
     /// When it was captured.
     pub captured: Time,
-    /// Frames before it that were missed because the encoder was busy.
+    /// Frames before it, outside of pauses, that were missed because the encoder was busy.
     pub missed: u64,
     /// The frame that it refers to; `None` for a key frame.
     pub references: Option<u64>,
@@ -101,6 +107,9 @@ impl LiveSource {
             last: None,
             keys_within: None,
             reach: 0,
+            pauses: Vec::new(),
+            captured: None,
+            missed: 0,
         })
     }
 
@@ -116,17 +125,37 @@ impl LiveSource {
         self.pace.begin(from);
     }
 
+    /// Captures nothing from and until these times, as if the camera were muted. The first frame after each pause is a key
+    /// frame. Those of the pause are not missed.
+    pub fn pause(&mut self, pauses: Vec<(Time, Time)>) {
+        self.pauses = pauses;
+    }
+
     /// When the next frame is captured.
     pub fn next(&self) -> Time {
         self.pace.next()
     }
 
-    /// Captures and encodes the newest frame that is due by `now`; `None` if there is none.
+    /// Captures and encodes the newest frame that is due by `now`; `None` if there is none, or it falls into a pause.
     ///
     /// # Errors
     /// [`LiveError`]: the footage cannot be read, or the encoder fails.
     pub fn capture(&mut self, now: Time) -> Result<Option<Captured>, LiveError> {
+        let first = self.pace.next();
         let Some(due) = self.pace.take(now) else { return Ok(None) };
+        let before =
+            |&(from, to): &(Time, Time)| self.pace.count(from.max(first), to.min(due.captured));
+        let of_pauses: u64 = self.pauses.iter().map(before).sum();
+        self.missed += due.missed.saturating_sub(of_pauses);
+        if self.pauses.iter().any(|(from, to)| *from <= due.captured && due.captured < *to) {
+            return Ok(None);
+        }
+        let resumes =
+            |last: Time| self.pauses.iter().any(|(_, to)| last < *to && *to <= due.captured);
+        if self.captured.is_some_and(resumes) {
+            self.request_key_frame();
+        }
+        self.captured = Some(due.captured);
         self.footage.read(due.number, &mut self.picture)?;
         let captured_ms = self.epoch_utc_ms.saturating_add(due.captured.as_nanos() / 1_000_000);
         // 2^32 frames are more than a year.
@@ -139,7 +168,8 @@ impl LiveSource {
         if encoded.is_some() {
             self.last = Some(due.number);
         }
-        let (number, captured, missed) = (due.number, due.captured, due.missed);
+        let (number, captured) = (due.number, due.captured);
+        let missed = std::mem::take(&mut self.missed);
         let config = *self.encoder.config();
         Ok(Some(Captured { number, captured, missed, references, encoded, config }))
     }

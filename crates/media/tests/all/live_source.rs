@@ -137,6 +137,45 @@ fn who_comes_late_has_missed_frames() {
 }
 
 #[test]
+fn who_pauses_misses_no_frames_and_begins_again_with_a_key_frame() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let mut source = source(&ffmpeg, cache.path());
+    // Frame 6 is captured at 1 s, frame 18 at 2 s.
+    source.pause(vec![(Time::from_secs(1), Time::from_secs(2))]);
+    let mut film = Vec::new();
+    while source.next() < START + Duration::from_secs(2) {
+        film.extend(source.capture(source.next()).unwrap());
+    }
+    assert!(film.iter().all(|frame| frame.missed == 0));
+    let found: Vec<_> = film.iter().map(|frame| (frame.number, frame.references)).collect();
+    let before = (0..6).map(|n: u64| (n, n.checked_sub(1)));
+    let after = (18..24).map(|n: u64| (n, Some(n - 1).filter(|_| n > 18)));
+    assert_eq!(found, before.chain(after).collect::<Vec<_>>());
+    assert!(film[6].encoded.as_ref().is_some_and(|encoded| encoded.key));
+}
+
+#[test]
+fn who_is_late_for_a_pause_or_its_end_has_missed_the_frames_outside_of_it() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    // Frames 6 to 17 fall into the pause. Frame 10 is captured 833 ms after the start, frame 20 1667 ms.
+    let late = |looks: &[u64]| {
+        let mut source = source(&ffmpeg, cache.path());
+        source.pause(vec![(Time::from_secs(1), Time::from_secs(2))]);
+        film(&mut source, START + Duration::from_millis(300));
+        let looked = looks.iter().map(|ms| source.capture(START + Duration::from_millis(*ms)));
+        let film: Vec<Option<Captured>> = looked.map(Result::unwrap).collect();
+        let of = |it: &Captured| (it.number, it.missed, it.references);
+        film.iter().map(|it| it.as_ref().map(of)).collect::<Vec<_>>()
+    };
+    // 4 and 5, and 18 and 19.
+    assert_eq!(late(&[1700]), [Some((20, 4, None))]);
+    assert_eq!(late(&[850, 1700]), [None, Some((20, 4, None))]);
+    assert_eq!(late(&[850, 1500, 1600]), [None, Some((18, 2, None)), Some((19, 0, Some(18)))]);
+}
+
+#[test]
 fn who_begins_later_has_missed_no_frames() {
     let Some(ffmpeg) = ffmpeg() else { return };
     let cache = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 //! `report`.
 
 use serde::Serialize;
-use suiro_browser::FootageMessage;
+use suiro_browser::{FootageMessage, PauseMessage};
 use suiro_scenario::BrowserCongestion;
 
 /// What the page is to do.
@@ -36,6 +36,8 @@ pub(super) struct CameraJob {
     pub rate_bps: u64,
     pub key_every_ms: f64,
     pub streams: Streams,
+    /// When it captures nothing, in order.
+    pub pauses: Vec<PauseMessage>,
 }
 
 /// What becomes a stream.

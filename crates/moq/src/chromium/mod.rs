@@ -13,12 +13,16 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use suiro_browser::{BrowserError, CAMERA, Chromium, Event, Events, Page, Sent, Show, written};
+use suiro_browser::{
+    BrowserError, CAMERA, Chromium, Event, Events, Page, PauseMessage, Sent, Show, written,
+};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_record::words::FlowRole;
-use suiro_scenario::{BrowserCongestion, Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
+use suiro_scenario::{
+    BrowserCongestion, Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer, Pause,
+};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc::Sender;
 
@@ -65,6 +69,8 @@ pub struct Camera {
     pub key_every: Duration,
     /// What becomes a stream.
     pub streams: MoqStreams,
+    /// From and until when nothing is sent, in order.
+    pub pauses: Vec<(Time, Time)>,
 }
 
 /// What a browser is to do.
@@ -166,6 +172,7 @@ fn encoder(camera: &Camera, footage: &Footage) -> CameraJob {
         rate_bps,
         key_every_ms: camera.key_every.as_millis_f64(),
         streams,
+        pauses: camera.pauses.iter().map(PauseMessage::from).collect(),
     }
 }
 
@@ -213,7 +220,8 @@ pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summ
         Some(spec) if spec.program == MoqProgram::Chromium => {
             let (footage, rate) = (spec.camera.clone(), spec.rate);
             let (key_every, streams) = (spec.key_every, spec.streams);
-            let role = Role::Publisher(Camera { footage, rate, key_every, streams });
+            let pauses = spec.pauses.iter().map(Pause::span).collect();
+            let role = Role::Publisher(Camera { footage, rate, key_every, streams, pauses });
             let offered = (spec.broadcast.as_str(), &spec.token, spec.draft);
             let work = MoqJob::of(job, role, &spec.to, offered, spec.browser_congestion);
             run_job(&work.ok_or("a publisher's job names its relay")?, context)

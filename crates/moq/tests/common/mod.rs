@@ -27,7 +27,17 @@ pub fn has_ffmpeg() -> bool {
 }
 
 pub fn behaviour(congestion: QuicCongestion) -> Behaviour {
-    Behaviour { congestion, delta: 0.5, streams: 1000, fair: false, offload: false, qlog: None }
+    Behaviour {
+        congestion,
+        delta: 0.5,
+        streams: 1000,
+        send_window: 64_000_000,
+        receive_window: 64_000_000,
+        fair: false,
+        offload: false,
+        ecn: true,
+        qlog: None,
+    }
 }
 
 /// A client of the relay whose certificate is in `dir`, and the configuration of its connections.
@@ -89,6 +99,7 @@ pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
         audio: None,
         data: None,
         deadline: None,
+        pauses: Vec::new(),
     }
 }
 

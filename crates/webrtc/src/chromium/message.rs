@@ -1,7 +1,7 @@
 //! Messages to the page for WebRTC. `web/src/generated/webrtc.ts` is generated from these types and from those of `report`.
 
 use serde::Serialize;
-use suiro_browser::FootageMessage;
+use suiro_browser::{FootageMessage, PauseMessage};
 use suiro_scenario::WebrtcCodec;
 
 /// What the page is to do.
@@ -19,6 +19,8 @@ pub(super) struct Job {
     pub key_every_ms: Option<f64>,
     /// What a publisher's camera sees.
     pub footage: Option<FootageMessage>,
+    /// When it captures nothing, in order.
+    pub pauses: Vec<PauseMessage>,
     /// The trial's epoch in milliseconds since 1970.
     pub epoch_unix_ms: f64,
 }

@@ -14,13 +14,14 @@ mod trials;
 use std::path::PathBuf;
 
 use suiro_browser::{
-    BrowserError, CAMERA, Chromium, Event, Events, FootageMessage, Page, Sent, Show, written,
+    BrowserError, CAMERA, Chromium, Event, Events, FootageMessage, Page, PauseMessage, Sent, Show,
+    written,
 };
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_record::words::{FlowRole, Signalling};
-use suiro_scenario::{Job, WebrtcCodec, WebrtcPublisher, WebrtcQuality, WebrtcViewer};
+use suiro_scenario::{Job, Pause, WebrtcCodec, WebrtcPublisher, WebrtcQuality, WebrtcViewer};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -67,6 +68,8 @@ pub struct Camera {
     pub most: BitRate,
     /// From one key frame to the next at most; `None`: the browser decides.
     pub key_every: Option<Duration>,
+    /// From and until when nothing is sent, in order.
+    pub pauses: Vec<(Time, Time)>,
 }
 
 /// What a browser is to do.
@@ -161,19 +164,20 @@ impl WebrtcJob {
             }
             Meeting::Waits { .. } => None,
         };
-        let (role, max_bps, key_every) = match &self.role {
-            Role::Publisher(Camera { most, key_every, .. }) => {
-                (PageRole::Publisher, most.as_bps(), *key_every)
-            }
-            Role::Viewer { .. } => (PageRole::Viewer, 0, None),
+        let (role, camera) = match &self.role {
+            Role::Publisher(camera) => (PageRole::Publisher, Some(camera)),
+            Role::Viewer { .. } => (PageRole::Viewer, None),
         };
+        let key_every = camera.and_then(|camera| camera.key_every);
+        let pauses = camera.map(|camera| camera.pauses.as_slice()).unwrap_or_default();
         message::Job {
             role,
             codec: self.codec,
             offers_to,
-            max_bps,
+            max_bps: camera.map_or(0, |camera| camera.most.as_bps()),
             key_every_ms: key_every.map(Duration::as_millis_f64),
             footage: footage.map(FootageMessage::from),
+            pauses: pauses.iter().map(PauseMessage::from).collect(),
             epoch_unix_ms: clock.epoch_unix_ns() as f64 / 1e6,
         }
     }
@@ -212,7 +216,8 @@ pub fn run_publisher(
     context: Context,
 ) -> Result<suiro_endpoint::Summary, Failure> {
     let (footage, most, key_every) = (spec.camera.clone(), spec.max_rate, spec.key_every);
-    let role = Role::Publisher(Camera { footage, most, key_every });
+    let pauses = spec.pauses.iter().map(Pause::span).collect();
+    let role = Role::Publisher(Camera { footage, most, key_every, pauses });
     let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
     let work = work.ok_or("a publisher's job names its viewer")?;
     let field_trials = spec.field_trials.clone();

@@ -1,4 +1,5 @@
-//! Field trials whose effect can be seen. Chromium ignores those that it does not know.
+//! Field trials whose effect can be seen. Chromium ignores those that it does not know; whether it has their names is looked at
+//! before a run (`suiro_browser::field_trial`).
 
 /// Reports of RFC 8888 instead of transport-wide feedback. It is negotiated.
 const REPORTS: &str = "WebRTC-RFC8888CongestionControlFeedback";

@@ -122,7 +122,8 @@ impl Publisher {
             orders,
             rates: job.rates,
             encoding: Encoding::new(pictures, start, (most, nothing), job.key_every),
-            feeds: Feeds::new(clock, job.camera.clone(), (vec![camera], 1), log.clone()),
+            feeds: Feeds::new(clock, job.camera.clone(), (vec![camera], 1), log.clone())
+                .pausing(job.pauses.clone()),
             log,
             records: Records::new(name.clone(), records),
         };
