@@ -8,6 +8,7 @@
 //!                                                         └─ supervisor: endpoint processes, watched
 //! ```
 
+mod cgroup;
 pub mod clock;
 pub mod guests;
 pub mod instruments;

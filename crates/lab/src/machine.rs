@@ -7,6 +7,8 @@ use suiro_record::Machine;
 use suiro_record::words::Privilege;
 use suiro_units::Bytes;
 
+use crate::cgroup;
+
 /// Kernel settings that affect what a trial measures.
 const SETTINGS: &[&str] = &[
     "kernel.sched_autogroup_enabled",
@@ -72,9 +74,11 @@ fn value_of(path: &str, key: &str, separator: char) -> String {
         .unwrap_or_default()
 }
 
-/// The memory that programs can still take, by the kernel's estimate; `None` if it does not give one.
+/// The memory that programs can still take, by the kernel's estimate and the limits of this process's cgroups; `None` if
+/// nothing is known of either.
 pub fn available() -> Option<Bytes> {
-    meminfo("MemAvailable")
+    let cgroups = cgroup::room(|path| fs::read_to_string(path).ok());
+    [meminfo("MemAvailable"), cgroups].into_iter().flatten().min()
 }
 
 fn meminfo(key: &str) -> Option<Bytes> {

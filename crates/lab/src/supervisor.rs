@@ -13,7 +13,7 @@ use suiro_hosts::{Confinement, Network};
 use suiro_record::EndpointOutcome;
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::words::{Carries, FlowRole, Transport};
-use suiro_scenario::{Endpoint, Exit, Job, Peer, Ready, Setup, StopSignal};
+use suiro_scenario::{Endpoint, Exit, Job, Pause, Peer, Ready, Setup, StopSignal};
 use suiro_units::{Duration, Seed, Time};
 
 use crate::clock::Epoch;
@@ -462,6 +462,11 @@ impl<'a> Supervisor<'a> {
     }
 
     fn outcome(self, ended: Time, scheduled: Scheduled) -> Supervised {
+        let setup = self.surroundings.setup;
+        let pause = |Pause { from, to }: &Pause| suiro_record::Pause {
+            from_s: from.as_secs_f64(),
+            to_s: to.as_secs_f64(),
+        };
         let of = |member: Member<'_>| {
             let status = match member.state {
                 State::Exited { status } => Some(status),
@@ -476,6 +481,7 @@ impl<'a> Supervisor<'a> {
                 failure: member.failure,
                 log: format!("logs/{}.log", member.endpoint.name),
                 left_s: member.left.map(Time::as_secs_f64),
+                pauses: setup.pauses_of(&member.endpoint.name).iter().map(pause).collect(),
                 lateness: None,
             }
         };

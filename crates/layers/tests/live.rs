@@ -5,7 +5,7 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
@@ -20,12 +20,16 @@ use suiro_layers::{
     Event, Key, Moment, Point, Prepared, Recorder, RecorderSpec, Recording, Second,
 };
 
+use common::program;
 use common::two_hosts::{
     IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, interface, keys, set_option, spec,
     start_with, way,
 };
 
 fn main() -> ExitCode {
+    if let Some(ended) = program::main() {
+        return ended;
+    }
     Suite { privilege: Privilege::Root, fixture: Pair::build, tests: TESTS }.main()
 }
 
@@ -51,6 +55,7 @@ const TESTS: &[Test<Pair>] = &[
     ("the cost of recording is reported", what_recording_costs_is_told),
     ("threads that have ended make room for others", ended_threads_make_room),
     ("more threads than are followed", more_threads_than_are_followed),
+    ("a thread that executes a program", a_thread_executes_a_program),
 ];
 
 fn each_datagram_is_seen(pair: &Pair) {
@@ -568,4 +573,26 @@ fn more_threads_than_are_followed(pair: &Pair) {
     }
     assert_eq!(running_ns(&a), None);
     assert!(a.scheduling.iter().all(|second| second.softirq_late_ns.is_some()));
+}
+
+/// A thread that is not the leader has the leader's id from then on. It is followed as before.
+fn a_thread_executes_a_program(pair: &Pair) {
+    const WAIT_NS: u64 = 500_000_000;
+    let to = bind(&pair.b, ipv4(1).into());
+    let address = to.local_addr().unwrap();
+    let [a, _] = pair.record(&format!("udp:*-{address}"), || {
+        let mut command = program::sends_and_works(address);
+        let mut child = pair.a.command(&mut command).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!((line.as_str(), to.recv(&mut [0; 9]).unwrap()), ("up\n", 1));
+        // Meanwhile it waits for the end of its input.
+        program::run_for(WAIT_NS);
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    });
+    let ran_ns = running_ns(&a).unwrap();
+    // The kernel's clock of CPU time may be a little faster.
+    let least_ns = program::WORK_NS - program::WORK_NS / 100;
+    assert!((least_ns..program::WORK_NS + WAIT_NS).contains(&ran_ns), "{ran_ns} ns");
 }

@@ -120,7 +120,7 @@ static void *(*const bpf_map_lookup_elem)(void *, const void *) = (void *)1;
 static long (*const bpf_map_update_elem)(void *, const void *, const void *, u64) = (void *)2;
 static long (*const bpf_map_delete_elem)(void *, const void *) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
-static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static u64 (*const bpf_get_current_task)(void) = (void *)35;
 // Takes a socket, or in cgroup_skb the context, for the packet's socket. The first call creates the cookie.
 static u64 (*const bpf_get_socket_cookie)(void *) = (void *)46;
 static long (*const bpf_probe_read_user)(void *, u32, const void *) = (void *)112;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod calls;
+pub mod program;
 pub mod two_hosts;
 
 use suiro_layers::matching::way;

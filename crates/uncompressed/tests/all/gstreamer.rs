@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use suiro_endpoint::net::free_port;
 use suiro_uncompressed::node::{
     self, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
 };
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STANDARD_PACKET_BYTES, Stream};
-use suiro_uncompressed::socket::{Inlet, Route, Segmentation};
+use suiro_uncompressed::socket::{Route, Segmentation};
 use suiro_uncompressed::store::{Content, Header, Recorder, Store};
 use suiro_uncompressed::{
     Depth, FrameRate, Geometry, Sampling, clock, reader, receive, send, synth,
@@ -47,12 +48,6 @@ fn gstreamer(pipeline: &str) -> Option<Command> {
     command.arg("-q").arg("-e").args(pipeline.split_whitespace());
     command.stdout(Stdio::null());
     Some(command)
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    Inlet::open(any, None, 1000).unwrap().address().port()
 }
 
 fn drawn(number: u64) -> Vec<u8> {

@@ -134,7 +134,7 @@ INLINE u8 *network_of(struct sk_buff *skb)
 INLINE void begins_at(struct passage *passage)
 {
 	struct thread *thread = sending_thread();
-	u32 id = bpf_get_current_pid_tgid();
+	u64 current = bpf_get_current_task();
 	struct schedule *schedule;
 	u64 taken;
 
@@ -142,7 +142,7 @@ INLINE void begins_at(struct passage *passage)
 		return;
 	passage->extra = thread->call_began_ns;
 	taken = thread->udp_began_ns ? thread->udp_began_ns : thread->call_began_ns;
-	schedule = bpf_map_lookup_elem(&followed, &id);
+	schedule = bpf_map_lookup_elem(&followed, &current);
 	if (schedule && schedule->since_ns > taken)
 		taken = schedule->since_ns;
 	taken -= thread->call_began_ns;

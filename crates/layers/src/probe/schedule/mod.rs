@@ -83,9 +83,9 @@ impl Schedule {
                 running_ns += served.running_ns;
                 sums.unfollowed += served.unfollowed;
             }
-            for id in followed.keys() {
+            for key in followed.keys() {
                 // A thread may end between the two calls.
-                let Some(bytes) = followed.lookup(&id, MapFlags::ANY)? else { continue };
+                let Some(bytes) = followed.lookup(&key, MapFlags::ANY)? else { continue };
                 let thread = in_progress(&bytes, now_ns);
                 waiting_ns += thread.0;
                 running_ns += thread.1;

@@ -17,12 +17,13 @@ struct schedule {
 	u64 state;
 };
 
-// By thread id; threads that used a socket of a chosen flow, or are of the chosen process. A thread
-// that ends is removed: this makes room for another, and its id may soon belong to a thread of no interest.
+// By the address of the thread's task_struct, as its id changes when it is not the leader and executes another program.
+// Threads that used a socket of a chosen flow, or are of the chosen process. A thread that ends is removed: this makes room
+// for another, and its address may soon belong to a thread of no interest.
 struct {
 	int (*type)[BPF_MAP_TYPE_HASH];
 	int (*max_entries)[FOLLOWED_MAX];
-	u32 *key;
+	u64 *key;
 	struct schedule *value;
 } followed SEC(".maps");
 
@@ -59,12 +60,12 @@ INLINE struct served *sums_of_cpu(void)
 	return bpf_map_lookup_elem(&served, &zero);
 }
 
-INLINE void follow(u32 id, enum state state)
+INLINE void follow(u64 thread, enum state state)
 {
 	struct schedule fresh = { .since_ns = bpf_ktime_get_ns(), .state = state };
 	struct served *sums;
 
-	if (bpf_map_update_elem(&followed, &id, &fresh, 1 /* BPF_NOEXIST */) != -E2BIG)
+	if (bpf_map_update_elem(&followed, &thread, &fresh, 1 /* BPF_NOEXIST */) != -E2BIG)
 		return;
 	sums = sums_of_cpu();
 	if (sums)
@@ -74,24 +75,24 @@ INLINE void follow(u32 id, enum state state)
 // Called from a system call on a chosen socket.
 INLINE void follow_thread(void)
 {
-	u32 id = bpf_get_current_pid_tgid();
+	u64 thread = bpf_get_current_task();
 
-	if (!bpf_map_lookup_elem(&followed, &id))
-		follow(id, RUNNING);
+	if (!bpf_map_lookup_elem(&followed, &thread))
+		follow(thread, RUNNING);
 }
 
 INLINE struct schedule *schedule_of(struct task_struct *task)
 {
-	u32 id = task->pid;
+	u64 thread = (u64)task;
 	struct schedule *schedule;
 
-	if (!id) // idle: one side of most switches
+	if (!task->pid) // idle: one side of most switches
 		return 0;
-	schedule = bpf_map_lookup_elem(&followed, &id);
+	schedule = bpf_map_lookup_elem(&followed, &thread);
 
 	if (!schedule && settings.process && task->tgid == (int)settings.process) {
-		follow(id, ASLEEP);
-		schedule = bpf_map_lookup_elem(&followed, &id);
+		follow(thread, ASLEEP);
+		schedule = bpf_map_lookup_elem(&followed, &thread);
 	}
 	return schedule;
 }
@@ -126,14 +127,14 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	struct schedule *comes = schedule_of((void *)ctx[2]);
 	u64 now = bpf_ktime_get_ns();
 	bool preempted = ctx[0] || ctx[3] == TASK_RUNNING;
-	u32 id = leaving->pid;
+	u64 thread = (u64)leaving;
 
 	if (leaves)
 		becomes(leaves, preempted ? WAITING : ASLEEP, now);
 	if (comes)
 		becomes(comes, RUNNING, now);
 	if (leaves && ctx[3] == TASK_DEAD)
-		bpf_map_delete_elem(&followed, &id);
+		bpf_map_delete_elem(&followed, &thread);
 	return 0;
 }
 
