@@ -7,6 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use suiro_record::Trial;
 use suiro_record::flows;
 use suiro_record::tables::FlowRow;
 use suiro_record::words::{Carries, Transport};
@@ -14,7 +15,7 @@ use suiro_record::words::{Carries, Transport};
 use crate::backlog::Backlogs;
 use crate::flow::{Flow, Kind, Over};
 use crate::link::Direction;
-use crate::{Records, guess, presence};
+use crate::{Records, guess, pauses, presence};
 
 /// A flow is none that competes if its sender sent less than this share of the bytes of the busiest of its kind.
 const LEAST_SHARE: f64 = 0.01;
@@ -54,7 +55,7 @@ type Way = (Over, String, String);
 /// The real-time video and the TCP of a trial. Those that are on a path of their own do not compete.
 pub(crate) fn rivals<'a>(
     links: &[Direction<'a>],
-    records: &'a Records,
+    (trial, records): (&Trial, &'a Records),
     duration_ns: i64,
 ) -> Vec<Flow<'a>> {
     let told = Told::of(records);
@@ -74,7 +75,12 @@ pub(crate) fn rivals<'a>(
     let backlogs = Backlogs::of(records, duration_ns);
     flows.retain_mut(|flow| {
         let backlog = backlogs.of_flow(flow);
-        flow.spans = presence::spans(flow, backlog.as_ref(), duration_ns);
+        // Of RTP, a silence shows that it pauses.
+        let pauses = match flow.over {
+            Over::Webrtc | Over::Moq => pauses::of_connection(trial, told.flows, flow.flow),
+            Over::Rtp | Over::Tcp => Vec::new(),
+        };
+        flow.spans = presence::spans(flow, backlog.as_ref(), &pauses, duration_ns);
         let began = flow.sent().first().copied().unwrap_or(0);
         let waited = backlog.map_or(0, |backlog| backlog.waited_ns);
         let starves = waited as f64 >= MOSTLY * duration_ns.saturating_sub(began) as f64;

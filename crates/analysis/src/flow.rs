@@ -5,11 +5,22 @@ use std::ops::Range;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::Verdict;
 
+use crate::bins::Bins;
+
 /// What a flow carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Video,
     Tcp,
+}
+
+impl Kind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Video => "video",
+            Self::Tcp => "tcp",
+        }
+    }
 }
 
 /// What carries a flow.
@@ -177,6 +188,13 @@ impl<'a> Flow<'a> {
         let inside = |packet: &&Packet| parts().any(|part| part.contains(&packet.t_ns));
         let bits: f64 = self.delivered().iter().filter(inside).map(|packet| packet.bits).sum();
         (ns > 0).then(|| bits * 1e9 / ns as f64)
+    }
+
+    /// The same in each bin that it is there in.
+    pub fn rate_bins(&self, bins: &Bins) -> Vec<Option<f64>> {
+        let bits = bins.sum(self.delivered().iter().map(|packet| (packet.t_ns, packet.bits)));
+        let here = bits.into_iter().zip(bins.reached(&self.spans));
+        here.map(|(bits, is_there)| is_there.then(|| bits / bins.width_s())).collect()
     }
 
     /// The mean over packets of the time in links, all of them together; `None` if a link delivered none.

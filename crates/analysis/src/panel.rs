@@ -23,6 +23,8 @@ pub struct Look {
     pub floating: bool,
     /// True if the figure of an up direction is left out where nothing happened in it.
     pub quiet_up: bool,
+    /// True if it is drawn of one cell at a time, and not in the stack.
+    pub of_a_cell: bool,
 }
 
 const LOW: Look = Look {
@@ -32,6 +34,7 @@ const LOW: Look = Look {
     stalls: false,
     floating: false,
     quiet_up: false,
+    of_a_cell: false,
 };
 const TALL: Look = Look { height_px: 168, ..LOW };
 
@@ -71,6 +74,8 @@ panels! {
     };
     /// Rates of video and of TCP next to each other.
     Rivals = Look { title: "Rate of a video flow and of a TCP flow", ..TALL };
+    /// Rates of several flows of one kind, each by itself.
+    Flows = Look { title: "Rate of each flow", of_a_cell: true, ..TALL };
     /// What congestion control estimates, over what the path can carry.
     Estimate = Look { title: "Estimate, capacity and encoder", stalls: true, ..TALL };
     /// How large the encoder's frames are.

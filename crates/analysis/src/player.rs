@@ -6,13 +6,13 @@ use suiro_record::Trial;
 use suiro_record::tables::{PlayerRow, RequestRow};
 use suiro_record::words::{PlayerState, RequestKind, Track};
 
-use crate::Records;
 use crate::departures::Departures;
 use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold, total_ns};
 use crate::period::Period;
 use crate::screen::Screen;
 use crate::stats::Distribution;
+use crate::{Records, pauses};
 
 /// One player.
 pub(crate) struct Player<'a> {
@@ -55,7 +55,8 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records, period: Period) -
             rows.iter().find(|row| is(row, PlayerState::Ended)).map_or(end_ns, |row| row.t_ns);
         let left = departures.end_ns(name, &frames).unwrap_or(end_ns);
         let viewing = Period { to_ns: ended.min(left).min(end_ns), ..period };
-        let screen = Screen::new(&frames, quality, viewing);
+        let pauses = pauses::of(trial, name);
+        let screen = Screen::new(&frames, quality, viewing, pauses);
         let made = records.screens.iter().find(|made| made.endpoint == name);
         let p1203_mos = made.and_then(|made| Some(made.p1203.as_ref()?.o46));
         Player { name, states, rows, requests, screen, p1203_mos, period }

@@ -14,10 +14,16 @@ pub(crate) const GOP_NS: i64 = 1_001_000_000;
 const ABSENT_NS: i64 = 5 * GOP_NS;
 
 /// When a flow is there, within a trial that ends at `end_ns`: as its sender has it, later by the least time that packets
-/// take, and until the last packet has been delivered.
-pub(crate) fn spans(flow: &Flow, backlog: Option<&Backlog>, end_ns: i64) -> Vec<Range<i64>> {
-    let pauses = flow.over == Over::Rtp;
-    let mut spans = at_sender(flow.sent(), backlog, pauses, end_ns);
+/// take, and until the last packet has been delivered. `pauses` are those of the video on a connection, whose reports and
+/// acknowledgements go on.
+pub(crate) fn spans(
+    flow: &Flow,
+    backlog: Option<&Backlog>,
+    pauses: &[Range<i64>],
+    end_ns: i64,
+) -> Vec<Range<i64>> {
+    let falls_silent = flow.over == Over::Rtp;
+    let mut spans = at_sender(flow.sent(), backlog, falls_silent, end_ns);
     let transit_ns = flow.transit_ns();
     for span in &mut spans {
         span.start = span.start.saturating_add(transit_ns).min(end_ns);
@@ -27,6 +33,16 @@ pub(crate) fn spans(flow: &Flow, backlog: Option<&Backlog>, end_ns: i64) -> Vec<
     for (span, next) in spans.iter_mut().zip(begins) {
         let last = flow.media().filter(|t_ns| (span.start..next).contains(t_ns)).max();
         span.end = span.end.max(last.map_or(0, |last| last.saturating_add(1)));
+    }
+    without(spans, pauses, transit_ns)
+}
+
+/// What is left of spans outside of pauses of the sender, which come later by a time.
+fn without(mut spans: Vec<Range<i64>>, pauses: &[Range<i64>], transit_ns: i64) -> Vec<Range<i64>> {
+    for pause in pauses {
+        let [from, to] = [pause.start, pause.end].map(|at| at.saturating_add(transit_ns));
+        let parts = |it: Range<i64>| [it.start..it.end.min(from), it.start.max(to)..it.end];
+        spans = spans.into_iter().flat_map(parts).filter(|part| !part.is_empty()).collect();
     }
     spans
 }
@@ -119,6 +135,20 @@ mod tests {
         // Of a sender with a table, a silence of two GoP times at the end is the end.
         assert_eq!(absent(&[0, 18], Some(&[]), false), [19, 20]);
         assert_eq!(absent(&[0, 18], None, false), [0; 0]);
+    }
+
+    #[test]
+    fn a_connection_is_absent_while_its_video_pauses() {
+        let left = |pauses: &[(i64, i64)]| {
+            let pauses: Vec<Range<i64>> = pauses.iter().map(|(from, to)| *from..*to).collect();
+            without(vec![10..100, 200..300], &pauses, 5)
+        };
+        assert_eq!(left(&[]), [10..100, 200..300]);
+        // In the middle of one, from before one on, and from between them to the middle of one.
+        assert_eq!(left(&[(40, 60)]), [10..45, 65..100, 200..300]);
+        assert_eq!(left(&[(0, 60)]), [65..100, 200..300]);
+        assert_eq!(left(&[(5, 20), (150, 250)]), [25..100, 255..300]);
+        assert!(left(&[(0, 1000)]).is_empty());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use suiro_record::tables::RateRow;
 
 use crate::bins::Bins;
 use crate::competing::{Told, begin_ns};
+use crate::crowd;
 use crate::flow::{Flow, Kind, Over, Packet};
 use crate::group::grouped;
 use crate::held::{self, Stretch, hold};
@@ -69,16 +70,13 @@ pub(crate) struct Rivals<'v> {
 impl<'v> Rivals<'v> {
     /// `None` if no video was sent under a rate control, nor any over WebRTC or Media over QUIC.
     pub fn of(view: &'v View<'_>) -> Option<Self> {
+        if !has_video(view) {
+            return None;
+        }
         let period = view.period;
         let within = view.within_trial(&view.records.rate, |row| row.t_ns);
         let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
-        if senders.is_empty() && !Told::of(view.records).connects() {
-            return None;
-        }
         let flows: Vec<&Flow> = view.rivals().iter().collect();
-        if senders.is_empty() && flows.iter().all(|flow| flow.kind() == Kind::Tcp) {
-            return None;
-        }
         let first_ns = begin_ns(view.rivals());
         let begin_ns = first_ns.max(period.from_ns);
         let is_cut = period.skips(first_ns);
@@ -272,21 +270,7 @@ impl<'v> Rivals<'v> {
 
     /// Mean rate in each bin of the flows of this kind that are present in it.
     pub fn rate_bins(&self, kind: Kind, bins: &Bins) -> Vec<Option<f64>> {
-        let mut sums = vec![(0.0, 0u32); bins.count()];
-        for Rival { flow, .. } in self.of_kind(kind) {
-            let packets = flow.delivered().iter().map(|packet| (packet.t_ns, packet.bits));
-            let here = bins.sum(packets).into_iter().zip(bins.reached(&flow.spans));
-            for ((sum, flows), (bits, is_there)) in sums.iter_mut().zip(here) {
-                if is_there {
-                    *sum += bits;
-                    *flows += 1;
-                }
-            }
-        }
-        let rate = |(bits, flows): (f64, u32)| {
-            (flows > 0).then(|| bits / bins.width_s() / f64::from(flows))
-        };
-        sums.into_iter().map(rate).collect()
+        crowd::means(self.of_kind(kind).map(|rival| rival.flow.rate_bins(bins)))
     }
 
     /// For how long a target stood, in seconds: from one change to the next. What the start or end of the period cuts off
@@ -328,6 +312,14 @@ impl<'v> Rivals<'v> {
         let rows = self.senders.values().flatten();
         rows.filter_map(|row| Some((row.t_ns, row.loss_ratio?)))
     }
+}
+
+/// Whether video was sent under a rate control, or over WebRTC or Media over QUIC.
+pub(crate) fn has_video(view: &View<'_>) -> bool {
+    let trial = 0..view.duration_ns;
+    let is_video = |flow: &Flow| flow.kind() == Kind::Video;
+    view.records.rate.iter().any(|row| trial.contains(&row.t_ns))
+        || Told::of(view.records).connects() && view.rivals().iter().any(is_video)
 }
 
 /// Until when the last row of a sender stands, which is at the end of a period: for as long again. The sender may have ended

@@ -70,7 +70,8 @@ impl<'a> View<'a> {
 
     /// The real-time video and the TCP, flow by flow.
     pub fn rivals(&self) -> &[Flow<'a>] {
-        self.rivals.get_or_init(|| rivals(self.links(), self.records, self.duration_ns))
+        let of = (self.trial, self.records);
+        self.rivals.get_or_init(|| rivals(self.links(), of, self.duration_ns))
     }
 
     /// The TCP sockets that carry media, by host and name.

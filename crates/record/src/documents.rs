@@ -463,9 +463,22 @@ pub struct EndpointOutcome {
     /// null if it was not.
     #[serde(default)]
     pub left_s: Option<f64>,
+    /// When it had no video, as `pauses` in the scenario say: of a sender its own, of a viewer those of what it views. Absent
+    /// without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
     /// Whether it ran while it should have; null if that is not known.
     #[serde(default)]
     pub lateness: Option<EndpointLateness>,
+}
+
+/// A time without video, in seconds from the trial's start.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {
+    /// When it begins.
+    pub from_s: f64,
+    /// When it ends.
+    pub to_s: f64,
 }
 
 /// Whether an endpoint ran while it should have: a summary of its rows in table `lateness`.

@@ -454,6 +454,8 @@ words! {
         Policer = "policer",
         /// Packets that the link lost, their repair, and the congestion window that they cost.
         Loss = "loss",
+        /// Bytes that had arrived waited for the repair of a packet of another response on the same TCP connection.
+        HeadOfLine = "head_of_line",
         /// Packets whose bits the link changed, so that their receiver dropped them.
         Corruption = "corruption",
         /// Packets that others overtook on the link.
@@ -468,6 +470,9 @@ words! {
         Timeout = "timeout",
         /// The player had chosen a rung above what the link carries.
         OversizedRung = "oversized_rung",
+        /// The viewer changed to another quality, and left out the frames between the last of the old one and the first of the
+        /// new one.
+        QualityChange = "quality_change",
         /// The encoder exceeded its bit rate.
         Encoder = "encoder",
         /// The encoder left out frames, to keep its bit rate or the frame rate that it was set to, or made smaller frames.

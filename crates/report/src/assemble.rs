@@ -365,9 +365,10 @@ fn series(trials: &[Read]) -> Vec<PageSeries> {
 
 /// The panels of these series, in the order of the page.
 fn panels(series: &[PageSeries]) -> Vec<PagePanel> {
-    let used = |panel: &&Panel| series.iter().any(|one| one.panel == **panel);
+    let used =
+        |panel: &&Panel| !panel.look().of_a_cell && series.iter().any(|one| one.panel == **panel);
     let page_panel = |panel: &Panel| {
-        let Look { title, direction, height_px, stalls, floating, quiet_up } = panel.look();
+        let Look { title, direction, height_px, stalls, floating, quiet_up, .. } = panel.look();
         let (id, title) = (*panel, title.to_owned());
         PagePanel { id, title, direction, height_px, stalls, floating, quiet_up }
     };
@@ -508,6 +509,22 @@ mod tests {
         };
         let found = metrics(&Summary { trials: vec![trial], ..Summary::default() });
         found.into_iter().filter(|it| it.main).map(|it| it.name).collect()
+    }
+
+    #[test]
+    fn what_is_drawn_of_one_cell_is_not_in_the_stack() {
+        let of = |panel| PageSeries {
+            name: String::new(),
+            panel,
+            label: String::new(),
+            instance: None,
+            direction: None,
+            unit: "bit/s".into(),
+            style: suiro_analysis::Style::Line,
+            doc: String::new(),
+        };
+        let found = panels(&[of(Panel::Rivals), of(Panel::Flows), of(Panel::Rtt)]);
+        assert_eq!(found.iter().map(|it| it.id).collect::<Vec<_>>(), [Panel::Rivals, Panel::Rtt]);
     }
 
     #[test]

@@ -51,6 +51,7 @@ mod control;
 mod converter;
 mod estimate;
 mod fairness;
+mod flows;
 mod harm;
 mod layers;
 mod link;
@@ -87,6 +88,8 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &multicast::ROUTERS,
     &multicast::MEMBERSHIPS,
     &fairness::FAMILY,
+    &flows::EACH,
+    &flows::OTHERS,
     &harm::FAMILY,
     &webrtc::SENDERS,
     &webrtc::RECEIVERS,

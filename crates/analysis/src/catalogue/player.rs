@@ -89,7 +89,8 @@ static METRICS: &[Measure<Players>] = metrics! {
          150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`). The interval in which \
          the viewing ended counts, start-up does not. The viewing ends with the trial, or earlier: when the player has played all, \
          when the viewer leaves (`end` in the scenario), or when all that send to it have left. The first five intervals are compared \
-         with the source's own; null if that is not known and there are fewer. One that began in the warm-up and ended after it counts.",
+         with the source's own; null if that is not known and there are fewer. One that began in the warm-up and ended after it counts. \
+         The time in which the sender pauses (`pauses` in the scenario) does not, here nor in the other metrics of freezes.",
         |p| p.screen.freeze_count();
     #[main] video.freeze_s ["s", Lower, 3] "Time frozen",
         "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`; of one that began in the warm-up, the part after \
@@ -100,11 +101,12 @@ static METRICS: &[Measure<Players>] = metrics! {
          `video.freezes` is.",
         |p| p.screen.freeze_max_s();
     video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
-        "Frames shown per second, from the first one, or from the end of the warm-up, to the end of the viewing.",
+        "Frames shown per second, from the first one, or from the end of the warm-up, to the end of the viewing, without \
+         pauses of the sender.",
         |p| p.screen.fps_shown();
     video.frames_skipped ["frames", Lower, 3] "Frames skipped",
         "Source frames left out between one frame shown and the next, by their numbers, whether or not they arrived. Where numbers fall, \
-         the player went back, and nothing counts.",
+         the player went back, and nothing counts. Frames of a pause of the sender do not count.",
         |p| p.screen.frames_skipped();
     video.frames_damaged ["frames", Lower, 3] "Frames damaged",
         "Frames shown although parts of them, or of frames that they refer to, were lost and \
@@ -130,7 +132,8 @@ static METRICS: &[Measure<Players>] = metrics! {
         |p| p.screen.scores(|row| row.picture_psnr_db).mean();
     video.experience_vmaf_mean ["of 100", Higher, 3] "VMAF, experience",
         "*Experience*: VMAF, at 1080 lines, of the screen at each tick of the source's frame rate compared with the \
-         frame that should have been there at a constant delay (that of most frames), mean. Freezes count. So does \
+         frame that should have been there at a constant delay (that of most frames), mean. Pauses of the \
+         sender do not count. Freezes do, and so does \
          a live player that plays faster or slower to keep its latency, because it shows other frames in that time. \
          Not to be compared with frame quality.",
         |p| p.screen.scores(|row| row.experience_vmaf).mean();

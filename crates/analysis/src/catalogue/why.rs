@@ -189,6 +189,9 @@ static METRICS: &[Measure<Causes>] = metrics! {
     why.stalled_loss_ratio ["ratio", Neither, 3] "Stalled by: loss",
         "Share of the time stalled or frozen that came from this: packets that the link lost, their repair, and the congestion window that they cost. Null if nothing stalled.",
         |why| stalled(why, Cause::Loss);
+    why.stalled_head_of_line_ratio ["ratio", Neither, 3] "Stalled by: loss of another response",
+        "Share of the time stalled or frozen that came from this: bytes that had arrived waited for the repair of a packet of another response on the same TCP connection (head-of-line blocking). Null if nothing stalled.",
+        |why| stalled(why, Cause::HeadOfLine);
     why.stalled_corruption_ratio ["ratio", Neither, 3] "Stalled by: corruption",
         "Share of the time stalled or frozen that came from this: packets whose bits the link changed, so that their receiver dropped them. Null if nothing stalled.",
         |why| stalled(why, Cause::Corruption);
@@ -210,6 +213,9 @@ static METRICS: &[Measure<Causes>] = metrics! {
     why.stalled_oversized_rung_ratio ["ratio", Neither, 3] "Stalled by: rung too high",
         "Share of the time stalled or frozen that came from this: the player had chosen a rung above what the link carries. Null if nothing stalled.",
         |why| stalled(why, Cause::OversizedRung);
+    why.stalled_quality_change_ratio ["ratio", Neither, 3] "Stalled by: change of quality",
+        "Share of the time stalled or frozen that came from this: the viewer changed to another quality, and left out the frames between the last of the old one and the first of the new one. Null if nothing stalled.",
+        |why| stalled(why, Cause::QualityChange);
     why.stalled_encoder_ratio ["ratio", Neither, 3] "Stalled by: encoder overshoot",
         "Share of the time stalled or frozen that came from this: the encoder exceeded its bit rate. Null if nothing stalled.",
         |why| stalled(why, Cause::Encoder);

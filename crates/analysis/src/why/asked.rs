@@ -73,11 +73,25 @@ impl<'v> Asked<'v> {
         }
     }
 
-    /// The player's end of the connection that a request came by; `None` if that is not known.
-    pub fn peer(&self, row: &RequestRow) -> Option<&'v str> {
+    /// The request that a row is about.
+    pub fn request(&self, row: &RequestRow) -> Option<&Request<'v>> {
         let at = self.all.partition_point(|it| it.row.t_ns < row.t_ns);
         let mut same = self.all[at..].iter().take_while(|it| it.row.t_ns == row.t_ns);
-        Some(&*same.find(|it| std::ptr::eq(it.row, row))?.access?.peer)
+        same.find(|it| std::ptr::eq(it.row, row))
+    }
+
+    /// The player's end of the connection that a request came by; `None` if that is not known.
+    pub fn peer(&self, row: &RequestRow) -> Option<&'v str> {
+        Some(&*self.request(row)?.access?.peer)
+    }
+
+    /// The other requests of the same player that came by the connection of one, or by one that is not known.
+    pub fn next_to(&self, request: &Request<'v>) -> impl Iterator<Item = &Request<'v>> {
+        let (row, peer) = (request.row, request.access.map(|access| &*access.peer));
+        self.all.iter().filter(move |it| {
+            let is_own = it.row.endpoint == row.endpoint && !std::ptr::eq(it.row, row);
+            is_own && it.access.is_none_or(|access| Some(&*access.peer) == peer)
+        })
     }
 
     /// The caches that answered a player after they had asked their origins.

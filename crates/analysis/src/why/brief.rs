@@ -39,9 +39,10 @@ pub fn brief(trials: &[One]) -> Option<String> {
 
 /// Stalls and freezes, and how long they were in all.
 fn interruptions(trials: &[One]) -> Vec<(String, i64)> {
+    // What one repetition did not measure is not known of all.
     let metric = |name: &str| {
-        let values = trials.iter().filter_map(|one| *one.metrics.get(name)?);
-        values.reduce(|a, b| a + b)
+        let values = trials.iter().map(|one| *one.metrics.get(name)?);
+        values.reduce(|a, b| Some(a? + b?)).flatten()
     };
     let stalls = metric("player.stalls");
     let freezes = metric("video.freezes").filter(|_| stalls.is_none());
@@ -265,12 +266,12 @@ fn percent(share: f64) -> String {
 /// Where or how packets were lost.
 const fn place(cause: LinkCause) -> &'static str {
     match cause {
-        LinkCause::Loss => "at random",
+        LinkCause::Loss => "to the link's loss model",
         LinkCause::Queue => "in the queue",
         LinkCause::Aqm => "to the queue's management",
         LinkCause::Size => "as too large for the link",
         LinkCause::Retry => "after every retry on Wi-Fi",
-        LinkCause::Lifetime => "after waiting too long for Wi-Fi",
+        LinkCause::Lifetime => "because their lifetime on Wi-Fi was over",
         LinkCause::Collisions => "to collisions",
         LinkCause::Limit => "at a limit of the emulator",
         LinkCause::Duplicate | LinkCause::Corrupt => "on the link",

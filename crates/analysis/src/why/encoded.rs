@@ -80,10 +80,12 @@ impl<'v> Encoded<'v> {
     pub fn fate(&self, frame: &Frame) -> Option<Fate> {
         let own: Vec<&EncoderRow> = self.about(frame).collect();
         if own.is_empty() {
-            let next = self.rows.partition_point(|row| row.frame < frame.row.frame);
+            let at = self.rows.partition_point(|row| row.frame < frame.row.frame);
             let is_own = |row: &&&EncoderRow| frame.quality.is_none_or(|own| own == row.quality);
-            let next = self.rows[next..].iter().find(is_own).filter(|_| next > 0)?;
-            return Some(if next.missed > 0 { Fate::Busy } else { Fate::ForFrameRate });
+            let before = self.rows[..at].iter().rfind(is_own)?;
+            let next = self.rows[at..].iter().find(is_own)?;
+            let fate = if next.missed > 0 { Fate::Busy } else { Fate::ForFrameRate };
+            return ran_between(before, next).then_some(fate);
         }
         let fate = |row: &&EncoderRow| match (row.encoded_bytes, row.lost) {
             (Some(_), false) => Fate::Encoded,
@@ -123,6 +125,15 @@ impl<'v> Encoded<'v> {
         let evidence = Evidence { table: "encoder", first: a, last: b, filter };
         Some(Step { what: what.to_owned(), evidence })
     }
+}
+
+/// Whether an encoder ran from one of its frames to the next: it was set to so few per second, or missed as many. One whose quality
+/// nobody receives is off meanwhile, and leaves nothing out. A camera's frames need not be where those of a lower rate would be,
+/// so one more frame is allowed for.
+fn ran_between(before: &EncoderRow, next: &EncoderRow) -> bool {
+    let apart = next.captured_ns.saturating_since(before.captured_ns);
+    let fps = before.fps.min(next.fps).max(1);
+    apart.as_secs_f64() * fps as f64 <= next.missed.saturating_add(2) as f64
 }
 
 impl Stream<'_, '_> {
@@ -177,6 +188,9 @@ impl Stream<'_, '_> {
     /// What became of a frame that did not come, as far as its sender says. Of prepared versions, one was left out if nothing was
     /// sent until the next one, or if the rate control allowed less than the version has, and none of its packets was dropped.
     pub fn fate(&self, frame: &Frame) -> Option<Fate> {
+        if self.switches.left_out(frame.row.frame).is_some() {
+            return Some(Fate::Encoded);
+        }
         let from = frame.captured_ns;
         let to = from.saturating_add(self.usual.interval_ns);
         let below =

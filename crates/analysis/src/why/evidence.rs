@@ -84,8 +84,8 @@ impl<'v> Rows<'v> {
             if !filter.is_empty() {
                 conditions.push_str(&format!(",{filter}"));
             }
-            let evidence = Evidence { table: "link", first, last, filter: conditions };
-            Some(Step { what: what(rows), evidence })
+            let evidence = Evidence { table: "link", first, last, filter: String::new() };
+            Some(Step { what: what(rows), evidence: evidence.only(conditions) })
         };
         flows.iter().filter_map(step).collect()
     }

@@ -116,6 +116,11 @@ fn per_frame((first, from): (i64, i64), (last, to): (i64, i64)) -> i64 {
     if last > first { since(to, from) / since(last, first) } else { 0 }
 }
 
+/// Whether this leaves a flow less of a link than it had.
+const fn takes_rate(cause: Cause) -> bool {
+    matches!(cause, Cause::Outage | Cause::RateStep | Cause::Competing | Cause::Bufferbloat)
+}
+
 /// Whether a flow lost nothing after a frame, until another was sent.
 fn is_clean_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
     let drops = |from: i64| Seen::of(data, from, until).drops.most();
@@ -193,7 +198,7 @@ impl Stream<'_, '_> {
             return self.before_sending(captured, sent);
         }
         let Some(received) = row.received_ns else {
-            return self.not_received(captured, sent);
+            return self.not_received(captured, sent).or_else(|| self.switched(frame));
         };
         if !row.decodable {
             return self.not_decodable(broken?, (sent, received));
@@ -230,6 +235,23 @@ impl Stream<'_, '_> {
         }
         let out = self.data.iter().any(|way| way.way.is_out(from, until));
         out.then_some(Cause::Outage)
+    }
+
+    /// Why the viewer left a frame out between two qualities: it changed. If it changed down, what its flow had met shortly
+    /// before is to blame.
+    fn switched(&self, frame: &Frame) -> Option<Cause> {
+        let switch = self.switches.left_out(frame.row.frame)?;
+        let to = frame.captured_ns;
+        let from = since(switch.last.captured_ns.unwrap_or(to), self.rules.held_ns);
+        let found = || {
+            let waited = Seen::of(&self.data, from, to).waited;
+            let long = waited.filter(|(ns, _)| *ns > self.rules.queued_ns);
+            let queue = long.map(|waited| self.queue(waited));
+            // A loss comes before a queue there, but need not be what made it change.
+            [self.trouble(from, to), queue].into_iter().flatten().find(|cause| takes_rate(*cause))
+        };
+        let forced = switch.is_down().then(found).flatten();
+        Some(forced.unwrap_or(Cause::QualityChange))
     }
 
     /// Until a decoder can have asked for a key frame and got it, the loss is to blame; later, the key frame, unless it

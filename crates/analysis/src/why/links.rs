@@ -32,6 +32,8 @@ pub(super) struct Way<'v> {
     pub flows: BTreeMap<&'v str, Vec<&'v LinkRow>>,
     /// The segment whose medium it shares; `None` for other links.
     segment: Option<&'v str>,
+    /// True if it made copies of packets.
+    pub copies: bool,
     /// Of all packets.
     pub all: Vec<Load>,
     /// Bytes that went into service on the medium that it shares with other stations, by slice; its own where it shares none.
@@ -72,7 +74,8 @@ impl<'v> Links<'v> {
             let falls = falls(&rates, slices.end_ns, view.rules.fallen);
             let (segment, rules) = (link.segment, view.rules);
             let (all, medium) = (Vec::new(), Vec::new());
-            let mut way = Way { flows, segment, all, medium, falls, rates, rules };
+            let copies = link.rows.len() > link.originals.len();
+            let mut way = Way { flows, segment, copies, all, medium, falls, rates, rules };
             way.all = way.load(&link.originals, slices);
             way.medium = way.all.iter().map(|load| load.bytes).collect();
             way

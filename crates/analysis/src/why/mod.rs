@@ -13,6 +13,7 @@
 mod account;
 mod asked;
 mod between;
+mod blocking;
 mod brief;
 mod caches;
 mod connections;
@@ -36,6 +37,7 @@ mod sending;
 mod sessions;
 mod slices;
 mod sockets;
+mod switches;
 mod told;
 mod traces;
 mod transfers;

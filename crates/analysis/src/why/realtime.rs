@@ -5,7 +5,7 @@ use suiro_record::tables::{LinkRow, WebrtcRow};
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
 use super::account;
-use super::encoded::Encoded;
+use super::encoded::{Encoded, Fate};
 use super::endpoints::{Absence, absences, absent};
 use super::frames::{Broken, Frame};
 use super::links::{Carried, Links};
@@ -13,6 +13,7 @@ use super::queues::Queues;
 use super::rules::Rules;
 use super::sessions::Sessions;
 use super::slices::Slices;
+use super::switches::Switches;
 use super::told::Told;
 use super::usual::Usual;
 use super::wording::{also, milliseconds, opening, whole};
@@ -62,6 +63,8 @@ pub(super) struct Stream<'a, 'v> {
     pub queues: Queues<'v>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
+    /// Where it changed from one to another, and left frames out.
+    pub switches: Switches<'v>,
 }
 
 /// The streams of all viewers of real-time video.
@@ -86,7 +89,10 @@ impl<'a, 'v> Stream<'a, 'v> {
         slices: Slices,
     ) -> Option<Self> {
         let own = view.records.frames.iter().filter(|row| *row.endpoint == *player.name);
-        let frames = Frame::all(own.collect());
+        let mut frames = Frame::all(own.collect());
+        // What was never captured needs no cause.
+        let screen = &player.screen;
+        frames.retain(|it| it.row.received_ns.is_some() || !screen.is_paused(it.captured_ns));
         if frames.is_empty() {
             return None;
         }
@@ -116,13 +122,17 @@ impl<'a, 'v> Stream<'a, 'v> {
             sessions: Sessions::of(view.records, &names, alone),
             queues: Queues::default(),
             chooses,
+            switches: Switches::of(view.records, player.name),
         };
         stream.queues = stream.waiting_rows();
-        let mut frames = frames;
         stream.encoded.set_qualities(&mut frames);
         let set_to = |frames: &[Frame]| stream.most_left_out(frames);
         let fate = |frame: &Frame| stream.fate(frame);
         Frame::mark_left_out(&mut frames, &stream.data, fate, set_to);
+        // Between two qualities an empty path is the viewer's doing: only the sender's own records count.
+        for frame in frames.iter_mut().filter(|it| stream.switches.at(it.row.frame).is_some()) {
+            frame.left_out = stream.fate(frame).is_some_and(|fate| fate != Fate::Encoded);
+        }
         Frame::set_due(&mut frames, |frame| stream.usual.at(frame.captured_ns).age_ns);
         stream.frames = frames;
         Some(stream)

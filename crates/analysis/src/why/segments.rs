@@ -6,10 +6,12 @@ use suiro_record::words::{Cause, Effect, RequestKind, Track};
 use suiro_units::BitRate;
 
 use super::account;
+use super::blocking::Blocking;
 use super::caches::Wrong;
 use super::evidence::Rows;
 use super::links::{Carried, Links};
 use super::rules::Rules;
+use super::sender::{Samples, Sender};
 use super::told::{LEAST_SHARE, Told, last_fall, others, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
@@ -115,11 +117,14 @@ impl<'a, 'v> Story<'a, 'v> {
                 .as_ref()
                 .map_or_else(Vec::new, |awaited| self.on_the_way(awaited.request, (since, until))),
         );
-        let mut shares = self.shares(&limited, since, until.max(since.saturating_add(1)));
+        let blocking = awaited.as_ref().map(|awaited| self.blocking(awaited.request, until));
+        let blocking = blocking.unwrap_or_default();
+        let during = (since, until.max(since.saturating_add(1)));
+        let mut shares = self.shares(&limited, &blocking, during);
         if let Some(awaited) = &awaited {
             self.blame_rung(awaited, &mut shares);
         }
-        let told = self.told(&shares, since, until);
+        let told = self.told(&shares, &blocking, (since, until));
         let mut chain = self.screen(from, to);
         if let Some(awaited) = &awaited {
             chain.extend(self.segment(awaited));
@@ -158,8 +163,9 @@ impl<'a, 'v> Story<'a, 'v> {
         if to.saturating_sub(from) <= START_NS {
             return None;
         }
-        let shares = self.shares(&self.limited(Vec::new()), from, to);
-        let told = self.told(&shares, from, to);
+        let blocking = Blocking::default();
+        let shares = self.shares(&self.limited(Vec::new()), &blocking, (from, to));
+        let told = self.told(&shares, &blocking, (from, to));
         let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.text());
         sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let because = told.because();
@@ -244,20 +250,39 @@ impl<'a, 'v> Story<'a, 'v> {
         }
     }
 
-    /// What limited the player's flows in a stretch of time, as shares of it.
-    fn shares(&self, limited: &[Option<Cause>], from: i64, to: i64) -> Vec<(Cause, f64)> {
+    /// How the answer to a request waited for what was lost before it.
+    fn blocking(&self, request: &RequestRow, to: i64) -> Blocking<'v> {
+        let paths = (&*self.data, &*self.back);
+        Blocking::of(self.transfer, &self.transfers.asked, paths, request, to)
+    }
+
+    /// What limited the player's flows in a stretch of time, as shares of it. While a loss did, and the request is known to have
+    /// waited for packets of others, that is the cause.
+    fn shares(
+        &self,
+        limited: &[Option<Cause>],
+        blocking: &Blocking,
+        (from, to): (i64, i64),
+    ) -> Vec<(Cause, f64)> {
+        let slices = self.transfers.slices;
         let mut weights = Vec::new();
-        self.transfers.slices.spread(from, to, |index, ns| {
-            weights.push((limited[index].unwrap_or(Cause::Unknown), ns as f64));
+        slices.spread(from, to, |index, ns| {
+            let cause = limited[index].unwrap_or(Cause::Unknown);
+            let (begins, ends) = slices.span(index);
+            let waited = match cause {
+                Cause::Loss => blocking.waited_ns(begins.max(from), ends.min(to)),
+                _ => 0,
+            };
+            weights.push((Cause::HeadOfLine, waited as f64));
+            weights.push((cause, super::since(ns, waited) as f64));
         });
         let shares = account::shares(weights.into_iter());
         if shares.is_empty() { vec![(Cause::Unknown, 1.0)] } else { shares }
     }
 
     /// The main cause as a clause, with its numbers and the rows of links that show them.
-    fn told(&self, shares: &[(Cause, f64)], from: i64, to: i64) -> Told {
+    fn told(&self, shares: &[(Cause, f64)], blocking: &Blocking, during: (i64, i64)) -> Told {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let during = (from, to);
         let waited =
             || told_waited(&self.data, during, self.records).map_or_else(Vec::new, |it| it.steps);
         let told = match cause {
@@ -271,6 +296,7 @@ impl<'a, 'v> Story<'a, 'v> {
                 Some(Told { is_shown: share >= LEAST_SHARE, ..told })
             }
             Cause::Cache => self.told_cache(during),
+            Cause::HeadOfLine => blocking.told(self.records),
             Cause::Unknown => {
                 let clause = format!("not known: {}", self.missing());
                 Some(Told { clause, ..Told::nothing(cause) })
@@ -280,7 +306,11 @@ impl<'a, 'v> Story<'a, 'v> {
                 told_path(cause, ways, during, self.duration_ns, self.records)
             }
         };
-        told.unwrap_or_else(|| Told::plain(cause))
+        let mut told = told.unwrap_or_else(|| Told::plain(cause));
+        if cause == Cause::Loss && told.is_shown {
+            told.more.extend(blocking.told_shared());
+        }
+        told
     }
 
     /// What its cache did, with the answers that show it.
@@ -290,12 +320,22 @@ impl<'a, 'v> Story<'a, 'v> {
     }
 
     /// Which record is missing.
-    const fn missing(&self) -> &'static str {
-        match self.transfer {
-            None => "neither table `tcp` nor `quic` has the connection that carried its requests",
-            Some(_) => {
+    fn missing(&self) -> &'static str {
+        let Some(transfer) = self.transfer else {
+            return "neither table `tcp` nor `quic` has the connection that carried its requests";
+        };
+        let is_short = |sender: &Sender| match &sender.samples {
+            Samples::Tcp(socket) => socket.samples.iter().any(|sample| {
+                let row = sample.value;
+                [row.busy_us, row.rwnd_limited_us, row.unsent_bytes].contains(&None)
+            }),
+            Samples::Quic(_) => false,
+        };
+        match transfer.senders.iter().any(is_short) {
+            true => {
                 "table `tcp` with `busy_us`, `rwnd_limited_us` and `unsent_bytes` would show it"
             }
+            false => "the records of its connections do not show it",
         }
     }
 
@@ -418,9 +458,10 @@ impl<'a, 'v> Story<'a, 'v> {
     ) -> Explained {
         let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
         let was_fast = self.was_fast(before, ended);
+        let blocking = self.blocking(before, ended);
         let shares = match was_fast {
             true => vec![(Cause::Unknown, 1.0)],
-            false => self.shares(&self.limited(vec![before]), before.t_ns, ended),
+            false => self.shares(&self.limited(vec![before]), &blocking, (before.t_ns, ended)),
         };
         let came = match &before.abandoned {
             Some(_) => {
@@ -432,7 +473,7 @@ impl<'a, 'v> Story<'a, 'v> {
                 None => "at what rate the segment before came is not known".to_owned(),
             },
         };
-        let mut told = self.told(&shares, before.t_ns, ended);
+        let mut told = self.told(&shares, &blocking, (before.t_ns, ended));
         if was_fast {
             told.clause = format!("not known: its rung needs {}", rate(was as f64));
         }

@@ -19,6 +19,8 @@ const QUIC_ROW_NS: i64 = 10_000_000;
 struct Held {
     by_pacing: i64,
     for_window: i64,
+    /// Whether the sender recorded it.
+    known: bool,
 }
 
 fn signed(bytes: u64) -> i64 {
@@ -74,7 +76,8 @@ impl<'v> Stream<'_, 'v> {
         match held {
             Held { for_window: 1.., .. } => Cause::CongestionWindow,
             Held { by_pacing: 1.., .. } => Cause::Pacing,
-            Held { .. } => Cause::Application,
+            Held { known: true, .. } => Cause::Application,
+            Held { .. } => Cause::Unknown,
         }
     }
 
@@ -90,7 +93,10 @@ impl<'v> Stream<'_, 'v> {
         let mut held = vec![Held::default(); self.slices.count];
         // A row is about the time before it.
         let mut note = |t_ns: i64, before_ns: i64, most: &dyn Fn(&mut Held)| {
-            self.slices.spread(since(t_ns, before_ns), t_ns, |index, _| most(&mut held[index]));
+            self.slices.spread(since(t_ns, before_ns), t_ns, |index, _| {
+                held[index].known = true;
+                most(&mut held[index]);
+            });
         };
         let always = i64::MIN..=i64::MAX;
         for (t_ns, bytes) in self.queues.pacer(always.clone()) {

@@ -1,16 +1,17 @@
 //! The main cause of an effect of real-time video as a clause with its numbers, and the rows that they were counted in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
 use super::drops::{Dropped, by_queue, was_sent};
-use super::evidence::Rows;
+use super::evidence::{Evidence, Rows};
 use super::falls::{self, Fall};
 use super::frames::Frame;
 use super::links::Carried;
 use super::realtime::Stream;
+use super::switches::Switch;
 use super::wording::{clause, count, milliseconds, rate, seconds, size, span};
 use super::{Step, since};
 
@@ -155,7 +156,7 @@ fn told_dropped(
 
 /// Dropped packets by the cause that the link names, each with a filter that selects those of that cause. Of those whose
 /// lifetime was over, the queue dropped the ones that were never sent.
-fn by_cause<'v>(rows: Rows<'v>) -> impl Iterator<Item = (String, Rows<'v>)> {
+pub(super) fn by_cause<'v>(rows: Rows<'v>) -> impl Iterator<Item = (String, Rows<'v>)> {
     let Rows { rows, from, to } = rows;
     let kind = |row: &LinkRow| {
         let sent = (row.cause == Some(LinkCause::Lifetime)).then(|| was_sent(row));
@@ -311,6 +312,7 @@ impl Stream<'_, '_> {
                 Some(told)
             }
             Cause::OversizedRung => self.told_rung(during),
+            Cause::QualityChange => self.told_switch(frames),
             Cause::ServerProcessor => {
                 let busy = || self.told_busy(frames).map(|clause| Told::new(clause, Vec::new()));
                 self.told_absence(&self.senders, during).or_else(busy)
@@ -368,7 +370,7 @@ impl Stream<'_, '_> {
                 format!("the jitter buffer held frames for up to {}", milliseconds(longest))
             }
             Cause::Unknown => {
-                let clause = "not known: table `layers` of both hosts would show it".into();
+                let clause = "not known: table `layers` of both hosts may show it".into();
                 return Some(Told { clause, ..Told::nothing(cause) });
             }
             _ => return None,
@@ -428,6 +430,24 @@ impl Stream<'_, '_> {
         let (quality, carried) = (rate(quality), rate(carried));
         let clause = format!("the viewer played {quality}, and the link carries {carried}");
         Some(Told::new(clause, Vec::new()))
+    }
+
+    /// The change of quality in which most of some frames were left out.
+    fn told_switch(&self, frames: &[Frame]) -> Option<Told> {
+        let mut counts: BTreeMap<i64, (usize, &Switch)> = BTreeMap::new();
+        for switch in frames.iter().filter_map(|it| self.switches.left_out(it.row.frame)) {
+            counts.entry(switch.last.frame).or_insert((0, switch)).0 += 1;
+        }
+        let (left_out, switch) = counts.into_values().max_by_key(|(left_out, _)| *left_out)?;
+        let (last, first) = (switch.last, switch.first);
+        let (was, is) = (rate(last.rung_bps? as f64), rate(first.rung_bps? as f64));
+        let what = format!("the viewer changed from {was} to {is}");
+        let clause = format!("{what}, and left out {} between them", count(left_out, "frame"));
+        let end = first.frame.saturating_add(1);
+        let own = format!("endpoint={},frame={}..{end}", self.player.name, last.frame);
+        let evidence = Evidence::of("frames", &self.records.frames, last, first);
+        let step = evidence.map(|evidence| Step { what, evidence: evidence.only(own) });
+        Some(Told::new(clause, step.into_iter().collect()))
     }
 
     fn told_absence(

@@ -84,6 +84,7 @@ pub const fn label(cause: Cause) -> &'static str {
         Cause::Outage => "outage",
         Cause::Policer => "policer",
         Cause::Loss => "loss and its repair",
+        Cause::HeadOfLine => "behind a loss of another response",
         Cause::Corruption => "corruption",
         Cause::Reordering => "reordering",
         Cause::Delay => "delay of the link",
@@ -91,6 +92,7 @@ pub const fn label(cause: Cause) -> &'static str {
         Cause::AckPath => "acknowledgements",
         Cause::Timeout => "retransmission timeout",
         Cause::OversizedRung => "rung too high",
+        Cause::QualityChange => "change of quality",
         Cause::Encoder => "encoder overshoot",
         Cause::EncoderChoice => "encoder's choice",
         Cause::JitterBuffer => "jitter buffer",
@@ -125,6 +127,9 @@ pub const fn clause(cause: Cause) -> &'static str {
         Cause::Outage => "the link carried nothing",
         Cause::Policer => "the link dropped packets above its rate, without a queue",
         Cause::Loss => "the link lost packets",
+        Cause::HeadOfLine => {
+            "what had arrived waited for the repair of a packet of another response"
+        }
         Cause::Corruption => "the link corrupted packets",
         Cause::Reordering => "packets overtook one another on the link",
         Cause::Delay => "the delay of the link had risen",
@@ -132,6 +137,7 @@ pub const fn clause(cause: Cause) -> &'static str {
         Cause::AckPath => "acknowledgements and requests were lost or delayed on the path back",
         Cause::Timeout => "the sender waited for a retransmission timeout",
         Cause::OversizedRung => "the rung was above what the link carried",
+        Cause::QualityChange => "the viewer changed to another quality and left out frames",
         Cause::Encoder => "the encoder exceeded its bit rate",
         Cause::EncoderChoice => "the encoder left out frames, or made smaller ones",
         Cause::JitterBuffer => "the jitter buffer held frames that had arrived",

@@ -262,6 +262,28 @@ fn a_call_that_is_blocked_is_present() {
     common::assert_metrics(&trial(), &closed, &ended);
 }
 
+/// RFC 8867 §5.8: reports of the second call go on.
+#[test]
+fn a_connection_whose_video_pauses_is_absent() {
+    let sizes = |gop| match gop {
+        30..50 => [(1000, "delivered"), (50, "delivered")],
+        _ => [(1000, "delivered"), (1000, "delivered")],
+    };
+    let link = flows(CALLS, sizes);
+    let mut records = Records { link, ..real_time([(CALLS[0], 0), (CALLS[1], 0), (QUIC, 0)]) };
+    // (80 · 1000 + 20 · 50) ∕ 100 B in a GoP time.
+    let present = [("fairness.rate_ratio", Some(1000.0 / 810.0))];
+    common::assert_metrics(&trial(), &records, &present);
+    // The 31st packet of the second call comes at 31.032 s, and the 51st at 51.052 s: the pause ends just before that one.
+    let pause = (31.0305, 51.0515);
+    records.flows[1].peer = Some("viewer".into());
+    let absent = [("fairness.rate_ratio", Some(1.0)), ("fairness.jain_ratio", Some(1.0))];
+    let paused = common::with_pauses(trial(), &["viewer"], pause);
+    common::assert_metrics(&paused, &records, &absent);
+    let other = common::with_pauses(trial(), &["other"], pause);
+    common::assert_metrics(&other, &records, &present);
+}
+
 #[test]
 fn media_over_quic_that_is_blocked_is_present() {
     let records = || with_silences([CALLS[0], QUIC]);

@@ -1,6 +1,6 @@
 //! What viewers saw, computed by hand.
 
-use crate::common::{assert_metrics, trial};
+use crate::common::{assert_metrics, endpoint, trial, with_pauses};
 use proptest::prelude::*;
 use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
 use suiro_record::tables::{FlowRow, FrameRow, PlayerRow, QualityRow};
@@ -106,15 +106,8 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
 /// A trial of 60 s with endpoints, of which some left.
 fn with_departures(left_s: &[(&str, Option<f64>)]) -> Trial {
     let endpoint = |(name, left_s): &(&str, Option<f64>)| EndpointOutcome {
-        name: (*name).into(),
-        host: "client".into(),
-        kind: "rtp-receiver".into(),
-        exit_code: Some(0),
-        signal: None,
-        failure: None,
-        log: String::new(),
         left_s: *left_s,
-        lateness: None,
+        ..endpoint(name)
     };
     Trial { endpoints: left_s.iter().map(endpoint).collect(), ..trial(60.0) }
 }
@@ -167,6 +160,51 @@ fn a_viewer_without_a_call_is_not_frozen() {
         &records,
         &[("video.freezes", Some(1.0)), ("video.freeze_s", Some(10.0))],
     );
+}
+
+/// A camera that pauses from 2 to 4 s. Its frames are shown 100 ms after their capture.
+#[test]
+fn a_pause_of_the_camera_is_no_freeze() {
+    let shown = |n: i64| frame(n, Some(40 * n + 100));
+    let never =
+        |n| FrameRow { captured_ns: None, received_ns: None, decodable: false, ..frame(n, None) };
+    let frames = (0..50).chain(100..150).map(shown).chain((50..100).map(never));
+    // The screen has nothing new from 2100 to 4100 ms.
+    let quality = vec![tick(1000, Some(80.0), 80.0), tick(3000, None, 10.0)];
+    let mut records = Records { frames: frames.collect(), quality, ..Records::default() };
+    let unknown = [
+        ("video.freezes", Some(1.0)),
+        ("video.freeze_s", Some(2.04)),
+        ("video.frames_skipped", Some(50.0)),
+        ("video.fps_shown", Some(100.0 / 6.0)),
+        ("video.experience_vmaf_mean", Some(45.0)),
+    ];
+    assert_metrics(&trial(6.1), &records, &unknown);
+    let paused = with_pauses(trial(6.1), &["viewer"], (2.0, 4.0));
+    let want = [
+        ("video.freezes", Some(0.0)),
+        ("video.freeze_s", Some(0.0)),
+        ("video.frames_skipped", Some(0.0)),
+        ("video.fps_shown", Some(25.0)),
+        ("video.experience_vmaf_mean", Some(80.0)),
+    ];
+    assert_metrics(&paused, &records, &want);
+    // That of another viewer's camera changes nothing.
+    assert_metrics(&with_pauses(trial(6.1), &["other"], (2.0, 4.0)), &records, &unknown);
+    // The pause goes on until the end.
+    let end = with_pauses(trial(6.1), &["viewer"], (2.0, 60.0));
+    let mut few = records.frames.clone();
+    few.retain(|row| row.frame < 50);
+    let few = Records { frames: few, ..Records::default() };
+    assert_metrics(&end, &few, &[("video.freezes", Some(0.0)), ("video.fps_shown", Some(25.0))]);
+    // The first that is shown after it was captured at 4480 ms: twelve are lost, and the screen freezes from 4100 to 4580 ms.
+    records.frames.retain(|row| !(50..112).contains(&row.frame));
+    let want = [
+        ("video.freezes", Some(1.0)),
+        ("video.freeze_s", Some(0.48)),
+        ("video.frames_skipped", Some(12.0)),
+    ];
+    assert_metrics(&paused, &records, &want);
 }
 
 #[test]

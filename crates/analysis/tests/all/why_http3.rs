@@ -12,12 +12,12 @@ use suiro_units::{Duration, Time};
 use crate::common::trial;
 use crate::why::{MS, Sent, answers, carried, main_cause, request, waits_for_a_manifest, watched};
 
-const DATA: &str = "udp 10.0.0.1:443>10.0.0.2:4000";
+pub const DATA: &str = "udp 10.0.0.1:443>10.0.0.2:4000";
 /// Another connection of the player, too small to be examined.
 const SMALL: &str = "udp 10.0.0.1:443>10.0.0.2:4001";
 const PACKET: i64 = 1228;
 
-fn asks() -> FlowRow {
+pub fn asks() -> FlowRow {
     FlowRow {
         t_ns: Time::ZERO,
         endpoint: "player".into(),
@@ -33,7 +33,7 @@ fn asks() -> FlowRow {
 }
 
 /// The origin's connection at a time, in ms: what it sent until then, and what of that is in flight.
-fn sample(at_ms: i64, sent: i64, in_flight: i64) -> QuicRow {
+pub fn sample(at_ms: i64, sent: i64, in_flight: i64) -> QuicRow {
     QuicRow {
         t_ns: Time::from_millis(at_ms.cast_unsigned()),
         endpoint: "origin".into(),
@@ -138,4 +138,26 @@ fn a_small_connection_of_the_player_is_no_other_flow() {
     let why = falls_to(200, true);
     let (found, other) = main_cause(&why, &[Effect::Stall]);
     assert!(found == Cause::RateStep && other <= 0.1, "{found} {other}");
+}
+
+/// What is in flight until 7.9 s meets nothing that is recorded, and no column of table `tcp` would show it.
+#[test]
+fn what_is_not_known_over_http3_is_not_in_table_tcp() {
+    let mut records = waits_for_a_manifest();
+    records.tcp.clear();
+    records.requests.retain(|row| row.t_ns < 3100 * MS);
+    records.access.retain(|row| row.t_ns < 3100 * MS);
+    records.requests.push(request(RequestKind::Segment, 3100, 7990, Some(4000)));
+    let row = |at: i64| match at {
+        ..3100 => sample(at, 240_000, 0),
+        3100..7900 => sample(at, 250_000, 10_000),
+        _ => sample(at, 250_000, 0),
+    };
+    records.quic = (0..900).map(|n| row(n * 10)).collect();
+    records.flows.push(asks());
+    let why = explain(&trial(9.0), &records);
+    assert_eq!(main_cause(&why, &[Effect::Stall]).0, Cause::Unknown);
+    let stall = why.effects.iter().find(|effect| effect.effect == Effect::Stall).unwrap();
+    let missing = "not known: the records of its connections do not show it";
+    assert!(stall.sentence.contains(missing), "{}", stall.sentence);
 }

@@ -258,6 +258,9 @@ fn a_frame_without_an_explanation_has_no_cause() {
     let link = passed.into_iter().map(|(row, _)| row).collect();
     let why = explained_of(&trial(SECONDS as f64), link, frames, 800_000);
     assert_eq!(main_cause(&why, &[Effect::Late]), (Cause::Unknown, 0.0), "{}", sentences(&why));
+    let late = why.effects.iter().find(|it| it.effect == Effect::Late).unwrap();
+    let missing = "not known: table `layers` of both hosts may show it";
+    assert!(late.sentence.contains(missing), "{}", late.sentence);
 }
 
 #[test]

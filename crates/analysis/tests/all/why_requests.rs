@@ -10,7 +10,7 @@ use suiro_record::words::{
 use suiro_record::{EndpointOutcome, Trial};
 use suiro_units::Time;
 
-use crate::common::trial;
+use crate::common::{endpoint, trial};
 use crate::why::{MS, Sent, VIDEO, carried, request, sample, waits_for_a_manifest, watched};
 use crate::why_lies::{sentences, share};
 use crate::why_review::away;
@@ -75,15 +75,9 @@ fn a_neighbour_on_the_servers_host_that_does_not_run_is_not_the_server() {
     records.access.push(answer(3120, PEER));
     records.flows = vec![flow("player", PEER, "10.0.0.1:80", "origin")];
     let on_server = |name: &str| EndpointOutcome {
-        name: name.into(),
         host: "server".into(),
         kind: "origin".into(),
-        exit_code: Some(0),
-        signal: None,
-        failure: None,
-        log: String::new(),
-        left_s: None,
-        lateness: None,
+        ..endpoint(name)
     };
     let endpoints = vec![on_server("origin"), on_server("neighbour")];
     let trial = Trial { endpoints, ..trial(9.0) };

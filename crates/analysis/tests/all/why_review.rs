@@ -7,7 +7,7 @@ use suiro_record::words::{Cause, Direction, Effect, LatenessSource};
 use suiro_record::{LinkRate, LinkTotals, Trial};
 use suiro_units::{BitRate, Duration, Time};
 
-use crate::common::{trial, webrtc_session};
+use crate::common::{trial, webrtc_session, with_pauses};
 use crate::why::{
     MS, SECONDS, Sent, VIDEO, carried, explained_of, frames_of, load, main_cause, receives,
     records_of, video,
@@ -236,6 +236,10 @@ fn the_fall_that_is_told_is_that_of_the_link_with_the_queue() {
 
 /// A sender that sends nothing from 3 to 5 s and from 8 s on, while so many bytes wait in it.
 fn pauses(held: i64) -> Why {
+    pauses_in(&trial(SECONDS as f64), held)
+}
+
+fn pauses_in(trial: &Trial, held: i64) -> Why {
     let is_pause = |at: i64| (3000 * MS..5000 * MS).contains(&at) || at >= 8000 * MS;
     let sent = video(|_| 700_000).into_iter().filter(|(at, ..)| !is_pause(*at)).collect();
     let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent);
@@ -245,7 +249,20 @@ fn pauses(held: i64) -> Why {
     for row in records.rate.iter_mut().filter(|row| is_pause(row.t_ns)) {
         row.queue_bytes = held;
     }
-    explain(&trial(SECONDS as f64), &records)
+    explain(trial, &records)
+}
+
+#[test]
+fn a_pause_of_the_scenario_needs_no_cause() {
+    let trial = with_pauses(trial(SECONDS as f64), &["camera", "viewer"], (3.0, 5.0));
+    let why = pauses_in(&trial, 0);
+    let told = sentences(&why);
+    // Only the second one is a freeze.
+    let freezes = why.effects.iter().filter(|it| it.effect == Effect::Freeze);
+    let from: Vec<i64> = freezes.map(|it| it.from_ns).collect();
+    assert!(matches!(from[..], [at] if at > 7500 * MS), "{from:?}\n{told}");
+    let in_pause = why.effects.iter().find(|it| it.from_ns < 5000 * MS && it.to_ns > 3100 * MS);
+    assert!(in_pause.is_none(), "{told}");
 }
 
 #[test]
@@ -272,5 +289,20 @@ fn a_sender_that_writes_no_more_rows_has_ended() {
         records.webrtc = rows.filter(|row| row.t_ns <= Time::from_millis(until_ms)).collect();
         let why = explain(&trial(SECONDS as f64), &records);
         assert_eq!(main_cause(&why, &[Effect::Freeze]), (cause, 0.0), "{}", sentences(&why));
+    }
+}
+
+/// Chromium does not say what waits in it, so a path with room is no sign that nothing did.
+#[test]
+fn a_sender_that_does_not_record_its_queue_may_have_had_something_to_send() {
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", video(|_| 700_000));
+    let frames = frames_of(&passed, |_| true);
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let mut records = records_of(link, frames, 800_000);
+    for cause in [Cause::Application, Cause::Unknown] {
+        let why = explain(&trial(SECONDS as f64), &records);
+        let viewer = why.subjects.iter().find(|it| it.name == "viewer").unwrap();
+        assert_eq!(viewer.shares().first().map(|(cause, _)| *cause), Some(cause));
+        records.rate.clear();
     }
 }

@@ -52,14 +52,14 @@ table! {
         /// Of a request for a clock: by how much the player then set its own forward, 0 if the two agreed as far as that could be
         /// known. Null for other requests, if the answer was no time, or if no listed segment was captured near it.
         clock_offset_ns: Option<i64>,
-        /// CMSD (CTA-5006) of the response, as of the server nearest to the player that reports it: its estimate of the
-        /// throughput (`etp`); null if it does not.
+        /// CMSD (CTA-5006) of the response, as of the server nearest to the player, origin or cache: its estimate of the
+        /// throughput (`etp`); null if it does not report it.
         cmsd_throughput_bps: Option<i64>,
         /// The same: its round-trip time (`rtt`).
         cmsd_rtt_ms: Option<i64>,
         /// The same: the highest bit rate that it suggests (`mb`).
         cmsd_maximum_bps: Option<i64>,
-        /// The same: how long it took to begin the response (`rd`).
+        /// The same: how long it took until there was a first byte of the body to send (`rd`).
         cmsd_delay_ms: Option<i64>,
         /// Priority of the response (RFC 9218) as the player asked for it: its urgency, from 0, the most urgent, to 7. Null over
         /// HTTP/1.1, where no other response shares the connection, and for players that do not report it.
@@ -177,13 +177,13 @@ table! {
         body_bytes: i64,
         /// When the answer was ready to be sent; of a segment that was sent while it was captured, its head.
         answered_ns: i64,
-        /// CMCD (CTA-5004) of the request: its version (`v`); null if it had none.
+        /// CMCD (CTA-5004) of the request, in its headers, or else in its query: its version (`v`); null if it had none.
         cmcd_version: Option<i64>,
         /// The same: the playback session (`sid`); null if it was not said, as in all columns of CMCD.
         cmcd_session: Option<Text>,
         /// The same: the content (`cid`).
         cmcd_content: Option<Text>,
-        /// The same: number of the request (`sn`, version 2).
+        /// The same: number of the request, from 0 (`sn`, version 2).
         cmcd_sequence: Option<i64>,
         /// The same: what was requested (`ot`): `v` video, `a` sound, `i` an initialisation segment, `m` a manifest, `o` other.
         cmcd_object: Option<Text>,
@@ -219,7 +219,7 @@ table! {
         cmcd_next: Option<Text>,
         /// The same: the bytes of it (`nrr`).
         cmcd_next_range: Option<Text>,
-        /// What of it could not be read first; null if all could.
+        /// What of it could not be read first; null if all could. Of a version above 2, only this and the version are recorded.
         cmcd_error: Option<Text>,
         /// Where a cache had its answer from; null in rows of an origin.
         cache: Option<CacheOutcome>,

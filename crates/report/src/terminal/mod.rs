@@ -117,12 +117,15 @@ pub(crate) fn plural(n: usize, one: &str) -> String {
 
 /// What "±" means, if it is printed.
 fn notes(cells: &[CellSummary]) -> String {
-    let repeated = cells.iter().flat_map(|cell| cell.metrics.values().flatten());
-    let most = repeated.filter(|spread| spread.ci95.is_some()).map(|spread| spread.n).max();
-    most.map_or_else(String::new, |n| {
-        let n = if n == 2 { "2".to_owned() } else { format!("up to {n}") };
-        format!("\n  ±: half the 95 % confidence interval of the mean (Student's t, {n} valid repetitions)\n")
-    })
+    let repeated = || {
+        let spreads = cells.iter().flat_map(|cell| cell.metrics.values().flatten());
+        spreads.filter(|spread| spread.ci95.is_some()).map(|spread| spread.n)
+    };
+    let Some((least, most)) = repeated().min().zip(repeated().max()) else { return String::new() };
+    let n = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    format!(
+        "\n  ±: half the 95 % confidence interval of the mean (Student's t, {n} valid repetitions)\n"
+    )
 }
 
 fn headline(summary: &Summary, cells: &[CellSummary], ink: Ink) -> String {
@@ -411,6 +414,22 @@ mod tests {
 
         report: D/report.html
         ");
+    }
+
+    #[test]
+    fn intervals_are_of_as_many_repetitions_as_cells_have() {
+        let table = |counts: [u32; 2]| {
+            let cells = ["reno", "cubic"].into_iter().zip(counts);
+            let trials = cells.flat_map(|(tcp, n)| {
+                (1..=n).map(move |at| trial(tcp, at, 4e6 + f64::from(at), None))
+            });
+            let summary = Summary { trials: trials.collect(), ..two_cells() };
+            terminal_table(&built(summary, "r"), 80, false)
+        };
+        assert!(table([3, 3]).contains("(Student's t, 3 valid repetitions)"));
+        assert!(table([2, 4]).contains("(Student's t, 2 to 4 valid repetitions)"));
+        // One repetition has no interval.
+        assert!(table([1, 4]).contains("(Student's t, 4 valid repetitions)"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What the tests of whole trials share.
 
 use suiro_analysis::{Records, summarise};
-use suiro_record::Trial;
 use suiro_record::tables::{LinkRow, MoqSessionRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{Direction, FlowRole, Signalling, Verdict};
+use suiro_record::{EndpointOutcome, Pause, Trial};
 use suiro_units::{BitRate, Duration, Seed, Time};
 
 /// A valid trial of which nothing else is known.
@@ -33,6 +33,29 @@ pub fn trial(duration_s: f64) -> Trial {
         endpoints: Vec::new(),
         versions: Default::default(),
     }
+}
+
+/// An endpoint that ran until the trial's end, without a fault.
+pub fn endpoint(name: &str) -> EndpointOutcome {
+    EndpointOutcome {
+        name: name.into(),
+        host: "client".into(),
+        kind: "rtp-receiver".into(),
+        exit_code: Some(0),
+        signal: None,
+        failure: None,
+        log: String::new(),
+        left_s: None,
+        pauses: Vec::new(),
+        lateness: None,
+    }
+}
+
+/// A trial in which these endpoints have no video from and until these seconds.
+pub fn with_pauses(trial: Trial, names: &[&str], (from_s, to_s): (f64, f64)) -> Trial {
+    let paused =
+        |name: &&str| EndpointOutcome { pauses: vec![Pause { from_s, to_s }], ..endpoint(name) };
+    Trial { endpoints: names.iter().map(paused).collect(), ..trial }
 }
 
 /// A packet on the link `access`, of which nothing else is known.

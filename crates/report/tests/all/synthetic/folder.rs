@@ -160,6 +160,7 @@ fn outcome(
         failure: None,
         log: format!("logs/{name}.log"),
         left_s: None,
+        pauses: Vec::new(),
         lateness: None,
     };
     Trial {
