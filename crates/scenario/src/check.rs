@@ -11,7 +11,7 @@ use suiro_strict::Bounds;
 use suiro_units::Duration;
 
 use crate::document::{self, Node, in_text};
-use crate::endpoint::{Endpoint, Kind, Listens, Reference};
+use crate::endpoint::{Endpoint, Kind, Listens, Pause, Reference};
 use crate::refusal::{Refusal, Span};
 use crate::topology::no_host;
 
@@ -122,6 +122,7 @@ impl<'c> Cell<'c, '_> {
             self.references(placed, refusals);
             self.media(placed, refusals);
             self.congestion(placed, refusals);
+            self.pauses(placed, refusals);
             let kind = placed.endpoint.spec.kind();
             let mut check = Check { cell: self, placed, refusals };
             kind.out_of_bounds().into_iter().for_each(|refusal| check.refuse(refusal));
@@ -238,6 +239,20 @@ impl<'c> Cell<'c, '_> {
             let message = format!("`{name}` is not a valid name of a congestion control");
             let refusal = self.refusal(placed, asked.key, message);
             refusals.push(refusal.expected("the kernel's name for it, such as `reno` or `cubic`"));
+        }
+    }
+
+    /// Each pause ends after it has begun, and begins when the one before has ended.
+    fn pauses(&self, placed: &Placed, refusals: &mut Vec<Refusal<Span>>) {
+        let mut free = Duration::ZERO;
+        for Pause { from, to } in placed.endpoint.spec.kind().pauses() {
+            if *from < free || to <= from {
+                let found = format!("a pause from {from} to {to}");
+                let expected = format!("one that begins at {free} or later, and ends after that");
+                refusals.push(self.refusal(placed, "pauses", found).expected(expected));
+                return;
+            }
+            free = *to;
         }
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct Header {
     #[serde(default = "first")]
     pub seed: Seed,
     /// Trials that run in parallel in the machine's time; `--jobs` overrides it. Default: 1. In virtual time trials do not
-    /// disturb each other, and as many run as there are CPUs.
+    /// disturb each other, and as many run as there are CPUs, or fewer if memory is short.
     #[serde(default = "one")]
     pub jobs: u32,
     /// The time that trials run in; `--virtual` sets it to `virtual`. Default: `real`.

@@ -9,7 +9,7 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 
 use crate::capture::CapturePoints;
-use crate::endpoint::{Endpoint, Flow};
+use crate::endpoint::{Endpoint, EndpointSpec, Flow, Pause};
 use crate::network::Topology;
 
 /// The content of one cell. Everything it names exists: hosts, links, media, origins.
@@ -37,15 +37,24 @@ fn is_zero(time: &Duration) -> bool {
 
 impl Setup {
     /// Where the video of a viewer comes from: the endpoint that has it as prepared media or from a camera, found
-    /// through any number of relays. `None` if there is none.
+    /// through any number of relays. Of those that publish to the same relay, it is the one whose broadcast it views. `None` if
+    /// there is none, and for a `moq-relay`, which views no broadcast.
     pub fn source_of(&self, viewer: &str) -> Option<&Endpoint> {
         let endpoint = |name: &str| self.endpoints.iter().find(|it| it.name == name);
+        let viewed = endpoint(viewer).and_then(broadcast);
         let has_media = |name: &str| {
-            let kind = endpoint(name).map(|endpoint| endpoint.spec.kind());
-            kind.is_some_and(|kind| kind.medium().is_some() || kind.camera().is_some())
+            endpoint(name).is_some_and(|it| {
+                let kind = it.spec.kind();
+                broadcast(it) == viewed && (kind.medium().is_some() || kind.camera().is_some())
+            })
         };
         let upstream = |name: &str| endpoint(name).map_or(Vec::new(), |it| self.upstream(it));
         endpoint(&trace(viewer, &has_media, &upstream)?)
+    }
+
+    /// When an endpoint has no video because a sender pauses: a sender itself, a viewer by the sender that it views.
+    pub fn pauses_of(&self, endpoint: &str) -> &[Pause] {
+        self.source_of(endpoint).map(|source| source.spec.kind().pauses()).unwrap_or_default()
     }
 
     /// The endpoints that send media to this one.
@@ -58,6 +67,15 @@ impl Setup {
         let senders = self.endpoints.iter();
         let senders = senders.filter(|it| flows(it, Flow::Goes).any(|to| to == endpoint.name));
         fetched.chain(senders.map(|it| it.name.clone())).collect()
+    }
+}
+
+/// The broadcast of Media over QUIC that an endpoint publishes or views.
+fn broadcast(endpoint: &Endpoint) -> Option<&str> {
+    match &endpoint.spec {
+        EndpointSpec::MoqPublisher(publisher) => Some(&publisher.broadcast),
+        EndpointSpec::MoqViewer(viewer) => Some(&viewer.broadcast),
+        _ => None,
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Job {
     pub rules: DashRules,
     /// dash.js: how it measures the throughput of responses in chunks.
     pub estimate: DashEstimate,
-    /// dash.js: `lolp` is a rule of LoL+ for its speed.
+    /// dash.js: `lolp` is a rule of LoL+ for its speed; with others it has its own.
     pub catch_up: CatchUp,
     /// By how much the speed may change; null: as the library does.
     pub speed_change: Option<f64>,

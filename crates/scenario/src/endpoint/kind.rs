@@ -11,7 +11,7 @@ use suiro_media::spec::Codec;
 use suiro_record::words::Transport;
 use suiro_strict::Bounded;
 
-use super::{Command, Exit, HttpVersion, Program};
+use super::{Command, Exit, HttpVersion, Pause, Program};
 use crate::check::Check;
 
 /// A kind of endpoint, as the keys of one endpoint describe it.
@@ -66,6 +66,11 @@ pub trait Kind: Any + Debug + Bounded {
     /// The same, so that the path of its video can be resolved.
     fn camera_mut(&mut self) -> Option<&mut FootageSpec> {
         None
+    }
+
+    /// When it sends no video although it could, in order.
+    fn pauses(&self) -> &[Pause] {
+        &[]
     }
 
     /// Whether it sends sound, which those who ask for its video ask for as well.
@@ -184,6 +189,8 @@ pub enum Need<'a> {
     Player(Program),
     /// The browser Chromium.
     Chromium,
+    /// A field trial of libwebrtc that Chromium has, by its name.
+    FieldTrial(&'a str),
     /// A program that `make peers` builds, by its name.
     Peer(&'static str),
 }

@@ -1,5 +1,7 @@
 //! `moq-publisher`, `moq-relay` and `moq-viewer`: real-time video by Media over QUIC Transport, through a relay.
 
+mod words;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
@@ -10,9 +12,12 @@ use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
 use suiro_viewer::{Loss, Policy};
 
+use super::pause::{PAUSES, Pause};
 use super::webrtc::check_token;
 use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
 use crate::check::Check;
+
+pub use words::{BrowserCongestion, MoqAdaptation, MoqData, MoqStreams};
 
 /// What the encoder may be set to.
 const RATES: Bounds<BitRate> = Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
@@ -46,7 +51,8 @@ bounds! {
         qualities: Bounds::new(1, 4),
         data_every: DATA_EVERY,
         data_size: DATA_SIZE,
-        audio: sound::RATES;
+        audio: sound::RATES,
+        pauses: PAUSES;
         tables: camera;
         each: qualities: RATES
     }
@@ -96,6 +102,7 @@ struct Asked {
     draft: u8,
     congestion: QuicCongestion,
     browser_congestion: BrowserCongestion,
+    ecn: bool,
     qlog: bool,
 }
 
@@ -114,6 +121,7 @@ impl Asked {
         refuse(self.draft != draft(), "draft", "the page in Chromium speaks draft 18");
         let own = "Chromium has a congestion control of its own, which browser_congestion chooses";
         refuse(self.congestion != QuicCongestion::default(), "congestion", own);
+        refuse(!self.ecn, "ecn", "Chromium decides for itself whether it uses ECN");
         refuse(self.qlog, "qlog", "Chromium keeps no qlog");
     }
 }
@@ -178,6 +186,10 @@ pub struct MoqPublisher {
     /// publisher and relay send before the video. Default: `none`.
     #[serde(default)]
     pub audio: Audio,
+    /// Times in which no video is sent, in order, as when a camera is muted; sound and data go on. Afterwards the first frame is a
+    /// key frame. A pause is no freeze of its viewers. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
     /// A frame, or with `streams = "gop"` a group of pictures, is given up if not all of it has been delivered this long after
     /// the next one began: its QUIC stream is reset. The same holds for sound. The data track has no deadline, so that its
     /// priority must not be that of the video or the sound (220). Default: everything is sent, however late.
@@ -193,6 +205,11 @@ pub struct MoqPublisher {
     /// `moxygen` has 0.05.
     #[serde(default = "delta")]
     pub delta: f64,
+    /// Whether its packets say that their transport understands ECN: ECT(0), which a connection keeps if the path and the peer do
+    /// not contradict (RFC 9000, section 13.4.2). A queue that marks can then mark them instead of dropping them. Chromium decides
+    /// for itself. Default: `true`.
+    #[serde(default = "super::yes")]
+    pub ecn: bool,
     /// Whether a qlog of its connection is kept in the trial's folder. Default: `false`.
     #[serde(default)]
     pub qlog: bool,
@@ -230,6 +247,9 @@ pub struct MoqRelay {
     /// `moxygen` has 0.05.
     #[serde(default = "delta")]
     pub delta: f64,
+    /// Whether its packets say that their transport understands ECN, as with `moq-publisher`. Default: `true`.
+    #[serde(default = "super::yes")]
+    pub ecn: bool,
     /// Whether qlogs of its connections are kept in the trial's folder. Default: `false`.
     #[serde(default)]
     pub qlog: bool,
@@ -275,66 +295,16 @@ pub struct MoqViewer {
     /// `moxygen` has 0.05.
     #[serde(default = "delta")]
     pub delta: f64,
+    /// Whether its packets say that their transport understands ECN, as with
+    /// `moq-publisher`. Chromium decides for itself. Default: `true`.
+    #[serde(default = "super::yes")]
+    pub ecn: bool,
     /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
     #[serde(default)]
     pub save: bool,
     /// Whether a qlog of its connection is kept in the trial's folder. Default: `false`.
     #[serde(default)]
     pub qlog: bool,
-}
-
-/// How objects are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MoqStreams {
-    /// Every frame is a group of its own: one that is lost or late holds up no other.
-    #[default]
-    Frame,
-    /// A key frame and all that refer to it are one group, in order.
-    Gop,
-    /// A frame that fits in one QUIC datagram of any path (1,100 bytes) is a datagram, which is not sent again if it is lost.
-    /// A larger one is a group of its own on a stream, because MoQT does not split objects into several datagrams.
-    Datagram,
-}
-
-/// How the objects of a data track are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MoqData {
-    /// There is no data track.
-    #[default]
-    None,
-    /// JSON with the members `number`, `time_us` and `text`, which fills it up.
-    Json,
-    /// Number and time as 64-bit integers in network byte order, then zeros.
-    Binary,
-}
-
-/// What adapts to the link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MoqAdaptation {
-    /// Nothing: the encoder's bit rate is constant.
-    #[default]
-    None,
-    /// The encoder: its bit rate, frame rate and size follow the rate at which QUIC sends, and how much waits for it. It begins with at most 300 kbit/s.
-    Encoder,
-    /// The viewer: the publisher has several qualities, each a track, and the viewer changes between them.
-    Qualities,
-    /// Encoders and viewer.
-    Both,
-}
-
-impl MoqAdaptation {
-    /// Whether encoders follow what QUIC can send.
-    pub const fn encoder_follows(self) -> bool {
-        matches!(self, Self::Encoder | Self::Both)
-    }
-
-    /// Whether there are several qualities, between which viewers change.
-    pub const fn has_qualities(self) -> bool {
-        matches!(self, Self::Qualities | Self::Both)
-    }
 }
 
 impl MoqPublisher {
@@ -351,31 +321,6 @@ impl MoqPublisher {
             rates.extend(self.qualities.clone().unwrap_or_else(|| LOWER.map(lower).to_vec()));
         }
         rates
-    }
-}
-
-/// What the congestion control of WebTransport in a browser is asked to optimise for (W3C, WebTransport,
-/// `WebTransportCongestionControl`). The browser decides what it does with that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BrowserCongestion {
-    /// Nothing in particular.
-    #[default]
-    Default,
-    /// Throughput.
-    Throughput,
-    /// A short queue.
-    LowLatency,
-}
-
-impl BrowserCongestion {
-    /// Its name, as scenarios and browsers write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Throughput => "throughput",
-            Self::LowLatency => "low-latency",
-        }
     }
 }
 
@@ -397,6 +342,10 @@ impl Kind for MoqPublisher {
         Some(&mut self.camera)
     }
 
+    fn pauses(&self) -> &[Pause] {
+        &self.pauses
+    }
+
     fn has_sound(&self) -> bool {
         self.audio != Audio::None
     }
@@ -407,8 +356,8 @@ impl Kind for MoqPublisher {
         {
             check.refuse(refusal.below("camera"));
         }
-        let Self { draft, congestion, browser_congestion, qlog, .. } = *self;
-        Asked { draft, congestion, browser_congestion, qlog }.check(self.program, check);
+        let Self { draft, congestion, browser_congestion, ecn, qlog, .. } = *self;
+        Asked { draft, congestion, browser_congestion, ecn, qlog }.check(self.program, check);
         if self.program == MoqProgram::Chromium {
             self.check_chromium(check);
         }
@@ -501,8 +450,8 @@ impl Kind for MoqViewer {
     }
 
     fn check(&self, check: &mut Check<'_>) {
-        let Self { draft, congestion, browser_congestion, qlog, .. } = *self;
-        Asked { draft, congestion, browser_congestion, qlog }.check(self.program, check);
+        let Self { draft, congestion, browser_congestion, ecn, qlog, .. } = *self;
+        Asked { draft, congestion, browser_congestion, ecn, qlog }.check(self.program, check);
         if self.program == MoqProgram::Chromium {
             if self.viewer != Policy::default() {
                 let message = "Chromium shows each frame as soon as it is decoded";

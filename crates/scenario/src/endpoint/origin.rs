@@ -81,8 +81,9 @@ pub struct Origin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Duration>,
     /// Whether its responses have headers with what it knows of the connection and of the media (Common Media Server Data,
-    /// CTA-5006): throughput (`etp`, not over HTTP/3), round-trip time, bit rate, duration. Players of suiro record the first
-    /// two in the table `requests`. Default: `false`.
+    /// CTA-5006): throughput (`etp`, not over HTTP/3), round-trip time, how long the body was waited for, bit rate, duration.
+    /// A cache adds what it knows of its own connections. Players of suiro record the first three, of the nearest server, in
+    /// the table `requests`. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cmsd: bool,
 }

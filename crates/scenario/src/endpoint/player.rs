@@ -34,7 +34,8 @@ pub struct Player {
     pub program: Program,
     /// How suiro's player chooses rungs of the ladder. Other players use their own algorithms; for dash.js see `rules`.
     pub abr: Algorithm,
-    /// dash.js only: which of its rules choose the rung. Default: `dynamic`, which is its own.
+    /// dash.js only: which of its rules choose the rung. `l2a` and `lolp` run alone, the others next to its rules for a low
+    /// buffer, for many switches and for requests that take too long. Default: `dynamic`, which is its own.
     #[serde(default, skip_serializing_if = "DashRules::is_default")]
     pub rules: DashRules,
     /// dash.js only: how it measures the throughput of a response that comes in chunks. Default: `moof`, which is its own.
@@ -56,8 +57,8 @@ pub struct Player {
     /// themselves. Default: three segments, as RFC 8216 §6.3.3 advises; if the origin sends chunks, three parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
-    /// Live only: how suiro's player chooses the speed that keeps it there. `lolp` is also for dash.js, which has a rule of its
-    /// own otherwise. Default: `steps`.
+    /// Live only: how suiro's player chooses the speed that keeps it there. `lolp` is also for dash.js, which has its `sigmoid`
+    /// otherwise. Default: `steps`.
     #[serde(default)]
     pub catch_up: CatchUp,
     /// Live only, suiro's player and those in a browser: by how much they may change their speed for it, at most 50 %; hls.js
@@ -74,7 +75,8 @@ pub struct Player {
     #[serde(default = "yes")]
     pub abandon: bool,
     /// Whether and how suiro's player, dash.js or hls.js reports its playback to the origin with each request (Common Media
-    /// Client Data, CTA-5004); the origin's table `access` has it. Default: it does not.
+    /// Client Data, CTA-5004); the origin's table `access` has it. Reports of their own, by POST (the event mode of version 2),
+    /// are not sent, and an origin or a cache answers them with status 405. Default: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmcd: Option<Cmcd>,
     /// Whether suiro's player sends requests with the first packets of a connection (0-RTT) to a server of HTTP/3 that it had

@@ -9,6 +9,7 @@ use suiro_strict::{Bounded, Bounds, Refusal, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 use suiro_viewer::{Loss, Policy};
 
+use super::pause::{PAUSES, Pause};
 use super::{Delivery, Flow, Kind, Listens, Medium, Reference, Viewer, shift};
 use crate::check::Check;
 
@@ -21,7 +22,7 @@ bounds! {
         // What every host takes (RFC 791 §3.1) to the topology's largest.
         packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
         report_pictures: Bounds::new(1, 1000),
-        pauses: Bounds::new(0, 100);
+        pauses: PAUSES;
         tables: camera, control
     }
 }
@@ -84,19 +85,9 @@ pub struct RtpSender {
     #[serde(default = "pictures")]
     pub report_pictures: u32,
     /// Times in which no video is sent, in order, as when a camera is muted; reports go on. Afterwards the first frame is a key
-    /// frame. A viewer sees a pause as a freeze. Default: none.
+    /// frame. A pause is no freeze of its viewer. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Pause>,
-}
-
-/// A time in which an endpoint sends no video.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Pause {
-    /// When it begins, counted from the trial's start.
-    pub from: Duration,
-    /// When it ends, later than `from`.
-    pub to: Duration,
 }
 
 /// Receives video over RTP and plays it, without a screen.
@@ -112,8 +103,8 @@ pub struct RtpReceiver {
     /// When it reports. Default: `study`.
     #[serde(default)]
     pub rtcp: RtcpTimes,
-    /// How often it also reports what became of each packet, in the format of the sender's `feedback`. (libwebrtc sends
-    /// transport-wide reports every 50 ms to 250 ms.) Default: never.
+    /// How often it also reports what became of each packet, in the format of the sender's `feedback`; earlier when a report
+    /// would be about 256 new packets. (libwebrtc sends transport-wide reports every 50 ms to 250 ms.) Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Duration>,
     /// Whether it requests retransmission of missing packets (RFC 4585, RFC 4588) while they can
@@ -264,6 +255,10 @@ impl Kind for RtpSender {
         self.camera.as_mut()
     }
 
+    fn pauses(&self) -> &[Pause] {
+        &self.pauses
+    }
+
     fn check(&self, check: &mut Check<'_>) {
         if let Some(receiver) = check.peer::<RtpReceiver>(&self.to)
             && receiver.codec != self.codec
@@ -273,7 +268,6 @@ impl Kind for RtpSender {
             check.push(check.refusal("codec", message).hint("give both the same codec"));
         }
         self.check_feedback(check);
-        self.check_pauses(check);
         self.check_source(check);
         check_even(check, self.port);
         // What is out of its bounds has been refused before.
@@ -286,20 +280,6 @@ impl Kind for RtpSender {
 }
 
 impl RtpSender {
-    /// Each pause ends after it has begun, and begins when the one before has ended.
-    fn check_pauses(&self, check: &mut Check<'_>) {
-        let mut free = Duration::ZERO;
-        for Pause { from, to } in &self.pauses {
-            if *from < free || to <= from {
-                let found = format!("a pause from {from} to {to}");
-                let expected = format!("one that begins at {free} or later, and ends after that");
-                check.push(check.refusal("pauses", found).expected(expected));
-                return;
-            }
-            free = *to;
-        }
-    }
-
     /// A rate control that computes delays needs a report of each packet, and one that uses ECN needs the marks.
     fn check_feedback(&self, check: &mut Check<'_>) {
         if let Err(refusal) = self.feedback.check(&self.control) {

@@ -8,6 +8,7 @@ use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Duration, words};
 use suiro_viewer::{Loss, Policy};
 
+use super::pause::{PAUSES, Pause};
 use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
 use crate::check::Check;
 
@@ -29,7 +30,8 @@ bounds! {
         max_rate: WEBRTC_RATES,
         qualities: Bounds::new(0, 3),
         key_every: KEY_EVERY,
-        audio: sound::RATES;
+        audio: sound::RATES,
+        pauses: PAUSES;
         tables: camera;
         each: qualities: WEBRTC_RATES
     }
@@ -59,10 +61,15 @@ pub enum WebrtcProgram {
 }
 
 impl WebrtcProgram {
-    fn needs<'a>(self) -> Vec<Need<'a>> {
+    fn needs(self, field_trials: Option<&str>) -> Vec<Need<'_>> {
         match self {
             Self::Suiro => Vec::new(),
-            Self::Chromium => vec![Need::Chromium],
+            Self::Chromium => {
+                // Names and values alternate, each followed by a slash.
+                let names = field_trials.unwrap_or_default().split('/').step_by(2);
+                let trials = names.filter(|name| !name.is_empty()).map(Need::FieldTrial);
+                std::iter::once(Need::Chromium).chain(trials).collect()
+            }
             Self::Pion => vec![Need::Peer(PION)],
         }
     }
@@ -140,14 +147,19 @@ pub struct WebrtcPublisher {
     /// counts in the estimate and in `max_rate`. Only with `endpoint = "suiro"` at both ends. Default: `none`.
     #[serde(default)]
     pub audio: Audio,
+    /// Times in which no video is sent, in order, as when a camera is muted; the connection and the sound go on. Afterwards the
+    /// first frame is a key frame. A pause is no freeze of its viewers. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
     /// The codec of the video: `h264`, `vp8`, `vp9` or `av1`. What is not H.264 needs `endpoint = "chromium"` and the same
     /// codec at both ends. Default: `h264`.
     #[serde(default = "codec")]
     pub codec: WebrtcCodec,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
-    /// `endpoint = "chromium"`. Chromium ignores those that it does not know; the endpoint fails if the one in this example had
-    /// no effect. Default: none, as an empty text.
+    /// `endpoint = "chromium"`. Chromium ignores those that it does not know, so a cell is not run if its executable does not
+    /// contain the name of each; and the endpoint fails if the one in this example had no effect. Default: none, as an empty
+    /// text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_trials: Option<String>,
 }
@@ -190,8 +202,9 @@ pub struct WebrtcViewer {
     pub codec: WebrtcCodec,
     /// Field trials of libwebrtc that Chromium is started with, such as
     /// `"WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/"`: names and values, each followed by a slash. Only with
-    /// `endpoint = "chromium"`. Chromium ignores those that it does not know; the endpoint fails if the one in this example had
-    /// no effect. Default: none, as an empty text.
+    /// `endpoint = "chromium"`. Chromium ignores those that it does not know, so a cell is not run if its executable does not
+    /// contain the name of each; and the endpoint fails if the one in this example had no effect. Default: none, as an empty
+    /// text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_trials: Option<String>,
 }
@@ -212,7 +225,7 @@ impl Kind for WebrtcPublisher {
     }
 
     fn needs(&self) -> Vec<Need<'_>> {
-        self.program.needs()
+        self.program.needs(self.field_trials.as_deref())
     }
 
     fn camera(&self) -> Option<&FootageSpec> {
@@ -221,6 +234,10 @@ impl Kind for WebrtcPublisher {
 
     fn camera_mut(&mut self) -> Option<&mut FootageSpec> {
         Some(&mut self.camera)
+    }
+
+    fn pauses(&self) -> &[Pause] {
+        &self.pauses
     }
 
     fn has_sound(&self) -> bool {
@@ -312,7 +329,7 @@ impl Kind for WebrtcViewer {
     }
 
     fn needs(&self) -> Vec<Need<'_>> {
-        self.program.needs()
+        self.program.needs(self.field_trials.as_deref())
     }
 
     fn viewer(&self) -> Option<Viewer> {

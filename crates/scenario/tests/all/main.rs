@@ -2,5 +2,8 @@
 
 mod bounds;
 mod broken;
+mod ecn;
+mod low_latency;
 mod plan;
+mod rmcat;
 mod schema;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use suiro_link::{Distribution, EthernetRate, JitterConfig, LimitConfig, Order};
+use suiro_link::{EthernetRate, LimitConfig};
 use suiro_scenario::{
     Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, Setup, Topology,
     built_in, parse,
@@ -40,7 +40,7 @@ fn scenario(sizes: &[usize], repetitions: u32) -> Scenario {
     parse(&text, "x.toml").unwrap()
 }
 
-fn plan(scenario: &Scenario, overrides: &Overrides) -> Plan {
+pub fn plan(scenario: &Scenario, overrides: &Overrides) -> Plan {
     scenario.plan_with(overrides, &NoFiles).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -48,11 +48,11 @@ fn refused(scenario: &Scenario, overrides: &Overrides) -> ScenarioError {
     scenario.plan_with(overrides, &NoFiles).expect_err("this cannot be run")
 }
 
-fn set(what: &[&str]) -> Overrides {
+pub fn set(what: &[&str]) -> Overrides {
     Overrides { set: what.iter().map(|&s| s.to_owned()).collect(), ..Overrides::default() }
 }
 
-fn only(what: &[&str]) -> Overrides {
+pub fn only(what: &[&str]) -> Overrides {
     Overrides { only: what.iter().map(|&s| s.to_owned()).collect(), ..Overrides::default() }
 }
 
@@ -513,102 +513,4 @@ control = { kind = "tfrc" }
         camera(6, 6010),
     ];
     assert_eq!(found, expected);
-}
-
-/// RFC 8869 §3.2.3, the last case: 4 to 20 flows, which begin at random within the first 10 s and end within the last 10.
-/// §3.2.4 has them bidirectional: as many up as down.
-#[test]
-fn numbers_of_flows_over_wifi_are_those_of_rfc_8869() {
-    let scenario = Scenario::load("rmcat-wireless").unwrap();
-    let within = |at: Duration, from, to| {
-        (Duration::from_secs(from)..=Duration::from_secs(to)).contains(&at)
-    };
-    for flows in [4, 8, 12, 16, 20] {
-        let overrides = only(&["control=nada", &format!("case=3.2g of {flows}")]);
-        let trial = plan(&scenario, &overrides).trials.remove(0);
-        let is_sender = |it: &&Endpoint| matches!(it.spec, EndpointSpec::RtpSender(_));
-        let endpoints = &trial.setup.endpoints;
-        let senders: Vec<&Endpoint> = endpoints.iter().filter(is_sender).collect();
-        let up = senders.iter().filter(|sender| sender.host != "fixed").count();
-        assert_eq!((senders.len(), up, endpoints.len()), (flows, flows / 2, 2 * flows));
-        for Endpoint { name, start, end, .. } in senders {
-            let ends = end.is_some_and(|end| within(end, 110, 120));
-            assert!(within(*start, 0, 10) && ends, "{name}: {start} to {end:?}");
-        }
-        // Each flow has a station of its own.
-        let stations = endpoints.iter().map(|it| &*it.host).filter(|host| *host != "fixed");
-        assert_eq!(stations.collect::<BTreeSet<&str>>().len(), flows);
-    }
-}
-
-/// RFC 8869 §2.1.2: 30 to 60 s are evaluated, also by metrics.
-#[test]
-fn calls_in_a_cell_are_evaluated_when_rfc_8869_evaluates_them() {
-    let scenario = Scenario::load("rmcat-cellular").unwrap();
-    for trial in plan(&scenario, &Overrides::default()).trials {
-        let times = (trial.setup.warm_up, trial.setup.duration);
-        assert_eq!(times, (Duration::from_secs(30), Duration::from_secs(60)));
-    }
-    let quick = Overrides { quick: true, ..Overrides::default() };
-    assert_eq!(plan(&scenario, &quick).trials[0].setup.warm_up, Duration::ZERO);
-}
-
-/// RFC 8868 §4.5, in both directions of each path before the bottleneck.
-#[test]
-fn rmcat_has_the_jitter_of_rfc_8868_when_it_is_set() {
-    has_jitter_when_it_is_set("rmcat", 5, |link| link != "bottleneck");
-}
-
-/// RFC 8869 §3.1.2 and §3.2.2: 30 ms at most, which is three times the deviation.
-#[test]
-fn the_wired_path_of_rmcat_wireless_has_jitter_when_it_is_set() {
-    has_jitter_when_it_is_set("rmcat-wireless", 10, |link| link == "wired");
-}
-
-/// These links have a jitter of so many milliseconds in both directions. Nothing else differs from the plan without it.
-fn has_jitter_when_it_is_set(scenario: &str, ms: u64, varies: impl Fn(&str) -> bool) {
-    let scenario = Scenario::load(scenario).unwrap();
-    let usual = plan(&scenario, &Overrides::default());
-    let varied = plan(&scenario, &set(&[&format!("jitter={ms} ms")]));
-    assert_eq!(usual.trials.len(), varied.trials.len());
-    let jitter = JitterConfig {
-        distribution: Distribution::TruncatedGaussian,
-        sd: Duration::from_millis(ms),
-        order: Order::Kept,
-    };
-    for (usual, varied) in usual.trials.iter().zip(&varied.trials) {
-        assert_eq!(usual.planned, varied.planned);
-        let mut setup = Setup::clone(&varied.setup);
-        for link in &mut setup.topology.links {
-            let Some(config) = &mut link.config else { continue };
-            let found =
-                [&mut config.down, &mut config.up].map(|path| path.propagation.jitter.take());
-            let expected = varies(&link.name).then_some(jitter);
-            assert_eq!(found, [expected; 2], "{}", link.name);
-        }
-        assert_eq!(setup, *usual.setup);
-    }
-}
-
-/// RFC 8867 §4.3: next to each video a flow of sound, from the same host and from the same time on.
-#[test]
-fn rmcat_has_sound_next_to_each_video_when_it_is_set() {
-    let scenario = Scenario::load("rmcat").unwrap();
-    let rtp = only(&["control=nada"]);
-    let with_sound = Overrides { set: vec!["audio=true".to_owned()], ..rtp.clone() };
-    let usual = plan(&scenario, &rtp);
-    let sounding = plan(&scenario, &with_sound);
-    for (usual, sounding) in usual.trials.iter().zip(&sounding.trials) {
-        let videos = &usual.setup.endpoints;
-        let (sounds, others): (Vec<&Endpoint>, Vec<&Endpoint>) =
-            sounding.setup.endpoints.iter().partition(|it| it.name.starts_with("audio-"));
-        assert!(others.into_iter().eq(videos), "{}", usual.planned.folder);
-        let place = |it: &Endpoint| (it.host.clone(), it.start);
-        let cameras = videos.iter().filter(|it| matches!(it.spec, EndpointSpec::RtpSender(_)));
-        let microphones = sounds.iter().copied().filter(|it| !it.name.starts_with("audio-sink"));
-        let [cameras, microphones]: [BTreeSet<_>; 2] =
-            [cameras.map(place).collect(), microphones.map(place).collect()];
-        assert!(!cameras.is_empty() && sounds.len() == 2 * cameras.len());
-        assert_eq!(microphones, cameras);
-    }
 }
