@@ -169,7 +169,7 @@ async function publisher(
   const publisher = new Publisher(camera, epoch_unix_ms, state.now, fail);
   await publisher.prepare();
   const { writable } = publisher;
-  const job = { footage: camera.footage, epoch_unix_ms };
+  const job = { footage: camera.footage, pauses: camera.pauses, epoch_unix_ms };
   const { worker, begun } = await start(state, { ask: "camera", job, writable }, [writable]);
   state.end = publisher;
   return async () => {

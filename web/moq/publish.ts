@@ -57,6 +57,8 @@ export class Publisher {
   /** When the last key frame was captured, and the number of the last frame that was encoded. */
   private key_ms: number | null = null;
   private last = 0;
+  /** When the last frame was captured. */
+  private before_ms = Number.POSITIVE_INFINITY;
   missed = 0;
   coded = 0;
   key_frames = 0;
@@ -153,8 +155,13 @@ export class Publisher {
       return;
     }
     const since = key_ms === null ? Number.POSITIVE_INFINITY : frameIs.captured_ms - key_ms;
+    const { before_ms } = this;
+    this.before_ms = frameIs.captured_ms;
+    const resumes = job.pauses.some(
+      ({ to_ms }) => before_ms < to_ms && to_ms <= frameIs.captured_ms,
+    );
     // The next frame would be too late.
-    const keyFrame = since + 500 / job.footage.fps >= job.key_every_ms;
+    const keyFrame = resumes || since + 500 / job.footage.fps >= job.key_every_ms;
     if (keyFrame) this.key_ms = frameIs.captured_ms;
     this.encoding.set(frame.timestamp, frameIs);
     encoder.encode(frame, { keyFrame });

@@ -73,9 +73,14 @@ function settings5(job: Job): object {
     bufferTimeAtTopQualityLongForm: job.buffer_s,
   };
   const active = (...of: Job["rules"][]): object => ({ active: of.includes(job.rules) });
+  // Version 5 keeps these three next to any rule. Version 4 runs L2A-LL and LoL+ alone, for which they are made.
+  const others = active("dynamic", "throughput", "bola");
   const rules = {
     throughputRule: active("dynamic", "throughput"),
     bolaRule: active("dynamic", "bola"),
+    insufficientBufferRule: others,
+    switchHistoryRule: others,
+    abandonRequestsRule: others,
     l2ARule: active("l2a"),
     loLPRule: active("lolp"),
   };

@@ -16,8 +16,17 @@ export interface Line {
   style: Style;
   /** Drawn faintly: one of several repetitions, or a trial that is not valid. */
   faint: boolean;
+  /** In pixels, where it is not that of its style. */
+  width?: number;
   bin_s: number;
   values: (number | null)[];
+}
+
+/** What lies between two values in each bin, to fill. */
+export interface Envelope {
+  bin_s: number;
+  low: (number | null)[];
+  high: (number | null)[];
 }
 
 /** A stretch of time to shade. */
@@ -36,6 +45,8 @@ export interface Spec {
   unit: string;
   lines: Line[];
   bands: Band[];
+  /** Filled in grey behind the lines. */
+  envelopes?: Envelope[];
   /** Until when it is shaded grey, in seconds. */
   warm_up_s?: number;
   /** The stretch of time shown, in seconds. */
@@ -94,6 +105,10 @@ export function draw(spec: Spec): Chart {
   const lanes = Math.max(0, ...spec.bands.map((band) => band.lane)) + 1;
   for (const band of spec.bands) behind.append(...shade(band, chart, lanes));
   const inside = s("g", { "clip-path": `url(#${plot})` });
+  for (const envelope of spec.envelopes ?? []) {
+    const style = "fill:var(--muted);fill-opacity:.25";
+    inside.append(s("path", { d: outline(envelope, chart), style, class: "envelope" }));
+  }
   for (const line of [...spec.lines].sort((a, b) => depth(a) - depth(b))) {
     inside.append(trace(line, chart, spec));
   }
@@ -107,7 +122,10 @@ function depth(line: Line): number {
 }
 
 /** The first bin in a stretch of time, and the one after the last. */
-function inSight({ bin_s, values }: Line, [from, to]: [number, number]): [number, number] {
+function inSight(
+  { bin_s, values }: Pick<Line, "bin_s" | "values">,
+  [from, to]: [number, number],
+): [number, number] {
   return [Math.max(0, Math.floor(from / bin_s)), Math.min(values.length, Math.ceil(to / bin_s))];
 }
 
@@ -127,6 +145,10 @@ export function domain(spec: Spec): [number, number] {
         least = Math.min(least, value);
       }
     }
+  }
+  for (const { bin_s, high } of spec.envelopes ?? []) {
+    const sight = inSight({ bin_s, values: high }, spec.x);
+    for (const value of high.slice(...sight)) most = Math.max(most, value ?? 0);
   }
   // A bound, or context, far above the other lines would flatten them.
   if (most <= 0 || beside <= 3 * most) most = Math.max(most, beside);
@@ -220,7 +242,8 @@ function shade(band: Band, chart: Chart, lanes: number): SVGRectElement[] {
 function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
   const opacity = line.faint ? 0.35 : 1;
   const bar = barOf(line, spec.lines, chart);
-  const width = { line: 1.6, step: 1.9, context: 1.3, bound: 5, bar: bar.width }[line.style];
+  const usual = { line: 1.6, step: 1.9, context: 1.3, bound: 5, bar: bar.width }[line.style];
+  const width = line.width ?? usual;
   const style =
     line.style === "bound"
       ? `stroke:var(--bound);stroke-width:${width};stroke-opacity:.4`
@@ -284,6 +307,35 @@ export function path(
         : `M${x((bin + 0.5) * bin_s)} ${y}`;
     }
     drawn = true;
+  }
+  return text;
+}
+
+/** A closed path around each stretch of bins that have both values; around one alone, it is as wide as the bin. */
+export function outline(
+  { bin_s, low, high }: Envelope,
+  { px, py }: Pick<Chart, "px" | "py">,
+): string {
+  const range = (bin: number): [number, number] | null => {
+    const [least, most] = [low[bin] ?? null, high[bin] ?? null];
+    return least !== null && most !== null ? [least, most] : null;
+  };
+  let text = "";
+  let [above, below]: [string[], string[]] = [[], []];
+  for (let bin = 0; bin <= high.length; bin++) {
+    const here = range(bin);
+    if (here !== null) {
+      const [least, most] = here;
+      const isAlone = !above.length && range(bin + 1) === null;
+      for (const at of isAlone ? [bin, bin + 1] : [bin + 0.5]) {
+        const x = px(at * bin_s).toFixed(1);
+        above.push(`${x} ${py(most).toFixed(1)}`);
+        below.push(`${x} ${py(least).toFixed(1)}`);
+      }
+    } else if (above.length) {
+      text += `M${[...above, ...below.reverse()].join("L")}Z`;
+      [above, below] = [[], []];
+    }
   }
   return text;
 }

@@ -87,6 +87,13 @@ export function most(values: number[], least = 0): number {
   return values.reduce((greatest, value) => Math.max(greatest, value), least);
 }
 
+/** From the least of some numbers to the greatest, with one decimal at most: `60 to 300`, or `60` if they are the same. */
+export function extent(values: number[]): string {
+  const sorted = values.map((value) => Number(value.toFixed(1))).sort((a, b) => a - b);
+  const [least, greatest] = [sorted[0] ?? 0, sorted.at(-1) ?? 0];
+  return least === greatest ? whole(least) : `${whole(least)} to ${whole(greatest)}`;
+}
+
 /** A whole number with its thousands apart: `10,000`. */
 export function whole(n: number): string {
   return n.toLocaleString("en");

@@ -3,7 +3,7 @@
 
 import { looks } from "./data";
 import { h, s } from "./dom";
-import { count, moment, most, quantity } from "./format";
+import { count, extent, moment, most, quantity } from "./format";
 import type { Page } from "./generated/page";
 import { sample } from "./legend";
 import { machines } from "./machines";
@@ -78,20 +78,29 @@ function values(labels: string[]): string {
   return `${labels[0]} to ${labels.at(-1)}, ${labels.length} values`;
 }
 
-function sentence(page: Page): (Node | string)[] {
-  const repetitions = most(page.trials.map((trial) => trial.repetition)) || 1;
-  const longest = most(page.trials.map((trial) => trial.duration_s ?? 0));
+/** What was run, in the words of a sentence: cells, how often each, and how long a trial was. */
+export function design(page: Page): string {
+  const repetitions = page.cells.map(({ trials }) => trials.length);
+  const lasted = (trials: Page["trials"]) =>
+    trials.map((trial) => trial.duration_s ?? 0).filter((seconds) => seconds >= 0.1);
+  // One that is not valid may have ended early.
+  const valid = lasted(page.trials.filter((trial) => trial.valid));
+  const durations = valid.length ? valid : lasted(page.trials);
   const matrix = page.axes.map((axis) => `${axis.name}: ${values(axis.labels)}`).join("; ");
-  const each = longest >= 0.1 ? ` of ${Number(longest.toFixed(1))} s` : "";
+  const each = durations.length ? ` of ${extent(durations)} s` : "";
   const warmUps = page.trials.map((trial) => trial.warm_up_s ?? 0);
   const warmUp = most(warmUps);
   const upTo = warmUps.every((one) => one === warmUp) ? "" : "up to ";
   const after = warmUp > 0 ? ` with a warm-up of ${upTo}${Number(warmUp.toFixed(1))} s` : "";
-  const times = repetitions > 1 ? `, ${repetitions} times each` : "";
+  const times = most(repetitions) > 1 ? `, ${extent(repetitions)} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
+  return `${cells}${times}, trials${each}${after}`;
+}
+
+function sentence(page: Page): (Node | string)[] {
   const study = page.study ? ` It reproduces study ${page.study}.` : "";
   const when = h("time", { datetime: page.started }, moment(page.started));
-  const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}${after}. Run `;
+  const run = `Scenario “${page.scenario}”: ${design(page)}. Run `;
   const by = ` with seed ${page.seed} by suiro ${page.suiro}.${study}`;
   const { virtual_time } = page;
   if (virtual_time) return [`${run}in virtual time (kernel ${virtual_time.kernel})${by}`];

@@ -9,6 +9,7 @@ import { figures } from "./figures";
 import { headline, provenance } from "./headline";
 import { latency } from "./latency";
 import { many } from "./many";
+import { flows } from "./rates";
 import { study } from "./study";
 import { table } from "./table";
 import { alarm, validity } from "./validity";
@@ -28,7 +29,7 @@ if (root) {
     alarm(page),
     // A long table would hide them.
     ...(page.cells.length > LONG ? [charts, numbers] : [numbers, charts]),
-    board(page),
+    board(page) ?? flows(page),
     reasons(page),
     comparison(page),
     many(page),

@@ -6,6 +6,9 @@ import type { Page, PageMetric, PageSeries, PageSpread, PageTrial } from "./gene
 
 /** Repetitions that a rank needs, as a verdict of `suiro diff` does. */
 export const LEAST = 3;
+/** Why one repetition has no ranks, and what is missing with them. */
+const ONCE =
+  "one repetition, where small differences mean nothing, as it has no interval; so no value is coloured, and no row is called the last";
 /** Rates that differ by a smaller share are alike: one that is random has another mean in every trial. */
 const RATES_ALIKE = 0.02;
 
@@ -68,7 +71,7 @@ function unranked({ better }: PageMetric, spreads: Spreads): string | null {
   const counts = spreads.flatMap((spread) => spread?.n ?? []);
   if (better === "neither") return "neither more nor less of it is better";
   if (counts.length < 2) return "fewer than two values were measured";
-  if (counts.every((n) => n === 1)) return "one repetition, where small differences mean nothing";
+  if (counts.every((n) => n === 1)) return ONCE;
   if (counts.some((n) => n < LEAST)) return `a value has fewer than ${LEAST} valid repetitions`;
   return null;
 }

@@ -26,6 +26,13 @@ test("units fit the greatest value", () => {
   assert.equal(format.quantity(2, "requests"), "2 requests");
 });
 
+test("an extent has both ends, if they differ as they are printed", () => {
+  assert.equal(format.extent([300, 60, 120]), "60 to 300");
+  assert.equal(format.extent([60.02, 59.98]), "60");
+  assert.equal(format.extent([0.25, 3600]), "0.3 to 3,600");
+  assert.equal(format.extent([]), "0");
+});
+
 test("digits and margins", () => {
   assert.equal(format.plain(9.999, 3), "10.0");
   assert.equal(format.plain(1234.5, 3), "1230");

@@ -14,6 +14,7 @@ async function load(name) {
 }
 const { agreed, usable } = await load("session");
 const { codec } = await load("statistics");
+const { endsPause, isPaused, outsidePauses } = await load("camera");
 
 const ANSWER = [
   "v=0",
@@ -52,6 +53,34 @@ test("feedback for all payload types is that of the video, too", () => {
   const line = "a=rtcp-fb:102 nack pli\r\n";
   const more = `${line}a=rtcp-fb:* ack ccfb\r\na=rtcp-fb:103 nack\r\n`;
   assert.equal(agreed(ANSWER.replace(line, more)).feedback, "transport-cc, nack pli, ack ccfb");
+});
+
+test("a frame falls into a pause from its beginning on, and no longer at its end", () => {
+  const pauses = [
+    { from_ms: 1000, to_ms: 2000 },
+    { from_ms: 2500, to_ms: 3000 },
+  ];
+  const times = [999.9, 1000, 1999.9, 2000, 2499, 2500, 3000];
+  const paused = times.filter((captured_ms) => isPaused(pauses, captured_ms));
+  assert.deepEqual(paused, [1000, 1999.9, 2500]);
+});
+
+test("a late camera has missed the frames outside of pauses, and hears of their ends", () => {
+  const pauses = [
+    { from_ms: 1000, to_ms: 2000 },
+    { from_ms: 2500, to_ms: 3000 },
+  ];
+  // Ten frames in a second, frame 0 at 500 ms: frames 5 to 14 and 20 to 24 fall into the pauses.
+  const captured = (number) => 500 + number * 100;
+  const missed = (from, before) => outsidePauses(pauses, captured, from, before);
+  assert.equal(missed(3, 10), 2);
+  assert.equal(missed(10, 17), 2);
+  assert.equal(missed(3, 30), 12);
+  assert.equal(missed(3, 3), 0);
+  assert.equal(missed(4, 3), 0);
+  const ends = (after, by) => endsPause(pauses, captured(after), captured(by));
+  const found = [ends(3, 14), ends(3, 15), ends(15, 24), ends(3, 26)];
+  assert.deepEqual(found, [false, true, false, true]);
 });
 
 const CAPABILITIES = [

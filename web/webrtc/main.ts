@@ -83,12 +83,17 @@ async function viewer(state: State, offset: number): Promise<End> {
 }
 
 async function publisher(state: State, fail: (error: unknown) => void): Promise<End> {
-  const { codec, footage, epoch_unix_ms, max_bps, key_every_ms } = state.job;
+  const { codec, footage, pauses, epoch_unix_ms, max_bps, key_every_ms } = state.job;
   if (footage === null) throw new Error("a publisher needs footage");
   const source = new Publisher(codec, max_bps, key_every_ms);
   const { writable } = source;
-  const job = { footage, epoch_unix_ms };
+  const job = { footage, pauses, epoch_unix_ms };
   const worker = await start(state, { ask: "camera", job, writable }, [writable]);
+  worker.addEventListener("message", ({ data }: MessageEvent<Told>) => {
+    if (data.told !== "resumes") return;
+    for (const session of state.sessions.values())
+      if (session.isConnected) source.askForKeyFrame(session, fail);
+  });
   let runs = false;
   return {
     offer: (session) => source.offer(session),

@@ -38,13 +38,18 @@ export class Publisher {
     this.timed.add(session);
     const timer = setInterval(() => {
       if (!session.isConnected) return clearInterval(timer);
-      for (const sender of session.connection.getSenders() as KeySender[]) {
-        if (sender.track === null) continue;
-        const parameters = sender.getParameters();
-        const encodingOptions = parameters.encodings.map(() => ({ keyFrame: true }));
-        sender.setParameters(parameters, { encodingOptions }).catch(fail);
-      }
+      this.askForKeyFrame(session, fail);
     }, this.key_every_ms);
+  }
+
+  /** Makes the next frame of a session a key frame. */
+  askForKeyFrame(session: Session, fail: (error: unknown) => void): void {
+    for (const sender of session.connection.getSenders() as KeySender[]) {
+      if (sender.track === null) continue;
+      const parameters = sender.getParameters();
+      const encodingOptions = parameters.encodings.map(() => ({ keyFrame: true }));
+      sender.setParameters(parameters, { encodingOptions }).catch(fail);
+    }
   }
 
   /** Prepares a session that offers the video. */

@@ -20,6 +20,8 @@ export type Told =
   /** The camera's frame 0 has this time, by a clock that the trial's is so far ahead of. */
   | { readonly told: "begun"; readonly start_ms: number; readonly offset_ms: number }
   | { readonly told: "missed"; readonly missed: number }
+  /** The camera's next frame is the first after a pause. */
+  | { readonly told: "resumes" }
   | { readonly told: "failed"; readonly reason: string };
 
 let offset = 0;
@@ -47,6 +49,7 @@ async function onAsked(asked: Asked): Promise<void> {
           if (missed > told) tell({ told: "missed", missed });
           told = missed;
         },
+        () => tell({ told: "resumes" }),
       );
   }
 }

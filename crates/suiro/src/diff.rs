@@ -21,7 +21,7 @@ pub const EXAMPLES: &str = "Examples:
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// The results folders; each is compared with the first. Only `manifest.json` and `summary.json` are read.
+    /// The results folders; each is compared with the first. Only their manifests and summaries are read.
     #[arg(required = true, num_args = 2..=FOLDERS, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
     /// List every metric; otherwise only those that became better or worse, and main metrics that changed.

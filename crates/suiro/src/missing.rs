@@ -104,6 +104,7 @@ impl Host {
                 suiro_players::locate(player).and_then(Result::err).map(Missing::from)
             }
             Need::Chromium => suiro_browser::chromium().err().map(Missing::from),
+            Need::FieldTrial(name) => suiro_browser::field_trial(name).err().map(Missing::from),
             Need::Peer(name) => suiro_browser::installed::peer(name)
                 .err()
                 .map(|it| Missing { what: it.reason, hint: it.remedy.to_owned() }),
@@ -195,6 +196,30 @@ mod tests {
         assert_eq!(verdict.summary(), "1 of 3 cells can run on this host");
         assert!(!verdict.is_whole());
         assert_eq!(verdict.skipped[0].0["with"], "no-such-program");
+    }
+
+    #[test]
+    fn a_cell_is_absent_if_chromium_does_not_have_its_field_trial() {
+        let text = "name = 'x'\ntitle = 'x'\nduration = '1 s'\n[matrix]\n\
+             control = [{ label = 'gcc', value = '' }, { label = 'scream', value = 'A/Enabled/B/Enabled/' }]\n\
+             [topology]\nshape = 'dumbbell'\nlink = 'x'\n[links.x]\nrate = '1 Mbit/s'\n\
+             [endpoints.camera]\nkind = 'webrtc-publisher'\nendpoint = 'chromium'\nhost = 'server'\n\
+             camera = { source = 'synthetic' }\nfield_trials = '$control'\n\
+             [endpoints.screen]\nkind = 'webrtc-viewer'\nendpoint = 'chromium'\nhost = 'client'\n\
+             from = 'camera'\nfield_trials = '$control'\n";
+        let plan = parse(text, "x.toml").unwrap().plan_with(&Overrides::default(), &NoFiles);
+        let unknown = Missing { what: "it has no `B`".to_owned(), hint: "another".to_owned() };
+        let found = [
+            (Need::Chromium, None),
+            (Need::FieldTrial("A"), None),
+            (Need::FieldTrial("B"), Some(unknown)),
+        ];
+        let found = found.map(|(need, missing)| (format!("{need:?}"), missing));
+        let host = Host { found: RefCell::new(BTreeMap::from(found)), ..Host::default() };
+        let verdict = host.verdict(&plan.unwrap());
+        assert_eq!(verdict.reasons(), ["endpoints camera, screen: it has no `B`\nhint: another"]);
+        assert_eq!(verdict.summary(), "1 of 2 cells can run on this host");
+        assert_eq!(verdict.skipped[0].0["control"], "scream");
     }
 
     #[test]

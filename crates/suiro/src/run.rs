@@ -361,7 +361,7 @@ fn jobs(how: How, plan: &Plan, orders: &[Order]) -> usize {
 }
 
 /// How many guests run at once, of at most so many `trials` with these setups: as many as were `asked` for, else one per CPU,
-/// or fewer if this machine has too little memory for that, which is reported.
+/// or fewer if there is too little memory for that, which is reported.
 pub fn guests_at_once<'a>(
     asked: Option<u32>,
     trials: usize,
@@ -376,8 +376,8 @@ pub fn guests_at_once<'a>(
     if let Some(available) = available.filter(|_| at_once < wanted) {
         let gib = |bytes: Bytes| bytes.get() as f64 / f64::from(1_u32 << 30);
         say!(
-            "warning: {at_once} of {wanted} trials at a time: each may take {:.1} GiB of memory, and this machine has {:.1} GiB \
-             available\nhint: --jobs N runs N at a time all the same",
+            "warning: {at_once} of {wanted} trials at a time: each may take {:.1} GiB of memory, and {:.1} GiB are available\n\
+             hint: --jobs N runs N at a time all the same",
             gib(each),
             gib(available)
         );

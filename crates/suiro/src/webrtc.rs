@@ -104,7 +104,15 @@ impl CameraArgs {
     fn job(&self, common: Common, camera: FootageSpec, qualities: Vec<BitRate>) -> PublisherJob {
         let (rates, audio) = ((START.min(self.max_rate), self.max_rate), self.audio);
         let common = Common { sound: audio.is_some(), ..common };
-        PublisherJob { common, camera, rates, qualities, key_every: None, audio }
+        PublisherJob {
+            common,
+            camera,
+            rates,
+            qualities,
+            key_every: None,
+            audio,
+            pauses: Vec::new(),
+        }
     }
 }
 

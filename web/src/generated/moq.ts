@@ -44,6 +44,8 @@ export interface CameraJob {
   rate_bps: number;
   key_every_ms: number;
   streams: Streams;
+  /** When it captures nothing, in order. */
+  pauses: Pause[];
 }
 
 /** Frames in 8 bit 4:2:0 that repeat: `/footage/N` has those from N times `per_part` on. */
@@ -57,6 +59,12 @@ export interface Footage {
 
 /** What becomes a stream. */
 export type Streams = "frame" | "gop";
+
+/** A time in which the camera captures nothing, in milliseconds since the trial's epoch. */
+export interface Pause {
+  from_ms: number;
+  to_ms: number;
+}
 
 /** What the endpoint wants next. */
 export type Command = { do: "begin" };

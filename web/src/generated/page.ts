@@ -148,12 +148,12 @@ export interface PagePanel {
 }
 
 /** A figure of the stack that shares one time axis, in the order of a page. */
-export type Panel = "throughput_down" | "throughput_stations" | "rivals" | "estimate" | "picture_size" | "frame_rate" | "quantiser" | "coding" | "jitter_buffer" | "target" | "loss" | "rung" | "buffer" | "latency" | "mouth_to_ear" | "lip_sync" | "concealed" | "quality" | "layer_loss" | "layer_delay" | "window" | "waiting" | "pacing" | "rtt" | "queue" | "queue_delay" | "losses" | "collisions" | "capture_rate" | "capture_loss" | "lateness" | "margin" | "outputs" | "ring" | "storage" | "multicast" | "throughput_up";
+export type Panel = "throughput_down" | "throughput_stations" | "rivals" | "flows" | "estimate" | "picture_size" | "frame_rate" | "quantiser" | "coding" | "jitter_buffer" | "target" | "loss" | "rung" | "buffer" | "latency" | "mouth_to_ear" | "lip_sync" | "concealed" | "quality" | "layer_loss" | "layer_delay" | "window" | "waiting" | "pacing" | "rtt" | "queue" | "queue_delay" | "losses" | "collisions" | "capture_rate" | "capture_loss" | "lateness" | "margin" | "outputs" | "ring" | "storage" | "multicast" | "throughput_up";
 
 /** A cause, as the legend of a page has it. */
 export interface PageCause {
   /** The cause. */
-  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "head_of_line" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "quality_change" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** What the legend calls it. */
   label: string;
   /** What it means. */
@@ -408,8 +408,21 @@ export interface EndpointOutcome {
    * null if it was not.
    */
   left_s: number | null;
+  /**
+   * When it had no video, as `pauses` in the scenario say: of a sender its own, of a viewer those of what it views. Absent
+   * without any.
+   */
+  pauses?: Pause[];
   /** Whether it ran while it should have; null if that is not known. */
   lateness: EndpointLateness | null;
+}
+
+/** A time without video, in seconds from the trial's start. */
+export interface Pause {
+  /** When it begins. */
+  from_s: number;
+  /** When it ends. */
+  to_s: number;
 }
 
 /** Whether an endpoint ran while it should have: a summary of its rows in table `lateness`. */
@@ -523,7 +536,7 @@ export interface EffectCauses {
 /** A cause and its share. */
 export interface CauseShare {
   /** The cause. */
-  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "head_of_line" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "quality_change" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** Its share, 0 to 1. */
   share: number;
   /** What the trial without it showed; absent unless `suiro why --prove` was asked. */

@@ -19,7 +19,7 @@ export interface Job {
   rules: DashRules;
   /** dash.js: how it measures the throughput of responses in chunks. */
   estimate: DashEstimate;
-  /** dash.js: `lolp` is a rule of LoL+ for its speed. */
+  /** dash.js: `lolp` is a rule of LoL+ for its speed; with others it has its own. */
   catch_up: CatchUp;
   /** By how much the speed may change; null: as the library does. */
   speed_change: number | null;
@@ -38,7 +38,7 @@ export type DashRules = "dynamic" | "throughput" | "bola" | "l2a" | "lolp";
 export type DashEstimate = "moof" | "data" | "aast";
 
 /** The rule by which a live player chooses its speed. */
-export type CatchUp = "steps" | "lolp";
+export type CatchUp = "steps" | "sigmoid" | "lolp";
 
 /** Common Media Client Data (CTA-5004). */
 export interface CmcdJob {

@@ -24,6 +24,8 @@ export interface Job {
   key_every_ms: number | null;
   /** What a publisher's camera sees. */
   footage: Footage | null;
+  /** When it captures nothing, in order. */
+  pauses: Pause[];
   /** The trial's epoch in milliseconds since 1970. */
   epoch_unix_ms: number;
 }
@@ -43,6 +45,12 @@ export interface Footage {
   fps: number;
   frames: number;
   per_part: number;
+}
+
+/** A time in which the camera captures nothing, in milliseconds since the trial's epoch. */
+export interface Pause {
+  from_ms: number;
+  to_ms: number;
 }
 
 /** What the endpoint wants next. */

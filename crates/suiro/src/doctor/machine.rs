@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rustix::time::{ClockId, clock_getres};
+use suiro_units::Bytes;
 
 use super::{Check, State};
 
@@ -64,10 +65,8 @@ fn cores() -> Check {
 }
 
 fn memory() -> Check {
-    let text = read("/proc/meminfo").unwrap_or_default();
-    let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = available.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    size_check("memory", "encoders, queues, records", kib.map(|kib| kib * 1024), MEMORY_BYTES_MIN)
+    let bytes = suiro_lab::machine::available().map(Bytes::get);
+    size_check("memory", "encoders, queues, records", bytes, MEMORY_BYTES_MIN)
 }
 
 fn disk() -> Check {

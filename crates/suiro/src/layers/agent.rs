@@ -18,7 +18,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   suiro layers agent --identity studio.example --flow udp:*:5004-*
   suiro layers agent --identity 192.0.2.7 --listen 192.0.2.7:7470 --flow 'tcp:*:443-*'
 
-It loads its probes, gives up all privileges, and then listens. Who watches cannot choose other flows.";
+It loads its probes, gives up all privileges, and then listens. A watcher cannot choose other flows.";
 
 /// User and group of nobody, on every Linux.
 const NOBODY: u32 = 65_534;

@@ -110,7 +110,7 @@ impl Blamed<'_> {
             Cause::Outage => without_outage,
             Cause::Policer => with_queue,
             Cause::Bufferbloat => shorter_queue,
-            Cause::Loss => without_loss,
+            Cause::Loss | Cause::HeadOfLine => without_loss,
             Cause::Corruption => without_corruption,
             Cause::Reordering => without_reordering,
             Cause::Delay => without_delay,

@@ -1,6 +1,6 @@
 //! A live camera by hand: `suiro serve --whep` and `suiro play` of it, and `suiro publish` to a server.
 
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -10,6 +10,7 @@ use crate::common::{Done, Lines, Room, signal};
 use rustix::process::Signal;
 
 use suiro_endpoint::Pulse;
+use suiro_endpoint::net::free_port;
 use suiro_http::Clock;
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
@@ -37,11 +38,6 @@ const CAMERA: &[&str] = &[
 
 fn ffmpeg() -> Option<Ffmpeg> {
     Ffmpeg::locate().inspect_err(suiro_units::skipped).ok()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a port for the server of this test")]
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// The camera at a free port of loopback, its sessions recorded in `camera`; it takes offers. `None` without ffmpeg.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use suiro_endpoint::net::free_port;
 use suiro_media::Ffmpeg;
 use suiro_uncompressed::clock;
 use suiro_uncompressed::socket::Inlet;
@@ -234,31 +235,28 @@ fn ffmpeg_takes_ours() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     done(folder, &format!("synth --out nodes --nodes 1 --frames 30 --geometry {GEOMETRY}"));
-    // A port that was free a moment ago.
-    let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    let port = Inlet::open(any, None, 1000).unwrap().address().port();
-    let to = format!("127.0.0.1:{port}");
+    let to = format!("127.0.0.1:{}", free_port());
     let store_of = "--store nodes/node-1.frames --from memory";
     sent(folder, &format!("send {to} {store_of} --sdp . --duration 1_ms"));
     let mut command = Command::new(ffmpeg.path());
     command.args(["-v", "error", "-nostdin", "-protocol_whitelist", "file,udp,rtp"]);
     // It has the frames' form from the description, and need not look at any.
     command.args(["-analyzeduration", "0", "-probesize", "32", "-i", "stream-0.sdp"]);
-    command.args(["-frames:v", &FRAMES.to_string(), "-pix_fmt", "yuv422p10le"]);
+    // The frame during which it joins is cut, as its start has passed.
+    command.args(["-frames:v", &(1 + FRAMES).to_string(), "-pix_fmt", "yuv422p10le"]);
     command.args(["-f", "rawvideo", "received.raw"]).current_dir(folder).stdout(Stdio::null());
     let receiving = command.spawn().unwrap();
     let sending = suiro(folder, &format!("send {to} {store_of}")).stderr(Stdio::null()).spawn();
     let (sending, well) = (sending.unwrap(), ended(receiving));
     kill_process(Pid::from_child(&sending), Signal::INT).unwrap();
     ended(sending);
-    assert!(well, "ffmpeg did not take {FRAMES} frames");
+    assert!(well, "ffmpeg did not take {} frames", 1 + FRAMES);
     let sent = store(&folder.join("nodes/node-1.frames"));
     let received = std::fs::read(folder.join("received.raw")).unwrap();
-    let received: Vec<_> = received.chunks(2 * samples()).map(packed).collect();
-    assert_eq!(received.len(), FRAMES);
-    // It joins when it is ready, and then misses nothing.
-    let first =
-        sent.iter().position(|frame| *frame == received[0]).expect("one of ours comes first");
+    assert_eq!(received.len(), (1 + FRAMES) * 2 * samples());
+    let received: Vec<_> = received.chunks(2 * samples()).skip(1).map(packed).collect();
+    // Once it has joined, it misses nothing.
+    let first = sent.iter().position(|frame| *frame == received[0]).expect("one of ours");
     let round = (0..FRAMES).map(|at| &sent[(first + at) % sent.len()]);
     assert!(received.iter().eq(round), "other frames came");
 }
