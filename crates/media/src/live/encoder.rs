@@ -171,9 +171,7 @@ impl Encoder {
         (option, layer): (sys::ENCODER_OPTION, sys::LAYER_NUM),
         rate: BitRate,
     ) -> Result<(), LiveError> {
-        // openh264 computes the mean with floats, which hold multiples of 8 up to 2^27 exactly: otherwise it may come out
-        // one above the most, and is refused.
-        let rate = i32::try_from(rate.as_bps() & !7).unwrap_or(i32::MAX);
+        let rate = i32::try_from(eights(rate)).unwrap_or(i32::MAX);
         let rate = sys::SBitrateInfo { iLayer: layer, iBitrate: rate };
         self.set(option, rate, "setting the bit rate")
     }
@@ -206,5 +204,12 @@ impl Effort {
 }
 
 fn native(rate: BitRate) -> encoder::BitRate {
-    encoder::BitRate::from_bps(u32::try_from(rate.as_bps()).unwrap_or(u32::MAX))
+    encoder::BitRate::from_bps(u32::try_from(eights(rate)).unwrap_or(u32::MAX))
+}
+
+/// A bit rate rounded down to 8 bit/s. openh264 computes the mean with floats, which hold multiples of 8 up to 2^27 exactly: otherwise
+/// it may come out one above the most, and is refused. The first rate is rounded as well, or the next one may be below it, although
+/// it rises.
+const fn eights(rate: BitRate) -> u64 {
+    rate.as_bps() & !7
 }

@@ -210,6 +210,15 @@ fn what_is_set_before_the_first_frame_counts_from_it() {
 }
 
 #[test]
+fn a_first_rate_may_rise_by_one_bit() {
+    let bitrate = BitRate::from_bps(500_005);
+    let mut film = Film::new(EncoderConfig { bitrate, ..config(320, 180, 500) });
+    film.frame();
+    let taken = film.encoder.set_bitrate(BitRate::from_bps(500_006));
+    assert!(taken.is_ok(), "{taken:?}");
+}
+
+#[test]
 fn every_bit_rate_in_range_is_taken() {
     let mut film = Film::new(config(320, 180, 500));
     film.frame();
