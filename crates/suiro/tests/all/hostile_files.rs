@@ -83,6 +83,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("outside/src/", "it is the place"),
     ("bench/src/", "what benchmarks have just written"),
     ("bpf-build/src/", "what clang has just written, when suiro is built"),
+    ("browser/src/executable.rs", "an installed program, of which a block at a time is read"),
     ("hosts/src/", "the kernel's own files"),
     ("guest/src/inside.rs", "devices of the guest, and folders that it was given"),
     ("tcp/src/", "the kernel's own files"),
