@@ -184,7 +184,7 @@ struct Still {
 }
 
 /// When a screen has nothing new to show: a pause comes to it with the age of the frame that was shown before it. It begins when the
-/// pause does, without the 2 ms of [`near`]: those are for frames that were not shown.
+/// pause does. The 2 ms of [`near`] are not added: they are only for frames that were not shown.
 fn still(shown: &[(i64, &FrameRow)], pauses: &[Range<i64>], end_ns: i64) -> Vec<Still> {
     let after = shown.iter().skip(1).map(|(t_ns, row)| (*t_ns, row.captured_ns));
     let after = after.chain([(end_ns, None)]);

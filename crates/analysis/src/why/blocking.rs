@@ -22,7 +22,7 @@ use crate::held::Stretch;
 
 /// A sample may have been read so much later than its time.
 const READ_NS: i64 = 1_000_000;
-/// What fills a gap is acknowledged at once (RFC 5681 §4.2): no later than this after it has come.
+/// A segment that fills a gap is acknowledged at once (RFC 5681 §4.2): at most this long after its arrival.
 const ACK_NS: i64 = 1_000_000;
 /// What has left a link, a socket has processed no later than this.
 const PROCESSED_NS: i64 = 1_000_000;
@@ -123,7 +123,7 @@ impl<'v> Blocking<'v> {
         Some(Told::new(clause, steps.chain(ready).collect()))
     }
 
-    /// What is known where it is not known whose bytes were lost.
+    /// The sentence for packets of which the records do not show whose bytes were lost.
     pub fn told_shared(&self) -> Option<String> {
         let Shared { packets, waited_ns, others } = self.shared.as_ref()?;
         Some(format!(
@@ -150,7 +150,7 @@ fn shared(gaps: &[Gap], others: &[&Request]) -> Option<Shared> {
     found.max_by_key(|it| it.waited_ns)
 }
 
-/// Whether a packet that was lost is of responses that nobody needed before the one to `request`.
+/// Whether a lost packet carried other responses only, none of which was needed before the one to `request`.
 fn is_of_others(gap: &Gap, request: &Request, others: &[&Request]) -> bool {
     let sent_ns = gap.lost.t_ns;
     let is_ready = |it: &&Request| {

@@ -39,7 +39,7 @@ pub fn brief(trials: &[One]) -> Option<String> {
 
 /// Stalls and freezes, and how long they were in all.
 fn interruptions(trials: &[One]) -> Vec<(String, i64)> {
-    // What one repetition did not measure is not known of all.
+    // If one repetition did not measure it, the sum is not known.
     let metric = |name: &str| {
         let values = trials.iter().map(|one| *one.metrics.get(name)?);
         values.reduce(|a, b| Some(a? + b?)).flatten()

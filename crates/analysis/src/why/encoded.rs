@@ -127,8 +127,8 @@ impl<'v> Encoded<'v> {
     }
 }
 
-/// Whether an encoder ran from one of its frames to the next: it was set to so few per second, or missed as many. One whose quality
-/// nobody receives is off meanwhile, and leaves nothing out. A camera's frames need not be where those of a lower rate would be,
+/// Whether an encoder ran from one of its frames to the next: it was set to so few per second, or missed as many. While nobody
+/// receives a quality, its encoder is off, and leaves nothing out. A camera's frames need not be where those of a lower rate would be,
 /// so one more frame is allowed for.
 fn ran_between(before: &EncoderRow, next: &EncoderRow) -> bool {
     let apart = next.captured_ns.saturating_since(before.captured_ns);

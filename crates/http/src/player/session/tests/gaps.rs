@@ -21,14 +21,15 @@ fn asked(run: &Run) -> Vec<(u64, Duration)> {
     segments.collect()
 }
 
+/// Four segments, of which the third is a gap.
+const THIRD_IS_A_GAP: &str = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/v0/0.m4s\n#EXTINF:2,\n/v0/1.m4s\n\
+     #EXT-X-GAP\n#EXTINF:2,\n/v0/2.m4s\n#EXTINF:2,\n/v0/3.m4s\n#EXT-X-ENDLIST\n";
+
 #[test]
 fn a_gap_is_skipped_and_its_frames_are_recorded_as_missing() {
     let mut run = play(|target, _| match target {
         MULTIVARIANT_PATH => Some(MASTER),
-        "/v.m3u8" => Some(
-            "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/v0/0.m4s\n#EXTINF:2,\n/v0/1.m4s\n\
-             #EXT-X-GAP\n#EXTINF:2,\n/v0/2.m4s\n#EXTINF:2,\n/v0/3.m4s\n#EXT-X-ENDLIST\n",
-        ),
+        "/v.m3u8" => Some(THIRD_IS_A_GAP),
         _ => None,
     });
     let numbers: Vec<u64> = asked(&run).into_iter().map(|(number, _)| number).collect();
@@ -83,10 +84,7 @@ fn a_gap_is_skipped_if_the_playlist_of_another_rung_does_not_come() {
             "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=300000,FRAME-RATE=24\nv.m3u8\n\
              #EXT-X-STREAM-INF:BANDWIDTH=50000000,FRAME-RATE=24\nnowhere.m3u8\n",
         ),
-        "/v.m3u8" => Some(
-            "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/v0/0.m4s\n#EXTINF:2,\n/v0/1.m4s\n\
-             #EXT-X-GAP\n#EXTINF:2,\n/v0/2.m4s\n#EXTINF:2,\n/v0/3.m4s\n#EXT-X-ENDLIST\n",
-        ),
+        "/v.m3u8" => Some(THIRD_IS_A_GAP),
         _ => None,
     });
     let numbers: Vec<u64> = asked(&run).into_iter().map(|(number, _)| number).collect();
