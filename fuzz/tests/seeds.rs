@@ -45,7 +45,7 @@ fn damage(whole: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn every_target_returns_from_its_seeds_and_from_damaged_ones() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+    let seeds = Path::new("seeds");
     for (name, target) in TARGETS {
         let mut random = SEED.derive(name).random();
         let files = files(&seeds.join(name));
@@ -72,7 +72,7 @@ fn every_target_returns_from_its_seeds_and_from_damaged_ones() {
 /// most 1 KiB (4 KiB where a file of ours is larger), and those that ended the target.
 #[test]
 fn every_target_returns_from_what_libfuzzer_found() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let corpus = Path::new("corpus");
     for (name, target) in TARGETS {
         let files = files(&corpus.join(name));
         assert!(files.len() >= INPUTS_MIN, "{name} has only {} inputs", files.len());
@@ -87,7 +87,7 @@ fn every_target_returns_from_what_libfuzzer_found() {
 
 #[test]
 fn each_target_is_a_program_of_libfuzzer() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("libfuzzer");
+    let folder = Path::new("libfuzzer");
     let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     let mut programs: Vec<_> = files(&folder.join("fuzz_targets"))
         .iter()

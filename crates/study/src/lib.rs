@@ -217,7 +217,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the test compares with the folder")]
     #[test]
     fn built_in_studies_are_the_folder_and_can_be_read() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+        let folder = "../../studies";
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
         let mut on_disk: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
         on_disk.sort();

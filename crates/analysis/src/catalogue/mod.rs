@@ -222,7 +222,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the test compares with the file")]
     #[test]
     fn the_documentation_is_current() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let path = "../../docs/metrics.md";
         if std::env::var_os("SUIRO_REGENERATE").is_some() {
             std::fs::write(path, documentation()).unwrap();
         }

@@ -210,7 +210,7 @@ fn reached<'m>(
 
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let crates = Path::new("..");
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(crates).unwrap() {
         let folder = entry.unwrap().path();

@@ -8,7 +8,7 @@ use crate::common::Room;
 
 /// Small files of each kind.
 fn sample(name: &str) -> String {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/foreign");
+    let seeds = Path::new("../../fuzz/seeds/foreign").canonicalize().unwrap();
     seeds.join(name).display().to_string()
 }
 

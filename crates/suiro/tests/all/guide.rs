@@ -109,7 +109,7 @@ fn every_command_of_the_guide_works() {
     if !common::can_run() || !common::has("python3") {
         return;
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
+    let page = Path::new("../../docs/guide.md");
     let blocks = blocks(&std::fs::read_to_string(page).unwrap());
     assert!(blocks.len() >= 10, "{} blocks of shell", blocks.len());
     let ffmpeg = Ffmpeg::locate().ok();
@@ -118,7 +118,7 @@ fn every_command_of_the_guide_works() {
     let kernel = common::kernel();
     let path = format!("{}:{path}", short_suiro(&room, kernel.as_deref()).display());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+    let package = Path::new("../../python").canonicalize().unwrap();
     let mut command = Command::new("bash");
     room.furnish(&mut command);
     // Errors end the shell; apart from that it is the one that a reader types into.

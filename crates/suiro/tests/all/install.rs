@@ -9,7 +9,7 @@ use crate::common::{self, Done, Room};
 
 /// `scripts/install`, into the room's `work/prefix`.
 fn command(room: &Room) -> Command {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
+    let script = Path::new("../../scripts/install");
     let mut command = Command::new(script.canonicalize().unwrap());
     room.furnish(&mut command);
     // A folder without a leading slash belongs to the caller's working folder.
@@ -24,7 +24,7 @@ fn install(room: &Room, argument: &str) -> Done {
 
 /// The commands that `docs/commands.md` documents, as the names of their man pages.
 fn documented() -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let path = Path::new("../../docs/commands.md");
     let text = std::fs::read_to_string(path).unwrap();
     let headings = text.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
     headings.map(|command| format!("{}.1", command.replace(' ', "-"))).collect()

@@ -45,7 +45,7 @@ fn room() -> Room {
 /// `kernel/build` with this compiler and cache.
 fn build(room: &Room, compiler: &str, cache: &Path) -> Done {
     common::script(&room.path("tools"), "cc", &format!("echo {compiler}"));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/build");
+    let script = Path::new("../../kernel/build");
     let mut command = Command::new(script.canonicalize().unwrap());
     room.furnish(&mut command);
     command.env("PATH", format!("{}:/usr/bin:/bin", room.path("tools").display()));

@@ -141,7 +141,7 @@ fn wrong_limits_are_refused_with_their_place_and_the_remedy() {
 
 /// The commands of a step of the example workflow.
 fn step(name: &str) -> String {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ci.md");
+    let page = "../../docs/ci.md";
     let page = std::fs::read_to_string(page).unwrap();
     let (_, after) = page.split_once(&format!("- name: {name}\n")).expect("the step is there");
     let step = after.split("\n      - ").next().unwrap();

@@ -5,6 +5,7 @@ mod browser;
 mod camera;
 mod captures;
 mod circles;
+mod clones;
 #[path = "../common/mod.rs"]
 mod common;
 mod control;

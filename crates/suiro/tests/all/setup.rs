@@ -63,14 +63,14 @@ fn room(rust: &str) -> Room {
 
 /// A Rust that is new enough.
 fn wanted() -> String {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    let manifest = Path::new("../../Cargo.toml");
     let text = std::fs::read_to_string(manifest).unwrap();
     let version = text.lines().find_map(|line| line.strip_prefix("rust-version = "));
     format!("{}.0", version.unwrap().trim_matches('"'))
 }
 
 fn setup(room: &Room, purpose: &str) -> Done {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/setup");
+    let script = Path::new("../../scripts/setup");
     let mut command = Command::new(room.path("tools/bash"));
     room.furnish(&mut command);
     command.arg(script.canonicalize().unwrap()).arg(purpose);

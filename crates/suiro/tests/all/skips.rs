@@ -33,7 +33,7 @@ fn the_reason_for_a_skip_passes_the_harness() {
 /// `hosts` has no harness around its tests.
 #[test]
 fn no_test_keeps_the_reason_for_a_skip() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let crates = Path::new("..");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(crates).unwrap() {
         let folder = entry.unwrap().path();

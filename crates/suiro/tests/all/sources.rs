@@ -112,7 +112,7 @@ pub(crate) fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// The sources of all crates, with their texts; tests left out.
 fn crates() -> Vec<(PathBuf, String)> {
-    let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = PathBuf::from("..");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(crates).unwrap() {
         let folder = entry.unwrap().path().join("src");

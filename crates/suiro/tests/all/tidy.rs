@@ -33,7 +33,7 @@ fn faults(name: &str, text: &str) -> Vec<String> {
 
 /// The folder of each crate, and the files of its `src`.
 fn crates() -> Vec<(PathBuf, Vec<PathBuf>)> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let crates = Path::new("..");
     let folders = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path());
     let found = folders.filter(|folder| folder.join("src").is_dir()).map(|folder| {
         let mut files = Vec::new();
@@ -47,7 +47,7 @@ fn crates() -> Vec<(PathBuf, Vec<PathBuf>)> {
 fn files_are_small_and_modules_are_where_their_names_say() {
     let found: Vec<PathBuf> = crates().into_iter().flat_map(|(_, files)| files).collect();
     assert!(found.len() > 500, "{} files", found.len());
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let crates = Path::new("..");
     let faults: Vec<String> = found
         .iter()
         .flat_map(|file| {
@@ -98,7 +98,7 @@ fn blocks_of_text_are_no_examples() {
 /// A library without tests of its own needs no program for them. One that gets some needs it.
 #[test]
 fn no_test_of_a_library_is_left_out() {
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let fuzz = PathBuf::from("../../fuzz");
     let mut of_fuzz = Vec::new();
     sources(&fuzz.join("src"), &mut of_fuzz);
     let mut left_out = 0;
@@ -124,11 +124,33 @@ fn untidy_files_are_found() {
     assert!(faults("x.rs", "mod a;\n#[path = \"b.rs\"]\nmod c;\n")[0].contains("#[path]"));
 }
 
+/// A program that cargo compiled in one clone is run in another one: its tests find the project's files from the folder that
+/// cargo runs them in, which is the crate's.
+#[test]
+fn no_program_knows_the_folder_that_it_was_compiled_in() {
+    let named = ["env!(\"CARGO", "_MANIFEST_DIR\")"].concat();
+    let mut files = Vec::new();
+    for (folder, of_src) in crates().into_iter().chain([(PathBuf::from("../../fuzz"), vec![])]) {
+        files.extend(of_src);
+        for part in ["tests", "benches"].map(|part| folder.join(part)) {
+            if part.is_dir() {
+                sources(&part, &mut files);
+            }
+        }
+    }
+    assert!(files.len() > 500, "{} files", files.len());
+    files.retain(|file| std::fs::read_to_string(file).unwrap().contains(&named));
+    assert_eq!(
+        files,
+        [""; 0].map(PathBuf::from),
+        "use a path from the crate's folder, as \"../../docs\""
+    );
+}
+
 /// The latest commit. Where there is no history, as in an archive of the sources, there is nothing to look at.
 #[test]
 fn the_subject_of_the_commit_fits_a_line() {
-    let folder = env!("CARGO_MANIFEST_DIR");
-    let log = Command::new("git").args(["-C", folder, "log", "-1", "--format=%s"]).output();
+    let log = Command::new("git").args(["log", "-1", "--format=%s"]).output();
     let Some(log) = log.ok().filter(|log| log.status.success()) else {
         suiro_units::skipped("there is no git, or no history");
         return;

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// Two legs of four small frames at 50 per second, 50 µs apart; the second one lost a packet.
-const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/capture/st2110.pcap");
+const CAPTURE: &str = "../../fuzz/seeds/capture/st2110.pcap";
 
 fn analyze(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_suiro"));
@@ -89,7 +89,7 @@ fn a_description_is_taken_and_one_of_another_stream_is_named() {
 fn what_is_no_capture_is_refused() {
     let [_, errors] = said(&["/nowhere.pcap"], 2);
     assert!(errors.contains("/nowhere.pcap: No such file"), "{errors}");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let source = Path::new("Cargo.toml");
     let [_, errors] = said(&[source.to_str().unwrap()], 2);
     assert!(errors.contains("not a capture") && errors.contains("hint: "), "{errors}");
     let [_, errors] = said(&[CAPTURE, "--rate", "0"], 2);

@@ -20,7 +20,7 @@ fn geometry() -> Geometry {
 
 /// A store on a real file system, which O_DIRECT needs, where cargo keeps its build files.
 fn store(frames: u64) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("node.frames");
     let header = Header { first: 7, ..Header::new(geometry(), Content::Picture) };
     let mut recorder = Recorder::create(&path, header).unwrap();
