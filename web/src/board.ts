@@ -9,6 +9,9 @@ import { address } from "./many";
 import { alikeLinks, LEAST, type Ranking, ranking } from "./rank";
 import { charts } from "./rates";
 
+/** What is shown at first where it was measured: of pairs of flows, what the first one has next to the second. */
+const PAIRS = "harm.share_ratio";
+
 interface Choice {
   metric: number;
   rows: number;
@@ -59,9 +62,8 @@ class Board {
     private readonly metrics: number[],
   ) {
     const varied = page.axes.flatMap((axis, index) => (axis.labels.length > 1 ? [index] : []));
-    const judged = metrics.filter((index) => page.metrics[index]?.better !== "neither");
     this.choice = {
-      metric: judged.find((index) => page.metrics[index]?.main) ?? metrics[0] ?? 0,
+      metric: atFirst(page.metrics, metrics),
       rows: varied[0] ?? 0,
       columns: varied[1] ?? 0,
       kept: page.axes.map((axis) => axis.labels[0] ?? ""),
@@ -268,6 +270,13 @@ class Board {
     const state = trial.valid ? "" : ` (not valid: ${trial.invalid_because ?? trial.state})`;
     return h("li", {}, name, `, seed ${trial.seed}: ${text.trim()}${state}`);
   }
+}
+
+/** The metric that is shown at first, of those that were measured. */
+export function atFirst(all: PageMetric[], measured: number[]): number {
+  const pairs = measured.find((index) => all[index]?.name === PAIRS);
+  const judged = measured.find((index) => all[index]?.main && all[index]?.better !== "neither");
+  return pairs ?? judged ?? measured[0] ?? 0;
 }
 
 /** Which columns have no ranks, and why. */

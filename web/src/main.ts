@@ -24,12 +24,12 @@ if (root) {
   const hasCells = page.cells.length > 0;
   const numbers = hasCells ? table(page) : h("p", {}, "Nothing was run.");
   const charts = latency(page);
+  const overview = board(page) ?? flows(page);
   const sections = [
     headline(page),
     alarm(page),
     // A long table would hide them.
-    ...(page.cells.length > LONG ? [charts, numbers] : [numbers, charts]),
-    board(page) ?? flows(page),
+    ...(page.cells.length > LONG ? [overview, charts, numbers] : [numbers, charts, overview]),
     reasons(page),
     comparison(page),
     many(page),

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const src = join(dirname(fileURLToPath(import.meta.url)), "../src");
-const contents = ["rank", "causes", "rates", "data", "format"]
+const contents = ["board", "rank", "causes", "rates", "data", "format"]
   .map((name) => `export * from "./${name}";`)
   .join("\n");
 const built = await build({
@@ -16,7 +16,7 @@ const built = await build({
   ...{ bundle: true, write: false, format: "esm" },
 });
 const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { alikeLinks, best, bound, causes, keysOf, ranking, runs, scaleFor } = await import(
+const { alikeLinks, atFirst, best, bound, causes, keysOf, ranking, runs, scaleFor } = await import(
   `data:text/javascript;base64,${code}`
 );
 
@@ -61,6 +61,19 @@ test("fewer than three repetitions have no ranks", () => {
   assert.match(once, /^one repetition, .* as it has no interval; so no value is coloured/);
   assert.match(because("lower", of(1, 0.1), of(2, 0.1, 2)), /fewer than 3 valid repetitions/);
   assert.match(because("lower", of(1, 0.1), null), /fewer than two values/);
+});
+
+test("the board of pairs shows their shares at first, any other the first of the main metrics", () => {
+  const metric = (name, main, better) => ({ name, main, better });
+  const all = [
+    metric("flow.segments", true, "neither"),
+    metric("flow.retransmits", false, "lower"),
+    metric("flow.goodput_mean_bps", true, "higher"),
+    metric("harm.share_ratio", true, "neither"),
+  ];
+  assert.equal(atFirst(all, [0, 1, 2, 3]), 3);
+  assert.equal(atFirst(all, [0, 1, 2]), 2, "measured");
+  assert.equal(atFirst(all, [0, 1]), 0);
 });
 
 const check = (asked) => ({ what: "rate", asked });
