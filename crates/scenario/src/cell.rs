@@ -15,6 +15,7 @@ use crate::document::{self, Node, entries, entry, in_text};
 use crate::endpoint::{self, Common, EndpointSpec};
 use crate::files::Files;
 use crate::header::{check_name, table};
+use crate::known::Known;
 use crate::multicast;
 use crate::network::{Link, Multicast, Topology};
 use crate::refusal::{Refusal, Span};
@@ -26,15 +27,16 @@ use crate::topology::{Shape, Wiring};
 pub(crate) const DURATION: Bounds<Duration> =
     Bounds::above(Duration::ZERO, Duration::from_secs(24 * 3600));
 
-/// Reads the body of one cell, references replaced. What is wrong goes to `refusals`; the result is
-/// `None` if anything is.
-pub(crate) fn read(
-    body: &Node<'_>,
+/// Reads the body of one cell, references replaced. `known` has the endpoints of earlier cells, and then those of this one.
+/// What is wrong goes to `refusals`; the result is `None` if anything is.
+pub(crate) fn read<'t>(
+    body: &Node<'t>,
     files: &dyn Files,
+    known: &mut Known<'t>,
     refusals: &mut Vec<Refusal<Span>>,
 ) -> Option<Setup> {
     let before = refusals.len();
-    let mut reader = Reader { body, files, refusals };
+    let mut reader = Reader { body, files, known, refusals };
     let duration = reader.duration();
     let warm_up = reader.warm_up(duration);
     let specs = reader.links();
@@ -84,6 +86,7 @@ pub(crate) fn read(
 struct Reader<'r, 't> {
     body: &'r Node<'t>,
     files: &'r dyn Files,
+    known: &'r mut Known<'t>,
     refusals: &'r mut Vec<Refusal<Span>>,
 }
 
@@ -270,7 +273,11 @@ impl Reader<'_, '_> {
         let (mut endpoints, mut unread) = (Vec::new(), Vec::new());
         for (key, span, node) in entries(&section) {
             check_name(key, span, "an endpoint", self.refusals);
-            let read = read_endpoint(key, node.clone(), self.refusals);
+            let read = self.known.find(key, node).or_else(|| {
+                let read = read_endpoint(key, node.clone(), self.refusals)?;
+                self.known.keep(key, node, &read);
+                Some(read)
+            });
             let read = read.and_then(|(common, spec)| Some((common, self.camera(key, spec)?)));
             let copies = read.and_then(|(common, spec)| {
                 let hosts = self.keep(copies::hosts(key, &common.host, wiring, self.body))?;

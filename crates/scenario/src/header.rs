@@ -1,5 +1,6 @@
 //! What a scenario says of itself and of its matrix, before any cell is looked at.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -181,13 +182,17 @@ pub(crate) fn read<'t>(root: &Node<'t>, refusals: &mut Vec<Refusal<Span>>) -> Pa
     }
     let axes = axes(&cells, &parameters, refusals);
     check_quick(&cells, refusals);
-    Parts { header, parameters, axes, body }
+    Parts { header, parameters: parameters.into_owned(), axes, body }
 }
 
 /// A section of the root; an empty table if it is absent or no table.
-pub(crate) fn table<'t>(root: &Node<'t>, key: &str, refusals: &mut Vec<Refusal<Span>>) -> Node<'t> {
+pub(crate) fn table<'a, 't>(
+    root: &'a Node<'t>,
+    key: &str,
+    refusals: &mut Vec<Refusal<Span>>,
+) -> Cow<'a, Node<'t>> {
     match entry(root, key) {
-        Some(node) if node.get_ref().is_table() => return node.clone(),
+        Some(node) if node.get_ref().is_table() => return Cow::Borrowed(node),
         Some(node) => {
             let found = node.get_ref().type_str();
             refusals.push(
@@ -197,7 +202,7 @@ pub(crate) fn table<'t>(root: &Node<'t>, key: &str, refusals: &mut Vec<Refusal<S
         }
         None => {}
     }
-    toml::Spanned::new(0..0, DeValue::Table(DeTable::new()))
+    Cow::Owned(toml::Spanned::new(0..0, DeValue::Table(DeTable::new())))
 }
 
 fn check(root: &Node<'_>, header: &Header, refusals: &mut Vec<Refusal<Span>>) {

@@ -53,6 +53,7 @@ mod endpoint;
 mod files;
 mod header;
 mod job;
+mod known;
 mod limits;
 mod multicast;
 mod network;

@@ -12,6 +12,7 @@ use crate::document::{self, Node, entries, entry};
 use crate::error::{Error as ScenarioError, REFUSALS_MAX};
 use crate::files::Files;
 use crate::header::{self, Date, Header, Parts, TimeKind};
+use crate::known::Known;
 use crate::limits::{self, NamedLimit};
 use crate::overrides::Overrides;
 use crate::refusal::{Place, Refusal, Span};
@@ -265,7 +266,7 @@ fn setups(
     files: &dyn Files,
     refusals: &mut Vec<Refusal<Span>>,
 ) -> Vec<Arc<Setup>> {
-    let mut setups = Vec::new();
+    let (mut setups, mut known) = (Vec::new(), Known::default());
     for combination in combinations {
         let mut bindings: Bindings<'_, '_> =
             entries(&parts.parameters).map(|(name, _, node)| (name, node)).collect();
@@ -275,7 +276,7 @@ fn setups(
         let (mut body, mut uses, mut found) = (parts.body.clone(), Vec::new(), Vec::new());
         substitute(&mut body, &bindings, &mut uses, &mut found);
         if found.is_empty() {
-            setups.extend(cell::read(&body, files, &mut found).map(Arc::new));
+            setups.extend(cell::read(&body, files, &mut known, &mut found).map(Arc::new));
         }
         for refusal in found.into_iter().map(|refusal| explained(refusal, &uses, source)) {
             if !refusals.contains(&refusal) {

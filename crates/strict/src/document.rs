@@ -132,6 +132,28 @@ pub fn words(value: &DeValue<'_>) -> String {
     }
 }
 
+/// Whether two values are the same, wherever each stands. The entries of tables are in the same order.
+pub fn same(one: &Node<'_>, other: &Node<'_>) -> bool {
+    match (one.get_ref(), other.get_ref()) {
+        (DeValue::String(one), DeValue::String(other)) => one == other,
+        (DeValue::Integer(one), DeValue::Integer(other)) => {
+            (one.radix(), one.as_str()) == (other.radix(), other.as_str())
+        }
+        (DeValue::Float(one), DeValue::Float(other)) => one.as_str() == other.as_str(),
+        (DeValue::Boolean(one), DeValue::Boolean(other)) => one == other,
+        (DeValue::Datetime(one), DeValue::Datetime(other)) => one == other,
+        (DeValue::Array(one), DeValue::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other.iter()).all(|(a, b)| same(a, b))
+        }
+        (DeValue::Table(one), DeValue::Table(other)) => {
+            let mut pairs = one.iter().zip(other.iter());
+            one.len() == other.len()
+                && pairs.all(|((x, a), (y, b))| x.get_ref() == y.get_ref() && same(a, b))
+        }
+        _ => false,
+    }
+}
+
 /// Reads a value as a `T`. `what` names the value in messages, such as `[links.access]`;
 /// `also` are keys that it may have in addition to those of `T`, for suggestions.
 pub fn read<T: DeserializeOwned>(

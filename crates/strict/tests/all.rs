@@ -155,6 +155,33 @@ fn values_are_named_as_a_person_would() {
 }
 
 #[test]
+fn values_are_the_same_wherever_they_stand() {
+    let text = "a = { n = 1, list = [1.5, true], date = 2027-01-01, of = { x = \"y\" } }\n\
+                b = { n = 1, list = [1.5, true], date = 2027-01-01, of = { x = \"y\" } }\n";
+    let is_same = |text: &str| {
+        let root = document::parse(text).unwrap();
+        document::same(entry(&root, "a").unwrap(), entry(&root, "b").unwrap())
+    };
+    assert!(is_same(text));
+    // Each part of it differs in its turn: what was there first, in `a` only.
+    for (from, to) in [
+        ("n = 1", "n = 2"),
+        ("n = 1", "n = 0x1"),
+        ("n = 1", "n = \"1\""),
+        ("n = 1", "m = 1"),
+        ("n = 1, ", ""),
+        ("1.5", "1.6"),
+        ("true", "false"),
+        (", true", ""),
+        ("2027-01-01", "2027-01-02"),
+        ("\"y\"", "\"z\""),
+        ("{ x = \"y\" }", "\"a table\""),
+    ] {
+        assert!(!is_same(&text.replacen(from, to, 1)), "{from} and {to}");
+    }
+}
+
+#[test]
 fn bounds_include_their_ends_unless_they_lie_above() {
     let closed = Bounds::new(1, 3);
     assert_eq!([0, 1, 3, 4].map(|value| closed.contains(&value)), [false, true, true, false]);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use suiro_scenario::{Overrides, Scenario, ScenarioError};
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/broken")
+    PathBuf::from("tests/broken")
 }
 
 fn names() -> Vec<String> {

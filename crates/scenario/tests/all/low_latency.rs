@@ -3,11 +3,11 @@
 
 use suiro_link::{LimitConfig, RateCurve, Schedule, ServerConfig};
 use suiro_scenario::{
-    MoqPublisher, MoqViewer, Origin, Overrides, Player, Protocol, Scenario, Trial, built_in,
+    MoqPublisher, MoqViewer, Origin, Overrides, Player, Protocol, Scenario, Trial,
 };
 use suiro_units::{BitRate, Bytes};
 
-use crate::plan::{only, plan};
+use crate::plan::{PLANS, only, plan};
 
 fn scenario() -> Scenario {
     Scenario::load("low-latency").unwrap()
@@ -46,7 +46,7 @@ fn players_of_others_are_rows_but_not_in_the_short_form() {
         ("webrtc", None),
         ("moq", None),
     ];
-    let whole = plan(&scenario(), &Overrides::default());
+    let whole = &PLANS["low-latency"];
     // Two values of the loss, six links.
     assert_eq!(whole.trials.len(), expected.len() * 2 * 6);
     let one_link = plan(&scenario(), &only(&["loss=0 %", "link=10 Mbit/s"]));
@@ -111,15 +111,15 @@ fn media_over_quic_has_the_rungs_of_the_ladder() {
 /// An encoder follows its connection to the relay, which within one host does not show the link.
 #[test]
 fn no_encoder_follows_a_connection_within_a_host() {
-    for scenario in built_in() {
-        for trial in plan(&scenario, &Overrides::default()).trials {
+    for plan in PLANS.values() {
+        for trial in &plan.trials {
             let endpoints = &trial.setup.endpoints;
             for camera in endpoints {
                 let Some(publisher) = camera.spec.downcast::<MoqPublisher>() else { continue };
                 let relay = endpoints.iter().find(|it| it.name == publisher.to).unwrap();
                 let follows = publisher.adaptation.encoder_follows();
-                let (file, folder) = (scenario.file(), &trial.planned.folder);
-                assert!(!follows || relay.host != camera.host, "{file}, {folder}: {}", camera.name);
+                let (name, folder) = (&plan.name, &trial.planned.folder);
+                assert!(!follows || relay.host != camera.host, "{name}, {folder}: {}", camera.name);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Properties of the expansion, and what the command line changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use suiro_link::{EthernetRate, LimitConfig};
 use suiro_scenario::{
     Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, Setup, Topology,
-    built_in, parse,
+    Trial, built_in, parse,
 };
 use suiro_units::{Duration, Ratio, Seed};
 
@@ -57,6 +57,23 @@ pub fn only(what: &[&str]) -> Overrides {
 }
 
 static BUILT_IN: LazyLock<Vec<Scenario>> = LazyLock::new(built_in);
+
+/// The plans of all of them, by their names.
+pub static PLANS: LazyLock<BTreeMap<&str, Plan>> = LazyLock::new(|| {
+    let planned = |scenario: &'static Scenario| {
+        let plan = scenario.plan(&Overrides::default());
+        (&*scenario.name, plan.unwrap_or_else(|error| panic!("{error}")))
+    };
+    BUILT_IN.iter().map(planned).collect()
+});
+
+/// The trials of one of them in the cells with this value of an axis.
+pub fn trials(scenario: &str, axis: &str, label: &str) -> Vec<&'static Trial> {
+    let in_cells = |trial: &&Trial| trial.planned.cell[axis] == label;
+    let trials: Vec<&Trial> = PLANS[scenario].trials.iter().filter(in_cells).collect();
+    assert!(!trials.is_empty(), "{scenario}: {axis}={label}");
+    trials
+}
 
 proptest! {
     #[test]
@@ -361,12 +378,50 @@ fn repetitions_of_a_cell_share_its_setup() {
 }
 
 #[test]
-fn setups_survive_json() {
-    for scenario in built_in() {
-        for trial in plan(&scenario, &Overrides::default()).trials {
-            let json = serde_json::to_string(&*trial.setup).unwrap();
-            assert_eq!(serde_json::from_str::<suiro_scenario::Setup>(&json).unwrap(), *trial.setup);
+fn built_in_scenarios_can_be_planned() {
+    for scenario in &*BUILT_IN {
+        assert_eq!(format!("{}.toml", scenario.name), scenario.file());
+        assert!(!PLANS[&*scenario.name].trials.is_empty(), "{}", scenario.name);
+    }
+}
+
+/// What was read for the cells before it does not change a cell.
+#[test]
+fn a_cell_is_planned_as_if_it_were_alone() {
+    for scenario in &*BUILT_IN {
+        let trials = &PLANS[&*scenario.name].trials;
+        let last = trials.iter().rfind(|trial| trial.planned.repetition == 1).unwrap();
+        let cell = last.planned.cell.iter();
+        let cell: Vec<String> =
+            cell.map(|(axis, label)| format!("{axis}={}", label.as_str().unwrap())).collect();
+        let alone = plan(scenario, &Overrides { only: cell, ..Overrides::default() });
+        assert_eq!(alone.trials[0], *last);
+    }
+}
+
+#[test]
+fn every_viewer_of_the_built_in_scenarios_has_a_source() {
+    let mut viewers = 0;
+    for plan in PLANS.values() {
+        let setup = &plan.trials[0].setup;
+        let shows = setup.endpoints.iter().filter(|it| it.spec.kind().viewer().is_some());
+        for viewer in shows {
+            let source = setup.source_of(&viewer.name);
+            let source = source.unwrap_or_else(|| panic!("{}: {}", plan.name, viewer.name));
+            assert!(source.spec.kind().viewer().is_none());
+            viewers += 1;
         }
+    }
+    assert!(viewers >= 10, "{viewers}");
+}
+
+#[test]
+fn setups_survive_json() {
+    // The repetitions of a cell share its setup.
+    let trials = PLANS.values().flat_map(|plan| &plan.trials);
+    for trial in trials.filter(|trial| trial.planned.repetition == 1) {
+        let json = serde_json::to_string(&*trial.setup).unwrap();
+        assert_eq!(serde_json::from_str::<Setup>(&json).unwrap(), *trial.setup);
     }
 }
 

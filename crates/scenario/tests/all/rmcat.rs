@@ -7,7 +7,7 @@ use suiro_record::words::Carries;
 use suiro_scenario::{Endpoint, EndpointSpec, Overrides, Pause, Scenario, Setup};
 use suiro_units::Duration;
 
-use crate::plan::{only, plan, set};
+use crate::plan::{PLANS, only, plan, set, trials};
 
 /// A flow: the hosts that it goes from and to, when it begins, and when it ends.
 type Place = (String, String, Duration, Option<Duration>);
@@ -63,7 +63,7 @@ fn flows_of_iperf3(endpoints: &[&Endpoint]) -> Vec<Place> {
 /// within the last 10. Five flows of CBR or TCP next to them go up.
 #[test]
 fn numbers_of_flows_over_wifi_are_those_of_rfc_8869() {
-    let scenario = Scenario::load("rmcat-wireless").unwrap();
+    let nada = trials("rmcat-wireless", "control", "nada");
     let within = |at: Duration, from, to| {
         (Duration::from_secs(from)..=Duration::from_secs(to)).contains(&at)
     };
@@ -78,8 +78,8 @@ fn numbers_of_flows_over_wifi_are_those_of_rfc_8869() {
     ];
     let cases = [4, 8, 12, 16, 20].into_iter().flat_map(|flows| series.map(|it| (flows, it)));
     for (flows, (series, halves, others)) in cases {
-        let case = format!("case=3.2g of {flows}{series}");
-        let trial = plan(&scenario, &only(&["control=nada", &case])).trials.remove(0);
+        let case = format!("3.2g of {flows}{series}");
+        let trial = nada.iter().find(|trial| trial.planned.cell["case"] == *case).unwrap();
         let videos = videos(&trial.setup);
         let up = videos.iter().filter(|(from, ..)| from != "fixed").count();
         assert_eq!((videos.len(), up), (flows, halves * flows / 2), "{case}");
@@ -107,9 +107,7 @@ fn numbers_of_flows_over_wifi_are_those_of_rfc_8869() {
 /// the same times. Next to them is the same as next to media.
 #[test]
 fn tcp_can_be_in_the_place_of_each_media_flow() {
-    let scenario = Scenario::load("rmcat-wireless").unwrap();
-    let [media, tcp] =
-        ["control=nada", "control=tcp"].map(|control| plan(&scenario, &only(&[control])).trials);
+    let [media, tcp] = ["nada", "tcp"].map(|it| trials("rmcat-wireless", "control", it));
     assert_eq!(media.len(), tcp.len());
     for (media, tcp) in media.iter().zip(&tcp) {
         let case = &media.planned.folder;
@@ -130,9 +128,8 @@ fn tcp_can_be_in_the_place_of_each_media_flow() {
 /// By table `flows` it would be a TCP flow that competes, as iperf3 holds it for as long as it sends over UDP.
 #[test]
 fn the_connection_that_controls_a_cbr_flow_is_no_load() {
-    let scenario = Scenario::load("rmcat-wireless").unwrap();
     let mut found = 0;
-    for trial in plan(&scenario, &only(&["control=nada"])).trials {
+    for trial in trials("rmcat-wireless", "control", "nada") {
         for sink in trial.setup.endpoints.iter().filter(|it| it.name.starts_with("cbr-sink")) {
             let carries = sink.spec.command().unwrap().carries;
             assert_eq!(carries, Some(Carries::Control), "{}", sink.name);
@@ -146,11 +143,11 @@ fn the_connection_that_controls_a_cbr_flow_is_no_load() {
 /// RFC 8869 §2.1.2: 30 to 60 s are evaluated, also by metrics.
 #[test]
 fn calls_in_a_cell_are_evaluated_when_rfc_8869_evaluates_them() {
-    let scenario = Scenario::load("rmcat-cellular").unwrap();
-    for trial in plan(&scenario, &Overrides::default()).trials {
+    for trial in &PLANS["rmcat-cellular"].trials {
         let times = (trial.setup.warm_up, trial.setup.duration);
         assert_eq!(times, (Duration::from_secs(30), Duration::from_secs(60)));
     }
+    let scenario = Scenario::load("rmcat-cellular").unwrap();
     let quick = Overrides { quick: true, ..Overrides::default() };
     assert_eq!(plan(&scenario, &quick).trials[0].setup.warm_up, Duration::ZERO);
 }
@@ -169,8 +166,8 @@ fn the_wired_path_of_rmcat_wireless_has_jitter_when_it_is_set() {
 
 /// These links have a jitter of so many milliseconds in both directions. Nothing else differs from the plan without it.
 fn has_jitter_when_it_is_set(scenario: &str, ms: u64, varies: impl Fn(&str) -> bool) {
+    let usual = &PLANS[scenario];
     let scenario = Scenario::load(scenario).unwrap();
-    let usual = plan(&scenario, &Overrides::default());
     let varied = plan(&scenario, &set(&[&format!("jitter={ms} ms")]));
     assert_eq!(usual.trials.len(), varied.trials.len());
     let jitter = JitterConfig {
@@ -180,6 +177,10 @@ fn has_jitter_when_it_is_set(scenario: &str, ms: u64, varies: impl Fn(&str) -> b
     };
     for (usual, varied) in usual.trials.iter().zip(&varied.trials) {
         assert_eq!(usual.planned, varied.planned);
+        if usual.planned.repetition > 1 {
+            // It shares the setup of the first.
+            continue;
+        }
         let mut setup = Setup::clone(&varied.setup);
         for link in &mut setup.topology.links {
             let Some(config) = &mut link.config else { continue };
@@ -195,10 +196,9 @@ fn has_jitter_when_it_is_set(scenario: &str, ms: u64, varies: impl Fn(&str) -> b
 /// RFC 8867 §5.8: with each control the second of three flows pauses for 20 s, and so its viewer has no video.
 #[test]
 fn the_second_of_three_flows_pauses() {
-    let scenario = Scenario::load("rmcat").unwrap();
     let pause = Pause { from: Duration::from_secs(40), to: Duration::from_secs(60) };
     let mut kinds = BTreeSet::new();
-    for trial in plan(&scenario, &only(&["case=5.8"])).trials {
+    for trial in trials("rmcat", "case", "5.8") {
         let (setup, case) = (&trial.setup, &trial.planned.folder);
         let pauses = |it: &&Endpoint| !setup.pauses_of(&it.name).is_empty();
         let paused: Vec<&Endpoint> = setup.endpoints.iter().filter(pauses).collect();
@@ -220,11 +220,12 @@ fn the_second_of_three_flows_pauses() {
 fn videos_have_sound_next_to_them_when_it_is_set() {
     for name in ["rmcat", "rmcat-cellular"] {
         let scenario = Scenario::load(name).unwrap();
-        let rtp = only(&["control=nada"]);
-        let with_sound = Overrides { set: vec!["audio=true".to_owned()], ..rtp.clone() };
-        let usual = plan(&scenario, &rtp);
-        let sounding = plan(&scenario, &with_sound);
-        for (usual, sounding) in usual.trials.iter().zip(&sounding.trials) {
+        let with_sound =
+            Overrides { set: vec!["audio=true".to_owned()], ..only(&["control=nada"]) };
+        let usual = trials(name, "control", "nada");
+        let sounding = plan(&scenario, &with_sound).trials;
+        assert_eq!(usual.len(), sounding.len());
+        for (usual, sounding) in usual.iter().zip(&sounding) {
             let case = &usual.planned.folder;
             let (sounds, others): (Vec<&Endpoint>, Vec<&Endpoint>) =
                 sounding.setup.endpoints.iter().partition(|it| it.name.starts_with("audio-"));

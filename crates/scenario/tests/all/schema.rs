@@ -6,7 +6,7 @@ use serde_json::Value;
 use suiro_scenario::{Scenario, built_in, schema};
 
 fn committed() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/schema.json")
+    PathBuf::from("../../scenarios/schema.json")
 }
 
 #[test]

@@ -34,6 +34,9 @@ control = { kind = "fixed", rate = "500 kbit/s" }
 kind = "rtp-receiver"
 host = "client"
 codec = "h264"
+[record]
+# Nothing here looks at table `tcp`, and each sample takes the guest's time.
+tcp_interval = "1 s"
 "#;
 
 /// A room with results of both scenarios, `with` the outage and `without` it, and what `suiro` needs there; none without a

@@ -49,6 +49,9 @@ from = "camera"
 kind = "webrtc-viewer"
 host = "slow"
 from = "camera"
+[record]
+# Nothing here looks at table `tcp`, and each sample takes the guest's time.
+tcp_interval = "1 s"
 "#;
 
 /// The qualities that a viewer was sent, one after the other; each begins with a key frame.
