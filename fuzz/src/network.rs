@@ -41,13 +41,16 @@ pub fn frame(data: &[u8]) {
     let _ = frame::parse(&marked);
 }
 
-/// CMCD in the query of a request, its priority, and the structured fields that they and CMSD consist of.
+/// CMCD in the query of a request or as events, a priority, and the structured fields that they and CMSD consist of.
 pub fn common_media(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for members in [fields::list(text), fields::dictionary(text)].into_iter().flatten() {
         assert!(members.len() <= 64, "{} members", members.len());
     }
     assert!(Priority::parse(text).is_none_or(|priority| priority.urgency <= 7));
+    if let Ok(events) = cmcd::events::read(data) {
+        assert!((1..=cmcd::events::EVENTS_MAX).contains(&events.len()));
+    }
     for query in [text.to_owned(), format!("CMCD={text}")] {
         if let Some(read) = cmcd::read(Some(&query), &Default::default()) {
             assert!(read.said.next.is_none_or(|next| next.len() <= 256));

@@ -3,6 +3,8 @@
 //!
 //! Version 2 has other keys and another syntax of some values (`br=(2010;v)` instead of `br=2010`); both are read.
 
+pub mod events;
+
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use suiro_record::tables::AccessRow;
 use suiro_scenario::Cmcd as Mode;

@@ -1,12 +1,13 @@
 //! Priorities of responses that share a connection (RFC 9218); pure.
 //!
 //! A client says with its request how urgent the response is, from 0 (most) to 7, and whether it can use the beginning of it
-//! before the rest is there (*incremental*). Of everything that waits on a connection of HTTP/3, the most urgent is sent first.
-//! Of equally urgent responses, those that are not incremental follow one another in the order of the requests. The
+//! before the rest is there (*incremental*). Of everything that waits on a connection of HTTP/2 or HTTP/3, the most urgent is sent
+//! first. Of equally urgent responses, those that are not incremental follow one another in the order of the requests. The
 //! incremental ones share what is left.
 //!
-//! Over HTTP/2 responses take turns: h2 has no way to change that. A request cannot be given another priority later, because
-//! h2 and h3 skip the frame `PRIORITY_UPDATE`.
+//! QUIC sends its streams by rank. h2 sends what it has of all responses in turns, so `serving` gives it no more of one while one of
+//! a higher rank has something to send. What h2 has by then, 32 KiB of each, does not give way. A request cannot be given another
+//! priority later, because h2 and h3 skip the frame `PRIORITY_UPDATE`.
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 

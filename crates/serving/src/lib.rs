@@ -3,7 +3,9 @@
 pub mod bearer;
 pub mod desk;
 mod places;
+mod progress;
 pub mod tls;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +32,10 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 pub use places::GIVEN_UP_MAX;
-use places::Places;
+use places::{Answer, Places};
+pub use progress::Progress;
+pub use turns::{Number, Rank};
+use turns::{Turn, Turned, Turns};
 
 /// Connections at the same time. For a further one, a connection without a request in progress is closed, strangers
 /// first; if there is none, it waits.
@@ -87,9 +92,10 @@ impl AsFd for Socket {
     }
 }
 
-/// How long what is sent may wait for a client that does not read: nginx's `send_timeout`.
-const WRITE_TIMEOUT: StdDuration = StdDuration::from_secs(60);
-/// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`.
+/// How long what is sent may wait for a client that does not read: nginx's `send_timeout`. Over HTTP/2 and HTTP/3, where a client
+/// reads what it likes of a connection, one ends on which nothing is taken for one to two times as long.
+pub const WRITE_TIMEOUT: StdDuration = StdDuration::from_secs(60);
+/// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`; over HTTP/2 up to twice as long.
 const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(75);
 /// How long connections may take to finish when the server stops.
 const FAREWELL: StdDuration = StdDuration::from_millis(200);
@@ -98,8 +104,8 @@ const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
 
 /// Requests that a client may have in progress on one connection of HTTP/2.
 const STREAMS_MAX: u32 = 128;
-/// Bytes of a response that HTTP/2 takes before they are sent. What it has taken cannot give way to a later response.
-const SEND_BUFFER: usize = 64 << 10;
+/// Bytes of a response that HTTP/2 takes before they are sent. What it has taken cannot give way to a more urgent response.
+const SEND_BUFFER: usize = 32 << 10;
 /// How often a silent client of HTTP/2 is asked whether it is there, and how long it may take to answer.
 const PING: (StdDuration, StdDuration) = (StdDuration::from_secs(30), StdDuration::from_secs(20));
 
@@ -193,10 +199,8 @@ where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
     let streams = Streams::default();
-    let server2 = over_http2(&streams);
+    let (server, server2) = (over_http1(), over_http2(&streams));
     let places = Places::default();
     let addresses = Addresses::default();
     let mut connections = JoinSet::new();
@@ -223,7 +227,8 @@ where
         let accept = |witness: &W| Arc::new(witness.accepted(stream.local_addr().ok(), peer));
         let accepted = witness.as_ref().map(accept);
         let (seen, place) = (accepted.clone(), places.take());
-        let asking = Arc::clone(&place);
+        let (asking, turns) = (Arc::clone(&place), Turns::default());
+        let progress = turns.progress();
         let socket = limits.sockets.then(|| Socket::of(&stream)).flatten();
         let handler = service_fn(move |mut request: Request<Incoming>| {
             if let Some(socket) = &socket {
@@ -233,12 +238,9 @@ where
                 W::asked(seen, request.headers());
             }
             let asked = asking.asked(request.method() == hyper::Method::HEAD);
+            let turn = turns.next(&mut request);
             let response = respond(peer, request);
-            async move {
-                let (head, body) = response.await.into_parts();
-                let body = asked.answered(head.status.is_success(), body);
-                Ok::<_, Infallible>(Response::from_parts(head, body))
-            }
+            async move { Ok::<_, Infallible>(answer(response.await, turn, asked)) }
         });
         let (server, server2) = (server.clone(), server2.clone());
         let (secure, kept) = (secure.clone(), Arc::clone(&place));
@@ -250,7 +252,11 @@ where
                     Speaks::Http1 => {
                         drop(server.serve_connection(stream, handler).with_upgrades().await);
                     }
-                    Speaks::Http2 => drop(server2.serve_connection(stream, handler).await),
+                    Speaks::Http2 => tokio::select! {
+                        served = server2.serve_connection(stream, handler) => drop(served),
+                        () = progress.stuck(WRITE_TIMEOUT) => {}
+                        () = progress.idle(IDLE_TIMEOUT) => {}
+                    },
                 }
             }
             drop((kept, counted, accepted));
@@ -265,6 +271,25 @@ where
     connections.shutdown().await;
     streams.end().await;
     written
+}
+
+/// An answer that keeps its request in progress, and is sent when its turn comes.
+fn answer<B: Body<Data = Bytes> + Unpin>(
+    response: Response<B>,
+    turn: Option<Turn>,
+    asked: places::Request,
+) -> Response<Answer<Turned<B>>> {
+    let (mut head, body) = response.into_parts();
+    let body = Turned::new(body, turn, head.extensions.remove());
+    let body = asked.answered(head.status.is_success(), body);
+    Response::from_parts(head, body)
+}
+
+/// How connections of HTTP/1.1 are served.
+fn over_http1() -> http1::Builder {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    server
 }
 
 /// How connections of HTTP/2 are served; their requests run as `streams`.

@@ -25,7 +25,7 @@ use crate::forwarded::{Asked, FORWARDED};
 use crate::http3::client::Early;
 use crate::priority::PRIORITY;
 use crate::server::{
-    Body, Passed, Refusal, Source, connection, date, deliver, share, without_object,
+    Body, Passed, Posted, Refusal, Source, connection, date, deliver, share, without_object,
 };
 
 /// How long a client is to wait that the cache has no place for.
@@ -94,10 +94,10 @@ impl Service {
     pub async fn respond(
         self: Arc<Self>,
         peer: SocketAddr,
-        request: Request<()>,
+        request: Request<Posted>,
     ) -> Response<Body> {
         let asked = self.clock.now();
-        let (head, ()) = request.into_parts();
+        let (head, _) = request.into_parts();
         let mut fault = None;
         let mut answer = match head.method {
             Method::GET | Method::HEAD => {

@@ -27,7 +27,7 @@ pub(crate) const STREAMS: u32 = 16;
 pub const HEAD_MAX: u64 = 64 << 10;
 /// Bytes that a connection accepts from streams before they are acknowledged: 320 Mbit/s at 100 ms.
 pub(crate) const SEND_WINDOW: u64 = 4_000_000;
-/// Bytes that a client may send to a server before they are read. Bodies of requests are never read.
+/// Bytes that a client may send to a server before they are read. Of bodies, those of POST alone are read.
 pub(crate) const REQUESTS_WINDOW: u32 = 1_000_000;
 /// Bytes that a server may send to a client before they are read: 5 Gbit/s at 100 ms.
 const RESPONSES_WINDOW: u32 = 64_000_000;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h3::error::Code;
 use h3::server::RequestStream;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use moq_noq::{Connecting, Connection, Endpoint, PathId};
 use suiro_clock::Clock;
 use suiro_quic::Samples;
 use suiro_record::RecordError;
-use suiro_serving::{Addresses, GIVEN_UP_MAX, Limits, Witness};
+use suiro_serving::{Addresses, GIVEN_UP_MAX, Limits, Progress, WRITE_TIMEOUT, Witness};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -24,9 +24,12 @@ use super::quic::{Both, Quic};
 use super::{EXCESSIVE_LOAD, HEAD_MAX, NO_ERROR};
 use crate::flows::{Accepted, Accepting};
 use crate::priority::Priority;
+use crate::server::{BODY_MAX, Posted, Unread};
 
-/// How long a handshake, or the head of a request, may take.
+/// How long a handshake, or the head or the body of a request, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What is sent at once of a response: so much must be taken from time to time.
+const PIECE: usize = 64 << 10;
 /// How long connections may take to finish when the server stops.
 const FAREWELL: Duration = Duration::from_millis(200);
 
@@ -65,7 +68,7 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) -> Result<(), RecordError>
     where
-        R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
+        R: Fn(SocketAddr, Request<Posted>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
         B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin + Send + 'static,
     {
@@ -139,7 +142,7 @@ struct One<R> {
 
 impl<R, F, B> One<R>
 where
-    R: Fn(SocketAddr, Request<()>) -> F + Clone + Send + Sync + 'static,
+    R: Fn(SocketAddr, Request<Posted>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin + Send + 'static,
 {
@@ -163,9 +166,13 @@ where
                 std::future::pending::<()>().await;
             }
         };
+        let progress = Progress::default();
         tokio::select! {
-            () = self.requests(connection.clone(), peer, (seen, handshake)) => {}
+            () = self.requests(connection.clone(), peer, (seen, handshake), &progress) => {}
             () = establish => connection.close(NO_ERROR.into(), b"no handshake"),
+            () = progress.stuck(WRITE_TIMEOUT) => {
+                connection.close(EXCESSIVE_LOAD.into(), b"nothing of the responses is taken");
+            }
         }
         let _ = self.tell.send(Event::Closed(self.number));
     }
@@ -175,6 +182,7 @@ where
         connection: Connection,
         peer: SocketAddr,
         (seen, handshake): (Option<Arc<Accepted>>, Handshake),
+        progress: &Progress,
     ) {
         let mut builder = h3::server::builder();
         builder.max_field_section_size(HEAD_MAX);
@@ -190,10 +198,11 @@ where
             while requests.try_join_next().is_some() {}
             let (respond, seen, streams) = (self.respond.clone(), seen.clone(), streams.clone());
             let (connection, given_up) = (connection.clone(), given_up.clone());
+            let progress = progress.clone();
             let early = !handshake.0.load(Relaxed);
             requests.spawn(async move {
                 let resolving = tokio::time::timeout(PATIENCE, resolver.resolve_request());
-                let Ok(Ok((mut request, stream))) = resolving.await else {
+                let Ok(Ok((mut request, mut stream))) = resolving.await else {
                     return count_given_up(&connection, &given_up);
                 };
                 let priority = Priority::read(request.headers()).unwrap_or_default();
@@ -206,10 +215,11 @@ where
                 if let Some(seen) = &seen {
                     seen.asked(request.headers());
                 }
-                let head = request.method() == hyper::Method::HEAD;
+                let head = request.method() == Method::HEAD;
                 let answering = async {
-                    let response = respond(peer, request).await;
-                    let _ = send(stream, response, head).await;
+                    let posted = posted(request.method(), &mut stream).await;
+                    let response = respond(peer, request.map(|()| posted)).await;
+                    let _ = send(stream, response, head, &progress).await;
                 };
                 // A client that is gone, or has given the request up, needs no answer.
                 tokio::select! {
@@ -231,12 +241,31 @@ fn count_given_up(connection: &Connection, given_up: &AtomicUsize) {
     }
 }
 
-/// Sends a response, each piece of its body in a DATA frame as soon as it is there. If the body is cut off, the stream is
+/// The body of a request, once it has come.
+async fn posted(method: &Method, stream: &mut RequestStream<Both, Bytes>) -> Posted {
+    if *method != Method::POST {
+        return Ok(Bytes::new());
+    }
+    let whole = async {
+        let mut whole = BytesMut::new();
+        while let Some(piece) = stream.recv_data().await.map_err(|_| Unread::Cut)? {
+            if piece.remaining() > BODY_MAX - whole.len() {
+                return Err(Unread::TooLong);
+            }
+            whole.put(piece);
+        }
+        Ok(whole.freeze())
+    };
+    tokio::time::timeout(PATIENCE, whole).await.unwrap_or(Err(Unread::Late))
+}
+
+/// Sends a response, each piece of its body in DATA frames as soon as it is there. If the body is cut off, the stream is
 /// reset.
 async fn send<B>(
     mut stream: RequestStream<Both, Bytes>,
     response: Response<B>,
     head: bool,
+    progress: &Progress,
 ) -> Result<(), h3::error::StreamError>
 where
     B: hyper::body::Body<Data = Bytes, Error: Send> + Unpin,
@@ -255,10 +284,12 @@ where
                 stream.stop_stream(Code::H3_INTERNAL_ERROR);
                 return Ok(());
             };
-            if let Ok(data) = frame.into_data()
-                && !data.is_empty()
-            {
-                stream.send_data(data).await?;
+            let mut data = frame.into_data().unwrap_or_default();
+            while !data.is_empty() {
+                let piece = data.split_to(data.len().min(PIECE));
+                let untaken = progress.given();
+                stream.send_data(piece).await?;
+                drop(untaken);
             }
         }
     }

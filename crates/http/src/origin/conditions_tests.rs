@@ -34,7 +34,7 @@ async fn ask(method: Method, path: &str, at_ms: u64, known: &str) -> Response<Bo
     let clock = Clock::new(reading, ZERO + at_ms * 1_000_000);
     let service = Service::new(catalogue(500), Arc::new(Chunked), clock, 0, None, None);
     let request = Request::builder().method(method).uri(path).header("host", "origin");
-    let request = request.header(IF_NONE_MATCH, known).body(()).expect("a request");
+    let request = request.header(IF_NONE_MATCH, known).body(Ok(Bytes::new())).expect("a request");
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     Arc::new(service).respond(peer, request).await
 }

@@ -10,6 +10,7 @@
 //! | `/RUNG/tTICKS.m4s` | the same, by where they begin in ticks of the MPD's timescale |
 //! | `/RUNG/NUMBER.PART.m4s` | live with chunks: the parts of a segment, from 0 |
 //! | `/time` | the clock that live availability goes by |
+//! | `/cmcd` | by POST: events that players report (event mode of CMCD) |
 //!
 //! A segment before its time is 404 (RFC 9110 §15.5.5: perhaps later), one that is too old 410
 //! (§15.5.11: never again). Status 425, which some servers send for the former, means something
@@ -37,6 +38,9 @@ mod parts_tests;
 mod rules_tests;
 mod rungs;
 mod serve;
+mod take;
+#[cfg(test)]
+mod take_tests;
 mod tell;
 #[cfg(test)]
 mod tell_tests;
@@ -69,6 +73,8 @@ pub const MPD_PATH: &str = "/manifest.mpd";
 pub const MULTIVARIANT_PATH: &str = "/master.m3u8";
 /// Where the clock is.
 pub const TIME_PATH: &str = "/time";
+/// Where players report events (CMCD, CTA-5004-B §2.2).
+pub const EVENTS_PATH: &str = "/cmcd";
 /// The delay that the MPD suggests, in segments: the advice of RFC 8216 §6.3.3 for HLS.
 const SUGGESTED_DELAY_SEGMENTS: u64 = 3;
 /// The longest part of HLS if nothing else is asked for. Apple's authoring guide advises 1 s; half of it plays 1.5 s behind.

@@ -47,7 +47,8 @@ async fn ask(path: &str) -> Response<Bytes> {
     let reading = Clock::new(0, 0).now().as_nanos();
     let clock = Clock::new(reading, NOW);
     let service = Service::new(catalogue(500), Arc::new(Nothing), clock, 0, None, None);
-    let request = Request::get(path).header("host", "origin").body(()).expect("a request");
+    let request = Request::get(path).header("host", "origin").body(Ok(Bytes::new()));
+    let request = request.expect("a request");
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let (head, body) = Arc::new(service).respond(peer, request).await.into_parts();
     let body = body.collect().await.expect("a whole body");

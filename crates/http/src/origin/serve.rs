@@ -17,14 +17,15 @@ use super::catalogue::{Catalogue, Container};
 use super::chunks::Part;
 use super::parts::{Directives, Held, LiveRung};
 use super::timeline::{Availability, Loop, Schedule};
-use super::{MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
+use super::{EVENTS_PATH, MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
 use crate::Clock;
 use crate::forwarded::Asked;
 use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
 use crate::recent::Recent;
 use crate::server::{
-    AccessLog, Body, Counts, Live, Refusal, Source, Tally, date, deliver, share, without_object,
+    AccessLog, Body, Counts, Live, Posted, Refusal, Source, Tally, date, deliver, share,
+    without_object,
 };
 
 /// How long caches may keep what (RFC 9111 §5.2.2, RFC 8246).
@@ -100,7 +101,7 @@ pub(super) struct Service {
     pub(super) clock: Clock,
     cache: Mutex<Recent<Key, Bytes>>,
     tally: Tally,
-    log: Option<AccessLog>,
+    pub(super) log: Option<AccessLog>,
     /// What the server is called in CMSD; `None`: it says nothing.
     pub(super) cmsd: Option<String>,
 }
@@ -138,10 +139,10 @@ impl Service {
     pub(super) async fn respond(
         self: Arc<Self>,
         peer: SocketAddr,
-        request: Request<()>,
+        request: Request<Posted>,
     ) -> Response<Body> {
         let asked = self.clock.now();
-        let (head, ()) = request.into_parts();
+        let (head, posted) = request.into_parts();
         let mut brings = Brings::default();
         let mut response = match head.method {
             Method::GET | Method::HEAD => match self.content(&head).await {
@@ -151,6 +152,9 @@ impl Service {
                 }
                 Err(refusal) => refusal.response(),
             },
+            Method::POST if head.uri.path() == EVENTS_PATH => {
+                self.take_events(asked, peer, &head, posted)
+            }
             ref method => without_object(method),
         };
         let headers = response.headers_mut();

@@ -40,7 +40,7 @@ async fn answer(catalogue: Catalogue, path: &str, name: HeaderName, value: &str)
     let clock = Clock::new(epoch.as_nanos(), ZERO + 21_100_000_000);
     let own = Some("origin".to_owned());
     let service = Service::new(catalogue, Arc::new(Even), clock, 0, None, own);
-    let request = Request::get(path).header(name, value).body(()).expect("a request");
+    let request = Request::get(path).header(name, value).body(Ok(Bytes::new())).expect("a request");
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     Arc::new(service).respond(peer, request).await.into_parts().0.headers
 }

@@ -1,34 +1,57 @@
-//! A server's record: `access.NAME.parquet`.
+//! A server's records: `access.NAME.parquet`, and `cmcd_events.NAME.parquet` if players report events.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::http::request::Parts;
-use suiro_record::tables::AccessRow;
-use suiro_record::{RecordError, Text, Writer};
+use suiro_record::tables::{AccessRow, CmcdEventRow};
+use suiro_record::{RecordError, Row, Text, Writer};
 use suiro_units::Time;
 
-use crate::cmcd;
+use crate::cmcd::{self, events::Event};
 use crate::priority::Priority;
 
-/// A row per request answered. Connections share it.
+/// A row per request answered, and one per event that a player reported. Connections share it.
 pub(crate) struct AccessLog {
+    dir: PathBuf,
     endpoint: Text,
-    rows: Mutex<Rows>,
+    tables: Mutex<Tables>,
 }
 
-/// The table, and what kept it from being written.
-struct Rows {
-    writer: Writer<AccessRow>,
+struct Tables {
+    requests: Rows<AccessRow>,
+    /// Made for the first event.
+    events: Option<Rows<CmcdEventRow>>,
+}
+
+/// A table, and what kept it from being written.
+struct Rows<R: Row> {
+    writer: Writer<R>,
     error: Option<RecordError>,
+}
+
+impl<R: Row> Rows<R> {
+    fn create(dir: &Path, endpoint: &str) -> Result<Self, RecordError> {
+        Ok(Self { writer: Writer::create_of(dir, endpoint)?, error: None })
+    }
+
+    fn push(&mut self, row: R) {
+        if self.error.is_none() {
+            self.error = self.writer.push(row).err();
+        }
+    }
+
+    fn close(self) -> Result<(), RecordError> {
+        self.error.map_or(Ok(()), Err)?;
+        self.writer.close()
+    }
 }
 
 impl AccessLog {
     pub fn create(dir: &Path, endpoint: &str) -> Result<Self, RecordError> {
-        let writer = Writer::create_of(dir, endpoint)?;
-        let rows = Mutex::new(Rows { writer, error: None });
-        Ok(Self { endpoint: endpoint.into(), rows })
+        let tables = Tables { requests: Rows::create(dir, endpoint)?, events: None };
+        Ok(Self { dir: dir.into(), endpoint: endpoint.into(), tables: Mutex::new(tables) })
     }
 
     /// The row of a request that came at `asked`, with what it says of its player; the answer is still to be added.
@@ -37,7 +60,7 @@ impl AccessLog {
         let row = AccessRow {
             t_ns: asked.as_nanos_i64(),
             endpoint: self.endpoint.clone(),
-            peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
+            peer: named(peer),
             method: head.method.as_str().into(),
             path: cmcd::without(head.uri.path_and_query().map_or("/", |path| path.as_str())).into(),
             urgency: priority.map(|priority| i64::from(priority.urgency)),
@@ -49,16 +72,42 @@ impl AccessLog {
 
     /// Keeps a row. After an error no more are kept: [`close`](Self::close) returns it.
     pub fn push(&self, row: AccessRow) {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        if rows.error.is_none() {
-            rows.error = rows.writer.push(row).err();
+        self.lock().requests.push(row);
+    }
+
+    /// Keeps events that a player reported at `came`, in the same way; `epoch_unix_ns` is the wall clock at the epoch.
+    pub fn report(&self, came: Time, peer: SocketAddr, epoch_unix_ns: u64, events: Vec<Event>) {
+        let mut tables = self.lock();
+        if tables.events.is_none() {
+            match Rows::create(&self.dir, &self.endpoint) {
+                Ok(rows) => tables.events = Some(rows),
+                Err(error) => {
+                    tables.requests.error.get_or_insert(error);
+                }
+            }
+        }
+        let peer = named(peer);
+        if let Some(rows) = &mut tables.events {
+            for event in events {
+                rows.push(event.row(came, epoch_unix_ns, self.endpoint.clone(), peer.clone()));
+            }
         }
     }
 
-    /// Makes the file whole.
+    /// Makes the files whole.
     pub fn close(self) -> Result<(), RecordError> {
-        let Rows { writer, error } = self.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-        error.map_or(Ok(()), Err)?;
-        writer.close()
+        let Tables { requests, events } =
+            self.tables.into_inner().unwrap_or_else(PoisonError::into_inner);
+        requests.close()?;
+        events.map_or(Ok(()), Rows::close)
     }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client as the records have it.
+fn named(peer: SocketAddr) -> Text {
+    SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into()
 }

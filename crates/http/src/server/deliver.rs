@@ -24,17 +24,22 @@ pub(crate) struct Refusal(pub StatusCode, pub &'static str);
 impl Refusal {
     pub fn response(self) -> Response<Body> {
         let Self(status, reason) = self;
-        let mut response = Response::new(Body::whole(format!("{reason}\n")));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        let text = HeaderValue::from_static("text/plain; charset=utf-8");
-        headers.insert(header::CONTENT_TYPE, text);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-        }
-        response
+        refusal(status, reason)
     }
+}
+
+/// The answer without what was asked for, for a reason.
+pub(crate) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
+    let mut response = Response::new(Body::whole(format!("{reason}\n")));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, text);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+    }
+    response
 }
 
 /// The answer to a method that asks for no object: what is allowed, or that it is not.
@@ -45,6 +50,10 @@ pub(crate) fn without_object(method: &Method) -> Response<Body> {
     }
 }
 
+/// Headers that pages of any site may send.
+const ASKED: &str =
+    "cmcd-object, cmcd-request, cmcd-session, cmcd-status, content-type, if-none-match, range";
+
 /// The answer to a browser that asks whether it may (Fetch standard, CORS preflight).
 fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::EMPTY);
@@ -52,10 +61,7 @@ fn preflight() -> Response<Body> {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"),
-        (
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "range, if-none-match, cmcd-request, cmcd-object, cmcd-status, cmcd-session",
-        ),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, ASKED),
         (header::ACCESS_CONTROL_MAX_AGE, "86400"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));

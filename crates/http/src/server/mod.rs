@@ -5,6 +5,7 @@ mod body;
 mod connection;
 mod deliver;
 mod door;
+mod posted;
 pub mod range;
 #[cfg(test)]
 mod tests;
@@ -20,9 +21,10 @@ use crate::flows::{Accepting, Records};
 pub(crate) use access::AccessLog;
 pub(crate) use body::{Body, Cut, Live, Passed};
 pub(crate) use connection::connection;
-pub(crate) use deliver::{Refusal, Source, date, deliver, share, without_object};
+pub(crate) use deliver::{Refusal, Source, date, deliver, refusal, share, without_object};
 pub(crate) use door::{Door, Listening};
 pub use door::{DoorError, Secure};
+pub(crate) use posted::{BODY_MAX, Posted, Unread};
 
 /// Begins the records of a server: of its requests, and of its connections; none without a place for them.
 pub(crate) async fn begin_records(

@@ -1,6 +1,6 @@
 //! Streaming over HTTP: requests, players, origins.
 
-use suiro_units::BitRate;
+use suiro_units::{BitRate, Time};
 
 use crate::table;
 use crate::table::Text;
@@ -160,7 +160,7 @@ table! {
 table! {
     /// One HTTP request that an origin or a cache answered.
     AccessRow = "access" {
-        /// When its head had been read.
+        /// When its head had been read; of `POST`, its body.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -229,10 +229,74 @@ table! {
         /// What the cache did wrong on purpose with this answer; null if nothing.
         cache_fault: Option<CacheFault>,
         /// Priority (RFC 9218) that the request asks for: its urgency, from 0, the most urgent, to 7; null if it has no header
-        /// `priority` that can be read. Over HTTP/3 responses are sent in this order; HTTP/1.1 and HTTP/2 record it alone.
+        /// `priority` that can be read. Over HTTP/2 and HTTP/3 responses are sent in this order; HTTP/1.1 records it alone.
         urgency: Option<i64>,
         /// The same: whether the client uses what has come of the response before the rest is there.
         incremental: Option<bool>,
+    }
+}
+
+table! {
+    /// One event that a player reported to an origin by POST: the event mode of CMCD (CTA-5004-B). There is no table if there was
+    /// none. What the player does not report is null.
+    CmcdEventRow = "cmcd_events" {
+        /// When the request that reported it had come.
+        t_ns: Time,
+        /// The origin's name in the scenario.
+        endpoint: Text,
+        /// Address and port of the player.
+        peer: Text,
+        /// What happened (`e`), such as `ps` for a change of state, `bc` of the bit rate, `rr` for a response and `t` for the time to
+        /// report.
+        event: Text,
+        /// When it happened by the player's wall clock (`ts`), which the player gives in milliseconds; below 0 before the trial began.
+        happened_ns: i64,
+        /// The playback session (`sid`).
+        session: Option<Text>,
+        /// The content (`cid`).
+        content: Option<Text>,
+        /// Number of the report (`sn`).
+        sequence: Option<i64>,
+        /// Of a response: what was requested (`ot`): `v` video, `a` sound, `i` an initialisation segment, `m` a manifest, `o` other.
+        object: Option<Text>,
+        /// `d` for DASH, `h` for HLS (`sf`).
+        format: Option<Text>,
+        /// `l` for live, `ll` at low latency, `v` for on demand (`st`).
+        stream: Option<Text>,
+        /// What the player does (`sta`), such as `p` for playing and `r` for a stall.
+        state: Option<Text>,
+        /// Bit rate of the rung (`br`); of several kinds of media the first one that is named, as in the columns below.
+        bitrate_bps: Option<i64>,
+        /// Bit rate of the highest rung (`tb`).
+        top_bps: Option<i64>,
+        /// Media buffered (`bl`).
+        buffer_ms: Option<i64>,
+        /// Throughput as the player measured it (`mtp`).
+        measured_bps: Option<i64>,
+        /// True if media is needed at once, at the start or after a stall (`su`).
+        startup: Option<bool>,
+        /// True if the buffer ran empty since the last report (`bs`).
+        starved: Option<bool>,
+        /// Playback speed, if it is not 1 (`pr`).
+        speed: Option<f64>,
+        /// Latency of a live stream (`ltc`).
+        latency_ms: Option<i64>,
+        /// True if the player is not visible (`bg`).
+        hidden: Option<bool>,
+        /// The playhead (`pt`): media time on demand, of a live stream the wall clock since 1970.
+        playhead_ms: Option<i64>,
+        /// Code of the first error, as the player calls it (`ec`).
+        error: Option<Text>,
+        /// Name of an event of the player's own (`cen`).
+        name: Option<Text>,
+        /// What was received, as the player requested it (`url`).
+        url: Option<Text>,
+        /// HTTP status of the response (`rc`).
+        status: Option<i64>,
+        /// Time from the request until its first byte (`ttfb`).
+        first_byte_ms: Option<i64>,
+        /// Time from the request until its last byte (`ttlb`).
+        last_byte_ms: Option<i64>,
     }
 }
 

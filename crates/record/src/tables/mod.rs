@@ -14,7 +14,7 @@ mod uncompressed;
 
 pub use audio::{AudioRow, AudioSentRow};
 pub use browser::BrowserRow;
-pub use http::{AccessRow, PageRow, PlayerRow, RequestRow, RungRow};
+pub use http::{AccessRow, CmcdEventRow, PageRow, PlayerRow, RequestRow, RungRow};
 pub use layers::{LayerAccountRow, LayerRow};
 pub use machine::{LatenessRow, StandstillRow};
 pub use moq::{MoqDataRow, MoqSessionRow, QuicRow};
@@ -56,6 +56,7 @@ tables! {
     ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
     AccessRow: access "Requests that origins and caches answered.";
+    CmcdEventRow;
     PageRow: pages "Pages that web clients loaded.";
     UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";

@@ -75,8 +75,8 @@ pub struct Player {
     #[serde(default = "yes")]
     pub abandon: bool,
     /// Whether and how suiro's player, dash.js or hls.js reports its playback to the origin with each request (Common Media
-    /// Client Data, CTA-5004); the origin's table `access` has it. Reports of their own, by POST (the event mode of version 2),
-    /// are not sent, and an origin or a cache answers them with status 405. Default: it does not.
+    /// Client Data, CTA-5004); the origin's table `access` has it. These players send no events. An origin takes those of others, by
+    /// POST to `/cmcd` (the event mode of version 2), into its table `cmcd_events`. Default: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmcd: Option<Cmcd>,
     /// Whether suiro's player sends requests with the first packets of a connection (0-RTT) to a server of HTTP/3 that it had

@@ -18,7 +18,7 @@ use crate::http3;
 use crate::player::FetchClient;
 
 /// Types of frames (RFC 9114 §7.2), the last of which is reserved, and has no meaning.
-const DATA: u8 = 0x00;
+pub(super) const DATA: u8 = 0x00;
 const HEADERS: u8 = 0x01;
 const GOAWAY: u8 = 0x07;
 const RESERVED: u8 = 0x21;
@@ -28,7 +28,7 @@ const CLOSED_CRITICAL_STREAM: u32 = 0x104;
 const MANY: usize = 24_600;
 
 /// The head of a frame, which says how long it is, and what comes after that.
-fn frame(kind: u8, length: u64, content: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, length: u64, content: &[u8]) -> Vec<u8> {
     // RFC 9000 §16: the first two bits are those of a number of eight bytes.
     let length = ((0b11 << 62) | length).to_be_bytes();
     [&[kind][..], &length, content].concat()
@@ -36,14 +36,14 @@ fn frame(kind: u8, length: u64, content: &[u8]) -> Vec<u8> {
 
 /// A HEADERS frame with so many fields `accept-encoding: gzip, deflate, br`, number 31 of QPACK's static table. Each counts as
 /// 64 bytes (RFC 9114 §4.2.2).
-fn head(first: &[u8], fields: usize) -> Vec<u8> {
+pub(super) fn head(first: &[u8], fields: usize) -> Vec<u8> {
     let head = [&[0, 0][..], first, &vec![0xc0 | 31; fields]].concat();
     frame(HEADERS, head.len() as u64, &head)
 }
 
 /// `:method: GET`, `:scheme: https` and `:path: /`, numbers 17, 23 and 1, and `:authority: a`, whose name is number 0: 167
 /// bytes. And such fields.
-fn request(fields: usize) -> Vec<u8> {
+pub(super) fn request(fields: usize) -> Vec<u8> {
     head(&[0xc0 | 17, 0xc0 | 23, 0xc0 | 1, 0x50, 1, b'a'], fields)
 }
 
@@ -62,7 +62,7 @@ fn endpoint(certificate: &Path) -> Endpoint {
 }
 
 /// A connection on which this end speaks no HTTP/3.
-async fn connect(port: u16, name: &str, certificate: &Path) -> moq_noq::Connection {
+pub(super) async fn connect(port: u16, name: &str, certificate: &Path) -> moq_noq::Connection {
     let tls = tls::client(certificate, vec![http3::ALPN.to_vec()]).expect("TLS");
     let socket = udp_towards(Ipv4Addr::LOCALHOST.into()).expect("a socket");
     let (endpoint, config) = net::client(socket, tls, &http3::behaviour()).expect("QUIC");

@@ -44,7 +44,7 @@ impl Forgetful {
         let endpoint = net::serve(socket, tls.clone(), &http3::behaviour()).expect("QUIC");
         let early: Arc<Mutex<Vec<bool>>> = Arc::default();
         let (limits, seen) = (Limits::per_address(CONNECTIONS), early.clone());
-        let respond = move |_, request: Request<()>| {
+        let respond = move |_, request: Request<Posted>| {
             let is_early = request.extensions().get::<Early>().is_some();
             seen.lock().expect("no holder panics").push(is_early);
             let answer = answer(is_early).map(Body::whole);

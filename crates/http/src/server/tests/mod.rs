@@ -5,21 +5,29 @@ mod conditions;
 mod connections;
 mod early;
 mod hostile;
+mod posted;
 mod priorities;
+mod records;
+mod slow;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
+use rustls::pki_types::ServerName;
 use suiro_record::RecordError;
 use suiro_scenario::{Download, HttpVersion, QuicCongestion};
 use suiro_serving::Limits;
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use super::{Body, Door, Listening, Secure};
+use super::{Body, Door, Listening, Posted, Secure};
 use crate::player::{Connection, FetchError, Incoming, Transport};
 use crate::{Clock, Url};
 
@@ -59,9 +67,11 @@ impl Served {
         let (door, address) = Door::open(&listening, Clock::from_now()).expect("it listens");
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { drop(stopped.await) };
-        let respond = move |peer: SocketAddr, mut request: Request<()>| {
+        let respond = move |peer: SocketAddr, mut request: Request<Posted>| {
+            let posted = request.body().clone();
             request.extensions_mut().insert(peer);
-            respond(request)
+            request.extensions_mut().insert(posted);
+            respond(request.map(drop))
         };
         let limits = Limits::per_address(CONNECTIONS);
         let task = tokio::spawn(door.serve(limits, None, respond, stopped));
@@ -79,6 +89,21 @@ impl Served {
         let clock = Clock::from_now();
         let transport = Transport::new(Download::Segment, None, self.http, &certificate, clock);
         Client { transport, home: self.url("/") }
+    }
+
+    /// A connection of TLS on which HTTP/2 is to be spoken.
+    async fn tls(&self) -> TlsStream<TcpStream> {
+        let certificate = self.folder.path().join("certificate.der");
+        let tls = suiro_quic::tls::client(&certificate, vec![b"h2".to_vec()]).expect("TLS");
+        let stream = crate::net::connect("127.0.0.1", self.port, None).await.expect("it listens");
+        let name = ServerName::try_from("127.0.0.1").expect("an address");
+        TlsConnector::from(Arc::new(tls)).connect(name, stream).await.expect("TLS")
+    }
+
+    /// A connection of HTTP/2 whose responses the test reads, or not; and the task that ends with it.
+    async fn http2(&self) -> (h2::client::SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
+        let (sender, connection) = h2::client::handshake(self.tls().await).await.expect("HTTP/2");
+        (sender, tokio::spawn(connection))
     }
 
     async fn stop(self) {

@@ -11,6 +11,8 @@ use moq_noq::crypto::rustls::QuicServerConfig;
 use moq_noq::{ServerConfig, TransportConfig};
 use suiro_endpoint::net::udp;
 use suiro_quic::{net, tls};
+use suiro_scenario::HttpVersion::{Http2, Http3};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Barrier;
 
 use super::*;
@@ -144,45 +146,86 @@ async fn over_http3(priorities: [&'static str; 2]) -> (usize, usize) {
     race.first()
 }
 
+/// How a client begins (RFC 9113 §3.4), with both windows as large as they can be (§6.5.2, §6.9).
+const WIDE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
+    \x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x7f\xff\xff\xff\
+    \x00\x00\x04\x08\x00\x00\x00\x00\x00\x7f\xff\x00\x00";
+
+/// A request for `/` on a stream of HTTP/2: `:method: GET`, `:scheme: https` and `:path: /`, numbers 2, 7 and 4 of HPACK's static
+/// table, `:authority: a`, whose name is number 1, and the priority.
+fn request(stream: u8, priority: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).expect("it is short");
+    let header = PRIORITY;
+    let name = header.as_str();
+    let fixed = [0x82, 0x87, 0x84, 0x01, 1, b'a', 0, length(name)];
+    let value = [length(priority)];
+    let head = [&fixed[..], name.as_bytes(), &value, priority.as_bytes()].concat();
+    // HEADERS, with the end of the head and of the request.
+    let frame = [0, 0, u8::try_from(head.len()).expect("it is short"), 1, 0b101, 0, 0, 0, stream];
+    [&frame[..], &head].concat()
+}
+
+/// The order is that of the frames, however the client reads them.
+async fn over_http2(priorities: [&'static str; 2]) -> (usize, usize) {
+    let answers = Answers::default();
+    let served = Served::start(HttpVersion::Http2, move |_| answers.clone().next());
+    let mut stream = served.tls().await;
+    let [one, other] = priorities;
+    let asked = [WIDE, &request(1, one), &request(3, other)].concat();
+    stream.write_all(&asked).await.expect("a server");
+    let mut taken = [0; 2];
+    let first = loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.expect("a frame");
+        let [a, b, c, kind, flags, .., id] = head;
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        stream.read_exact(&mut vec![0; length]).await.expect("a frame");
+        if kind == 0 {
+            let number = usize::from(id / 2);
+            taken[number] += length;
+            if flags & 1 != 0 {
+                break number;
+            }
+        }
+    };
+    drop(stream);
+    served.stop().await;
+    assert_eq!(taken[first], BYTES);
+    (first, taken[1 - first])
+}
+
+async fn race(http: HttpVersion, priorities: [&'static str; 2]) -> (usize, usize) {
+    let race = async {
+        match http {
+            Http2 => over_http2(priorities).await,
+            _ => over_http3(priorities).await,
+        }
+    };
+    tokio::time::timeout(BOUND, race).await.expect("an end")
+}
+
 #[tokio::test]
 async fn the_urgent_response_ends_first_even_if_it_was_asked_for_later() {
-    let (first, other) = over_http3(["u=6", "u=1"]).await;
-    assert!(first == 1 && other < LITTLE, "{first} {other}");
-    let (first, other) = over_http3(["u=1", "u=6"]).await;
-    assert!(first == 0 && other < LITTLE, "{first} {other}");
-    let (first, other) = over_http3(["", "u=2,i"]).await;
-    assert!(first == 1 && other < LITTLE, "what says nothing has urgency 3: {first} {other}");
+    for http in [Http2, Http3] {
+        let (first, other) = race(http, ["u=6", "u=1"]).await;
+        assert!(first == 1 && other < LITTLE, "{http:?}: {first} {other}");
+        let (first, other) = race(http, ["u=1", "u=6"]).await;
+        assert!(first == 0 && other < LITTLE, "{http:?}: {first} {other}");
+        let (first, other) = race(http, ["", "u=2,i"]).await;
+        assert!(first == 1 && other < LITTLE, "{http:?}: without one it is 3: {first} {other}");
+    }
 }
 
 #[tokio::test]
 async fn equally_urgent_responses_follow_one_another_unless_they_are_incremental() {
-    for alike in ["u=2", "u=9", "nonsense="] {
-        let (first, other) = over_http3([alike; 2]).await;
-        assert!(first == 0 && other < LITTLE, "{alike}: {first} {other}");
-    }
-    let (_, other) = over_http3(["u=2,i"; 2]).await;
-    assert!(other > BYTES - LITTLE, "they take turns: {other}");
-    let (first, other) = over_http3(["u=2,i", "u=2"]).await;
-    assert!(first == 1 && other < LITTLE, "the one that needs all of it: {first} {other}");
-}
-
-#[tokio::test]
-async fn over_http2_responses_take_turns_whatever_their_priority() {
-    let (race, answers) = (Race::default(), Answers::default());
-    let served = Served::start(HttpVersion::Http2, move |_| answers.clone().next());
-    let client = served.client();
-    // Both use the same one.
-    client.connect().await.expect("a connection");
-    let ask = async |number: usize| {
-        let said = [(PRIORITY, HeaderValue::from_static(["u=6", "u=1"][number]))];
-        let mut body = client.ask("/", &said).await.expect("an answer").into_body();
-        while let Some((data, _)) = body.data().await.expect("all of it") {
-            race.came(number, data.len());
+    for http in [Http2, Http3] {
+        for alike in ["u=2", "u=9", "nonsense="] {
+            let (first, other) = race(http, [alike; 2]).await;
+            assert!(first == 0 && other < LITTLE, "{http:?}, {alike}: {first} {other}");
         }
-        race.ended(number);
-    };
-    tokio::join!(ask(0), ask(1));
-    served.stop().await;
-    let (_, other) = race.first();
-    assert!(other > LITTLE, "if this fails, h2 has priorities, and a server can use them: {other}");
+        let (_, other) = race(http, ["u=2,i"; 2]).await;
+        assert!(other > BYTES - LITTLE, "{http:?}: they take turns: {other}");
+        let (first, other) = race(http, ["u=2,i", "u=2"]).await;
+        assert!(first == 1 && other < LITTLE, "{http:?}: it needs all of it: {first} {other}");
+    }
 }

@@ -1,0 +1,53 @@
+//! What players report by POST: events (CMCD, CTA-5004-B §2.2 and §3.3).
+
+use std::net::SocketAddr;
+
+use hyper::header::CONTENT_TYPE;
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode};
+use suiro_units::Time;
+
+use super::serve::Service;
+use crate::cmcd::events::{self, Event, MEDIA_TYPE};
+use crate::server::{BODY_MAX, Body, Posted, Unread, refusal};
+
+impl Service {
+    /// Records the events that a request brings which came at `came`. If one of them is wrong, it records none.
+    pub(super) fn take_events(
+        &self,
+        came: Time,
+        peer: SocketAddr,
+        head: &Parts,
+        body: Posted,
+    ) -> Response<Body> {
+        match read(head, body) {
+            Ok(events) => {
+                if let Some(log) = &self.log {
+                    log.report(came, peer, self.clock.epoch_unix_ns(), events);
+                }
+                // §5: players expect this one.
+                let mut response = Response::new(Body::EMPTY);
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                response
+            }
+            Err((status, reason)) => refusal(status, &reason),
+        }
+    }
+}
+
+fn read(head: &Parts, body: Posted) -> Result<Vec<Event>, (StatusCode, String)> {
+    let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case(MEDIA_TYPE) {
+        let reason = format!("expected content of type {MEDIA_TYPE}");
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
+    }
+    let body = body.map_err(|unread| match unread {
+        Unread::TooLong => {
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {BODY_MAX} bytes"))
+        }
+        Unread::Late => (StatusCode::REQUEST_TIMEOUT, "the body has not come in time".into()),
+        Unread::Cut => (StatusCode::BAD_REQUEST, "the body was cut off".into()),
+    })?;
+    events::read(&body).map_err(|problem| (StatusCode::BAD_REQUEST, problem))
+}

@@ -1,0 +1,103 @@
+//! Clients that ask for much and read nothing of it.
+
+use std::time::Duration;
+
+use suiro_scenario::HttpVersion::{Http2, Http3};
+use tokio::sync::mpsc;
+
+use super::bounds::{connect, request};
+use super::*;
+use crate::server::Passed;
+
+/// Requests at the same time.
+const REQUESTS: usize = 8;
+/// What responses without end consist of.
+static PIECE: [u8; 64 << 10] = [b'.'; 64 << 10];
+/// A server gives up between one and two minutes after it has noticed.
+const AT_LAST: Duration = Duration::from_secs(200);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Event {
+    Asked,
+    /// The server has let go of a response.
+    Over,
+}
+
+/// A server whose responses never end.
+fn endless(http: HttpVersion) -> (Served, mpsc::UnboundedReceiver<Event>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let served = Served::start(http, move |_| {
+        let (send, receive) = mpsc::channel(1);
+        let tell = tell.clone();
+        tell.send(Event::Asked).expect("the test waits");
+        tokio::spawn(async move {
+            while send.send(Ok(Bytes::from_static(&PIECE))).await.is_ok() {}
+            let _ = tell.send(Event::Over);
+        });
+        async { Response::new(Body::Passed(Passed::new(receive, None))) }
+    });
+    (served, told)
+}
+
+async fn take(events: &mut mpsc::UnboundedReceiver<Event>, wanted: Event) {
+    for _ in 0..REQUESTS {
+        assert_eq!(events.recv().await, Some(wanted));
+    }
+}
+
+#[tokio::test]
+async fn responses_of_which_nothing_is_read_are_given_up_over_http2() {
+    let (served, mut events) = endless(Http2);
+    let (mut sender, _connection) = served.http2().await;
+    let mut unread = Vec::new();
+    for _ in 0..REQUESTS {
+        sender = sender.ready().await.expect("it is open");
+        let request = Request::get("https://127.0.0.1/").body(()).expect("a request");
+        unread.push(sender.send_request(request, true).expect("it is open"));
+    }
+    take(&mut events, Event::Asked).await;
+    // From now on, time passes at once when nothing else happens.
+    tokio::time::pause();
+    let given_up = tokio::time::timeout(AT_LAST, take(&mut events, Event::Over)).await;
+    assert!(given_up.is_ok(), "the server holds what nobody reads");
+    tokio::time::resume();
+    drop(unread);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn responses_of_which_nothing_is_read_are_given_up_over_http3() {
+    let (served, mut events) = endless(Http3);
+    let certificate = served.folder.path().join("certificate.der");
+    let connection = connect(served.port, "127.0.0.1", &certificate).await;
+    let mut unread = Vec::new();
+    for _ in 0..REQUESTS {
+        let (mut send, receive) = connection.open_bi().await.expect("a stream");
+        send.write_all(&request(0)).await.expect("a server");
+        send.finish().expect("it is open");
+        unread.push(receive);
+    }
+    take(&mut events, Event::Asked).await;
+    tokio::time::pause();
+    let given_up = tokio::time::timeout(AT_LAST, take(&mut events, Event::Over)).await;
+    assert!(given_up.is_ok(), "the server holds what nobody reads");
+    tokio::time::resume();
+    drop(unread);
+    served.stop().await;
+}
+
+/// As over HTTP/1.1: what is left in the buffers of a connection must not stay for ever.
+#[tokio::test]
+async fn a_connection_of_http2_without_requests_ends() {
+    let served = Served::start(Http2, async |_| Response::new(Body::whole("here")));
+    let (sender, connection) = served.http2().await;
+    let mut sender = sender.ready().await.expect("it is open");
+    let request = Request::get("https://127.0.0.1/").body(()).expect("a request");
+    let (response, _) = sender.send_request(request, true).expect("it is open");
+    assert_eq!(response.await.expect("an answer").status(), 200);
+    tokio::time::pause();
+    assert!(tokio::time::timeout(AT_LAST, connection).await.is_ok(), "it is still open");
+    tokio::time::resume();
+    drop(sender);
+    served.stop().await;
+}
