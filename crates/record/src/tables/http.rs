@@ -238,7 +238,7 @@ table! {
 
 table! {
     /// One event that a player reported to an origin by POST: the event mode of CMCD (CTA-5004-B). There is no table if there was
-    /// none. What the player does not report is null.
+    /// none. Null stands for what the player does not report.
     CmcdEventRow = "cmcd_events" {
         /// When the request that reported it had come.
         t_ns: Time,
