@@ -7,7 +7,7 @@ use crate::common::{Done, Room, Trials};
 /// A flood of pings that fills the queue of a slow link, with random loss.
 const SCENARIO: &str = "name = 'flood'
 title = 'More than a link carries, from one second on'
-duration = '3 s'
+duration = '4 s'
 repetitions = 2
 [matrix]
 loss = ['0 %', '2 %']
@@ -22,15 +22,13 @@ queue.limit = '20 kB'
 [endpoints.calm]
 kind = 'command'
 host = 'server'
-command = ['ping', '-i', '0.05', '-s', '972', '-c', '40', 'client']
+command = ['ping', '-i', '0.05', '-s', '972', '-c', '60', 'client']
 [endpoints.flood]
 kind = 'command'
 host = 'server'
 start = '1 s'
-command = ['ping', '-i', '0.004', '-s', '1172', '-c', '250', 'client']
+command = ['ping', '-i', '0.004', '-s', '1172', '-c', '500', 'client']
 exit = 'ignored'
-[record]
-tcp = false
 ";
 
 #[test]
