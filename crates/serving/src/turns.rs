@@ -180,8 +180,7 @@ pub(crate) struct Turned<B> {
 }
 
 impl<B> Turned<B> {
-    pub fn new(body: B, turn: Option<Turn>, rank: Option<Rank>) -> Self {
-        let mut turn = turn;
+    pub fn new(body: B, mut turn: Option<Turn>, rank: Option<Rank>) -> Self {
         if let (Some(turn), Some(Rank(rank))) = (&mut turn, rank) {
             turn.rank = rank;
         }

@@ -24,9 +24,9 @@ use super::quic::{Both, Quic};
 use super::{EXCESSIVE_LOAD, HEAD_MAX, NO_ERROR};
 use crate::flows::{Accepted, Accepting};
 use crate::priority::Priority;
-use crate::server::{BODY_MAX, Posted, Unread};
+use crate::server::{BODY_MAX, Posted, Unread, in_time};
 
-/// How long a handshake, or the head or the body of a request, may take.
+/// How long a handshake, or the head of a request, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is sent at once of a response: so much must be taken from time to time.
 const PIECE: usize = 64 << 10;
@@ -217,7 +217,7 @@ where
                 }
                 let head = request.method() == Method::HEAD;
                 let answering = async {
-                    let posted = posted(request.method(), &mut stream).await;
+                    let posted = in_time(request.method(), whole(&mut stream)).await;
                     let response = respond(peer, request.map(|()| posted)).await;
                     let _ = send(stream, response, head, &progress).await;
                 };
@@ -241,22 +241,16 @@ fn count_given_up(connection: &Connection, given_up: &AtomicUsize) {
     }
 }
 
-/// The body of a request, once it has come.
-async fn posted(method: &Method, stream: &mut RequestStream<Both, Bytes>) -> Posted {
-    if *method != Method::POST {
-        return Ok(Bytes::new());
-    }
-    let whole = async {
-        let mut whole = BytesMut::new();
-        while let Some(piece) = stream.recv_data().await.map_err(|_| Unread::Cut)? {
-            if piece.remaining() > BODY_MAX - whole.len() {
-                return Err(Unread::TooLong);
-            }
-            whole.put(piece);
+/// The body of a request.
+async fn whole(stream: &mut RequestStream<Both, Bytes>) -> Posted {
+    let mut whole = BytesMut::new();
+    while let Some(piece) = stream.recv_data().await.map_err(|_| Unread::Cut)? {
+        if piece.remaining() > BODY_MAX - whole.len() {
+            return Err(Unread::TooLong);
         }
-        Ok(whole.freeze())
-    };
-    tokio::time::timeout(PATIENCE, whole).await.unwrap_or(Err(Unread::Late))
+        whole.put(piece);
+    }
+    Ok(whole.freeze())
 }
 
 /// Sends a response, each piece of its body in DATA frames as soon as it is there. If the body is cut off, the stream is

@@ -410,8 +410,8 @@ fn a_delta_update_goes_on_where_the_list_was() {
     assert_eq!(hint(&whole).segment.init, hint(&update).segment.init);
 }
 
-/// A package that cannot be read.
-struct Unreadable;
+/// A package that cannot be read: all else is answered without it.
+pub(super) struct Unreadable;
 
 impl Media for Unreadable {
     fn init(&self, _: usize, _: usize) -> io::Result<Bytes> {

@@ -10,7 +10,6 @@
 //! parameter sets are in the initialisation segment alone; fragmented MP4 here is `avc3`, which has them in key frames as well.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -19,8 +18,7 @@ use http_body_util::BodyExt;
 use hyper::{Request, Response, StatusCode};
 use roxmltree::{Document, Node};
 
-use super::Media;
-use super::parts_tests::{ZERO, catalogue};
+use super::parts_tests::{Unreadable, ZERO, catalogue};
 use super::serve::Service;
 use crate::Clock;
 use crate::iso8601::{decimal_ns, parse_date_time, parse_duration};
@@ -29,24 +27,11 @@ use crate::iso8601::{decimal_ns, parse_date_time, parse_duration};
 const NOW: u64 = ZERO + 41_100_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Manifests alone are asked for.
-struct Nothing;
-
-impl Media for Nothing {
-    fn init(&self, _: usize, _: usize) -> io::Result<Bytes> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-
-    fn segment(&self, _: usize, _: usize, _: u64) -> io::Result<Bytes> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-}
-
 /// What the origin answers, with time that does not pass.
 async fn ask(path: &str) -> Response<Bytes> {
     let reading = Clock::new(0, 0).now().as_nanos();
     let clock = Clock::new(reading, NOW);
-    let service = Service::new(catalogue(500), Arc::new(Nothing), clock, 0, None, None);
+    let service = Service::new(catalogue(500), Arc::new(Unreadable), clock, 0, None, None);
     let request = Request::get(path).header("host", "origin").body(Ok(Bytes::new()));
     let request = request.expect("a request");
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));

@@ -1,6 +1,5 @@
 //! Events that players report to an origin, and what becomes of them.
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -11,24 +10,10 @@ use hyper::{Method, Request, StatusCode};
 use suiro_record::Reader;
 use suiro_record::tables::{AccessRow, CmcdEventRow};
 
-use super::Media;
-use super::parts_tests::{ZERO, catalogue};
+use super::parts_tests::{Unreadable, ZERO, catalogue};
 use super::serve::Service;
 use crate::Clock;
 use crate::server::{AccessLog, Posted, Unread};
-
-/// Nobody asks for media here.
-struct Nothing;
-
-impl Media for Nothing {
-    fn init(&self, _: usize, _: usize) -> io::Result<Bytes> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-
-    fn segment(&self, _: usize, _: usize, _: u64) -> io::Result<Bytes> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-}
 
 /// An origin with a record.
 struct Recorded {
@@ -41,7 +26,7 @@ impl Recorded {
         let dir = tempfile::tempdir().expect("a folder");
         let log = AccessLog::create(dir.path(), "origin").expect("a record");
         let clock = Clock::new(Clock::new(0, 0).now().as_nanos(), ZERO);
-        let service = Service::new(catalogue(500), Arc::new(Nothing), clock, 0, Some(log), None);
+        let service = Service::new(catalogue(500), Arc::new(Unreadable), clock, 0, Some(log), None);
         Self { service: Arc::new(service), dir }
     }
 
@@ -57,7 +42,10 @@ impl Recorded {
     }
 
     fn close(self) -> tempfile::TempDir {
-        Arc::into_inner(self.service).expect("nobody asks").close().expect("the record is whole");
+        Arc::into_inner(self.service)
+            .expect("no request is in progress")
+            .close()
+            .expect("the record is whole");
         self.dir
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use connection::connection;
 pub(crate) use deliver::{Refusal, Source, date, deliver, refusal, share, without_object};
 pub(crate) use door::{Door, Listening};
 pub use door::{DoorError, Secure};
-pub(crate) use posted::{BODY_MAX, Posted, Unread};
+pub(crate) use posted::{BODY_MAX, Posted, Unread, in_time};
 
 /// Begins the records of a server: of its requests, and of its connections; none without a place for them.
 pub(crate) async fn begin_records(

@@ -1,9 +1,10 @@
 //! Bodies of requests: those of POST are read, up to a bound, before the request is answered.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Collected, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request};
 
@@ -26,20 +27,24 @@ pub(crate) enum Unread {
     Cut,
 }
 
+/// The body of a request with this method, of which `whole` is all, once it has come.
+pub(crate) async fn in_time(method: &Method, whole: impl Future<Output = Posted>) -> Posted {
+    if *method != Method::POST {
+        return Ok(Bytes::new());
+    }
+    tokio::time::timeout(PATIENCE, whole).await.unwrap_or(Err(Unread::Late))
+}
+
 /// The request, with its body once that has come.
 pub(super) async fn posted(request: Request<Incoming>) -> Request<Posted> {
     let (head, body) = request.into_parts();
-    let posted = match head.method {
-        Method::POST => {
-            let whole = tokio::time::timeout(PATIENCE, Limited::new(body, BODY_MAX).collect());
-            match whole.await {
-                Ok(Ok(whole)) => Ok(whole.to_bytes()),
-                Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Unread::TooLong),
-                Ok(Err(_)) => Err(Unread::Cut),
-                Err(_) => Err(Unread::Late),
-            }
-        }
-        _ => Ok(Bytes::new()),
+    let whole = async {
+        let whole = Limited::new(body, BODY_MAX).collect().await;
+        let unread = |error: Box<dyn Error + Send + Sync>| {
+            if error.is::<LengthLimitError>() { Unread::TooLong } else { Unread::Cut }
+        };
+        whole.map(Collected::to_bytes).map_err(unread)
     };
+    let posted = in_time(&head.method, whole).await;
     Request::from_parts(head, posted)
 }

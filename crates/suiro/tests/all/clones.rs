@@ -66,7 +66,7 @@ fn a_fresh_clone_compiles_what_differs_from_the_last_build() {
         "an older file, of which the last build was not made"
     );
     assert_eq!(script("same"), ("one".into(), false));
-    // What cargo alone reads, nobody writes down.
+    // A build by cargo alone is not written down.
     make(&room, "alone", "three");
     assert_eq!(build(&room, "alone", &[env!("CARGO")]), ("three".into(), true));
     make(&room, "last", "one");

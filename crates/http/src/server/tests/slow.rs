@@ -45,6 +45,15 @@ async fn take(events: &mut mpsc::UnboundedReceiver<Event>, wanted: Event) {
     }
 }
 
+/// All responses end, although the client reads none of them.
+async fn are_given_up(events: &mut mpsc::UnboundedReceiver<Event>) {
+    // From now on, time passes at once when nothing else happens.
+    tokio::time::pause();
+    let over = tokio::time::timeout(AT_LAST, take(events, Event::Over)).await;
+    assert!(over.is_ok(), "the server keeps responses that its client does not read");
+    tokio::time::resume();
+}
+
 #[tokio::test]
 async fn responses_of_which_nothing_is_read_are_given_up_over_http2() {
     let (served, mut events) = endless(Http2);
@@ -56,11 +65,7 @@ async fn responses_of_which_nothing_is_read_are_given_up_over_http2() {
         unread.push(sender.send_request(request, true).expect("it is open"));
     }
     take(&mut events, Event::Asked).await;
-    // From now on, time passes at once when nothing else happens.
-    tokio::time::pause();
-    let given_up = tokio::time::timeout(AT_LAST, take(&mut events, Event::Over)).await;
-    assert!(given_up.is_ok(), "the server holds what nobody reads");
-    tokio::time::resume();
+    are_given_up(&mut events).await;
     drop(unread);
     served.stop().await;
 }
@@ -78,10 +83,7 @@ async fn responses_of_which_nothing_is_read_are_given_up_over_http3() {
         unread.push(receive);
     }
     take(&mut events, Event::Asked).await;
-    tokio::time::pause();
-    let given_up = tokio::time::timeout(AT_LAST, take(&mut events, Event::Over)).await;
-    assert!(given_up.is_ok(), "the server holds what nobody reads");
-    tokio::time::resume();
+    are_given_up(&mut events).await;
     drop(unread);
     served.stop().await;
 }
