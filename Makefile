@@ -47,8 +47,8 @@ test:
 
 test-why:
 	@scripts/setup test
-	cargo test --locked -q -p suiro --test why -- all
-	cargo test --locked -q -p suiro --test why -- noisy
+	scripts/cargo test --locked -q -p suiro --test why -- all
+	scripts/cargo test --locked -q -p suiro --test why -- noisy
 
 players:
 	@scripts/setup players
