@@ -9,7 +9,7 @@ pub const TEXT_MAX: usize = 8192;
 const MEMBERS_MAX: usize = 64;
 /// The most parameters of an item.
 const PARAMETERS_MAX: usize = 32;
-/// The longest string, token or key, in bytes.
+/// The longest token or key, in bytes. A string may be as long as the text: players report addresses (CTA-5004-B §5).
 const WORD_MAX: usize = 1024;
 /// Digits of an integer (§3.3.1).
 const DIGITS_MAX: usize = 15;
@@ -256,9 +256,6 @@ impl<'a> Reader<'a> {
                 Some(byte @ 0x20..=0x7e) => text.push(char::from(byte)),
                 Some(_) => return Err(self.wrong("a character that no string has")),
                 None => return Err(self.wrong("a string without its end")),
-            }
-            if text.len() > WORD_MAX {
-                return Err(self.wrong("a string that is too long"));
             }
         }
     }

@@ -252,11 +252,10 @@ where
                     Speaks::Http1 => {
                         drop(server.serve_connection(stream, handler).with_upgrades().await);
                     }
-                    Speaks::Http2 => tokio::select! {
-                        served = server2.serve_connection(stream, handler) => drop(served),
-                        () = progress.stuck(WRITE_TIMEOUT) => {}
-                        () = progress.idle(IDLE_TIMEOUT) => {}
-                    },
+                    Speaks::Http2 => {
+                        let served = std::pin::pin!(server2.serve_connection(stream, handler));
+                        while_used(served, |served| served.graceful_shutdown(), &progress).await;
+                    }
                 }
             }
             drop((kept, counted, accepted));
@@ -271,6 +270,23 @@ where
     connections.shutdown().await;
     streams.end().await;
     written
+}
+
+/// Serves a connection of HTTP/2 until it ends, its client takes nothing, or it is idle. An idle one ends with `farewell`, GOAWAY,
+/// so that its client knows whether a request that crosses it was taken (RFC 9113 §9.1).
+async fn while_used<C: Future>(
+    mut served: Pin<&mut C>,
+    farewell: fn(Pin<&mut C>),
+    progress: &Progress,
+) {
+    tokio::select! {
+        served = &mut served => drop(served),
+        () = progress.stuck(WRITE_TIMEOUT) => {}
+        () = progress.idle(IDLE_TIMEOUT) => {
+            farewell(served.as_mut());
+            drop(tokio::time::timeout(PING.1, served).await);
+        }
+    }
 }
 
 /// An answer that keeps its request in progress, and is sent when its turn comes.

@@ -12,7 +12,7 @@ pub struct Progress(Arc<Counts>);
 struct Counts {
     /// Requests under way.
     requests: AtomicUsize,
-    /// Responses of which the connection has not taken all that it was given.
+    /// Pieces of responses that the connection was given and has not taken.
     untaken: AtomicUsize,
     /// Counts what happens.
     events: AtomicU64,
@@ -22,7 +22,7 @@ struct Counts {
 #[derive(Debug)]
 pub(crate) struct UnderWay(Progress);
 
-/// A response of which the connection has been given something, until that is taken and this is dropped.
+/// A piece of a response that the connection was given, until it is taken and this is dropped.
 #[derive(Debug)]
 pub struct Untaken(Progress);
 
@@ -46,9 +46,13 @@ impl Progress {
         self.quiet(within, |counts| counts.untaken.load(Relaxed) > 0).await;
     }
 
-    /// Returns when for so long, or for up to twice as long, there was no request.
+    /// Returns when for so long, or for up to twice as long, there was no request, and nothing was left of a response to an earlier
+    /// one.
     pub(crate) async fn idle(&self, within: Duration) {
-        self.quiet(within, |counts| counts.requests.load(Relaxed) == 0).await;
+        let nothing = |counts: &Counts| {
+            counts.requests.load(Relaxed) == 0 && counts.untaken.load(Relaxed) == 0
+        };
+        self.quiet(within, nothing).await;
     }
 
     async fn quiet(&self, within: Duration, counts: impl Fn(&Counts) -> bool) {

@@ -18,8 +18,8 @@ use crate::progress::{Progress, UnderWay, Untaken};
 
 /// What h2 is given at once: the content of a frame (RFC 9113 §4.2).
 const PIECE: usize = 16 << 10;
-/// A response of which the connection takes nothing for so long, because its client does not, keeps no others waiting. On
-/// 100 kbit/s a piece takes 1.3 s.
+/// A response of which the connection takes nothing for so long, because its client does not, keeps no others waiting. On a link
+/// with less than 65 kbit/s for each response that h2 has something of, a piece takes longer: there, less urgent ones go on.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which request of its connection it is, from 0; an extension of requests over HTTP/2.
@@ -69,8 +69,8 @@ impl Turns {
         state.requests += 1;
         request.extensions_mut().insert(Number(number));
         let under_way = self.progress.asked();
-        let (rank, untaken, patience) = (0, None, None);
-        Some(Turn { turns: self.clone(), number, rank, untaken, patience, _under_way: under_way })
+        let turns = self.clone();
+        Some(Turn { turns, number, rank: 0, patience: None, _under_way: under_way })
     }
 
     /// Whether anything goes on over the connection.
@@ -106,8 +106,6 @@ pub(crate) struct Turn {
     turns: Turns,
     number: u64,
     rank: i32,
-    /// From when h2 is given a piece until it asks for more.
-    untaken: Option<Untaken>,
     /// Runs while it waits; with the last event before that.
     patience: Option<(Pin<Box<Sleep>>, u64)>,
     _under_way: UnderWay,
@@ -115,15 +113,18 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// h2 asks for more: it has taken what it was given.
-    fn taken(&mut self) {
-        if self.untaken.take().is_none() {
-            return;
-        }
+    fn taken(&self) {
         let mut state = self.turns.lock();
-        state.event();
-        if let Some(own) = state.ready.get_mut(&self.number) {
-            (own.given, own.passed_over) = (None, false);
+        let Some(own) = state.ready.get_mut(&self.number) else { return };
+        if own.given.take().is_some() {
+            own.passed_over = false;
+            state.event();
         }
+    }
+
+    /// A piece as h2 gets it.
+    fn given(&self, piece: Bytes) -> Bytes {
+        Bytes::from_owner(Given { piece, _untaken: self.turns.progress.given() })
     }
 
     /// Ready when h2 may be given a piece.
@@ -150,7 +151,6 @@ impl Turn {
         if let Some(own) = state.ready.get_mut(&self.number) {
             own.given = Some(event);
         }
-        self.untaken = Some(self.turns.progress.given());
         Poll::Ready(())
     }
 
@@ -167,6 +167,18 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// A piece of a response, until h2 has written it. The response ends before that: h2 takes 32 KiB of it ahead.
+struct Given {
+    piece: Bytes,
+    _untaken: Untaken,
+}
+
+impl AsRef<[u8]> for Given {
+    fn as_ref(&self) -> &[u8] {
+        &self.piece
     }
 }
 
@@ -215,7 +227,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Turned<B> {
         }
         ready!(turn.poll(context));
         let piece = this.piece.split_to(this.piece.len().min(PIECE));
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+        Poll::Ready(Some(Ok(Frame::data(turn.given(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -329,9 +341,13 @@ mod tests {
         let (progress, minute) = (turns.progress(), Duration::from_secs(60));
         assert!(!gets(&mut live));
         assert!(timeout(5 * minute, progress.stuck(minute)).await.is_err(), "nothing is given");
-        assert!(gets(&mut one));
+        let piece = one.frame().await.expect("it has not ended").expect("data");
         assert!(timeout(3 * minute, progress.stuck(minute)).await.is_ok());
         drop((one, live));
+        let idle = timeout(5 * minute, progress.idle(minute)).await;
+        assert!(idle.is_err(), "h2 still writes a piece of a response that has ended");
+        assert!(timeout(3 * minute, progress.stuck(minute)).await.is_ok(), "or it does not");
+        drop(piece);
         assert!(timeout(3 * minute, progress.idle(minute)).await.is_ok());
     }
 

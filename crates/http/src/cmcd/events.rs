@@ -45,12 +45,14 @@ pub struct Event {
     pub first_byte_ms: Option<i64>,
     /// `ttlb`: when its last byte came.
     pub last_byte_ms: Option<i64>,
+    /// The first value that could not be read.
+    pub problem: Option<String>,
 }
 
-/// Reads a body (§3.3).
+/// Reads a body (§3.3). A value that cannot be read is left out, and the rest of its event counts (§6).
 ///
 /// # Errors
-/// The first line that is wrong, and why: then nothing of the body counts.
+/// The first line that is no event, and why: then nothing of the body counts.
 pub fn read(body: &[u8]) -> Result<Vec<Event>, String> {
     let text = std::str::from_utf8(body).map_err(|_| "the body is not UTF-8".to_owned())?;
     // Players end the last line as well.
@@ -92,12 +94,9 @@ fn event(line: &str) -> Result<Event, String> {
             read.problem(format!("the value of `{}` is not one", shown(&member.key)));
         }
     }
-    if let Some(problem) = read.problem {
-        return Err(problem);
-    }
-    event.kind = kind.ok_or("there is no `e`")?;
-    event.at_unix_ms = at.ok_or("there is no `ts`")?;
-    event.said = read.said;
+    event.kind = kind.ok_or("there is no valid `e`")?;
+    event.at_unix_ms = at.ok_or("there is no valid `ts`")?;
+    (event.said, event.problem) = (read.said, read.problem);
     event.check()?;
     Ok(event)
 }
@@ -159,6 +158,7 @@ impl Event {
             status: self.status,
             first_byte_ms: self.first_byte_ms,
             last_byte_ms: self.last_byte_ms,
+            unread: self.problem.map(Into::into),
         }
     }
 }
@@ -221,18 +221,31 @@ mod tests {
         assert_eq!(refused, Err("more than 256 events".into()));
     }
 
+    /// Section 6: such values must be ignored. Section 5: `url` and `nor` may be long; of the latter we keep 256 bytes.
+    #[test]
+    fn a_value_that_cannot_be_read_is_left_out_and_named() {
+        let event = one("bl=(full),br=(3000),e=ps,pt=x,sta=p,ts=1,v=2");
+        let said = (event.said.buffer_ms, event.said.bitrate_bps, event.playhead_ms);
+        assert_eq!(said, (None, Some(3_000_000), None));
+        assert_eq!(event.problem.as_deref(), Some("the value of `bl` is not one"));
+
+        let url = "x".repeat(3000);
+        let event = one(&format!("e=rr,nor=(\"{url}\"),rc=200,ts=1,url=\"{url}\",v=2"));
+        assert_eq!((event.url, event.status, event.said.next), (Some(url), Some(200), None));
+        assert_eq!(event.problem.as_deref(), Some("the value of `nor` is not one"));
+    }
+
     #[test]
     fn a_body_that_is_wrong_is_refused_with_the_line_and_the_reason() {
         for (body, why) in [
-            ("", "line 1: there is no `e`"),
-            ("\n\n", "line 1: there is no `e`"),
-            ("e=t,ts=1,v=2\nv=2", "line 2: there is no `e`"),
-            ("e=t,v=2", "line 1: there is no `ts`"),
+            ("", "line 1: there is no valid `e`"),
+            ("\n\n", "line 1: there is no valid `e`"),
+            ("e=t,ts=1,v=2\nv=2", "line 2: there is no valid `e`"),
+            ("e=t,v=2", "line 1: there is no valid `ts`"),
             ("e=t,ts=1", "line 1: expected v=2"),
             ("e=t,ts=1,v=3", "line 1: expected v=2"),
-            ("e=x,ts=1,v=2", "line 1: the value of `e` is not one"),
-            ("e=t,ts=-1,v=2", "line 1: the value of `ts` is not one"),
-            ("bl=(full),e=t,ts=1,v=2", "line 1: the value of `bl` is not one"),
+            ("e=x,ts=1,v=2", "line 1: there is no valid `e`"),
+            ("e=t,ts=-1,v=2", "line 1: there is no valid `ts`"),
             ("e=ps,ts=1,v=2", "line 1: the event `ps` needs `sta`"),
             ("e=e,ts=1,v=2", "line 1: the event `e` needs `ec`"),
             ("e=ce,ts=1,v=2", "line 1: the event `ce` needs `cen`"),

@@ -12,7 +12,7 @@ use crate::cmcd::events::{self, Event, MEDIA_TYPE};
 use crate::server::{BODY_MAX, Body, Posted, Unread, refusal};
 
 impl Service {
-    /// Records the events that a request brings which came at `came`. If one of them is wrong, it records none.
+    /// Records the events of a request that came at `came`. If one line of it is no event, it records none.
     pub(super) fn take_events(
         &self,
         came: Time,

@@ -66,7 +66,7 @@ async fn events_are_recorded_one_by_one() {
     );
     let answer = origin.post("/cmcd", "application/cmcd", Ok(text.into())).await;
     assert_eq!(answer, (StatusCode::NO_CONTENT, String::new()));
-    let more = body("e=t,ts=0,v=2");
+    let more = body("bl=x,e=t,ts=0,v=2");
     let answer = origin.post("/cmcd?a=1", "Application/CMCD; charset=utf-8", more).await;
     assert_eq!(answer.0, StatusCode::NO_CONTENT);
     let dir = origin.close();
@@ -81,6 +81,8 @@ async fn events_are_recorded_one_by_one() {
     assert_eq!((first.state.as_deref(), first.session.as_deref()), (Some("r"), Some("s")));
     assert_eq!((first.buffer_ms, first.starved), (Some(2100), None));
     assert_eq!(rows[1].starved, Some(true));
+    let unread: Vec<_> = rows.iter().map(|row| row.unread.as_deref()).collect();
+    assert_eq!(unread, [None, None, Some("the value of `bl` is not one")]);
     let requests: Vec<AccessRow> = Reader::read_all(dir.path()).expect("the table of requests");
     assert!(requests.iter().all(|row| (&*row.method, row.status) == ("POST", 204)));
     assert_eq!(requests.len(), 2);
@@ -92,7 +94,13 @@ async fn what_is_wrong_is_refused_with_the_reason_and_leaves_no_record() {
     let good = "e=t,ts=1,v=2";
     for (path, kind, posted, status, text) in [
         ("/cmcd", "text/plain", body(good), 415, "expected content of type application/cmcd\n"),
-        ("/cmcd", "application/cmcd", body("e=t,ts=1,v=2\ne=t"), 400, "line 2: there is no `ts`\n"),
+        (
+            "/cmcd",
+            "application/cmcd",
+            body("e=t,ts=1,v=2\ne=t"),
+            400,
+            "line 2: there is no valid `ts`\n",
+        ),
         (
             "/cmcd",
             "application/cmcd",

@@ -27,7 +27,7 @@ pub(crate) enum Unread {
     Cut,
 }
 
-/// The body of a request with this method, of which `whole` is all, once it has come.
+/// The body of a request with this method, as `whole` reads it, unless that takes longer than [`PATIENCE`].
 pub(crate) async fn in_time(method: &Method, whole: impl Future<Output = Posted>) -> Posted {
     if *method != Method::POST {
         return Ok(Bytes::new());

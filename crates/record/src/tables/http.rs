@@ -297,6 +297,8 @@ table! {
         first_byte_ms: Option<i64>,
         /// Time from the request until its last byte (`ttlb`).
         last_byte_ms: Option<i64>,
+        /// The first value of the report that could not be read; it is left out.
+        unread: Option<Text>,
     }
 }
 
