@@ -62,7 +62,8 @@ pub struct Live {
 
 /// The buffer up to which the speed is normal where dash.js chooses it: its `lowLatencyStallThreshold`, of version 5.2 alone.
 const STALLED: Duration = Duration::from_millis(300);
-/// LoL+'s least buffer, below which playback slows down whatever the latency is: dash.js's `playbackBufferMin`.
+/// LoL+'s least buffer, below which playback slows down whatever the latency is: dash.js's `playbackBufferMin`. In steps, playback
+/// does not hurry below it.
 const LEAST_BUFFER: Duration = Duration::from_millis(500);
 /// The share of the target by which the latency may be off at normal speed.
 const TOLERANCE: f64 = 0.02;
@@ -85,17 +86,21 @@ fn sigmoid(live: &Live, latency_ns: i64, buffer: Duration) -> f64 {
 }
 
 /// The speed by LoL+'s rule: Bentaleb, Akcay, Lim, Begen and Zimmermann, "Catching the moment with LoL+ in Twitch-like
-/// low-latency live streaming platforms" (IEEE Transactions on Multimedia, 2021), with the constants of dash.js. The least
-/// buffer is at most half of the target, which here may be below a second.
+/// low-latency live streaming platforms" (IEEE Transactions on Multimedia, 2021), with the constants of dash.js.
 fn lolp(live: &Live, latency_ns: i64, buffer: Duration) -> f64 {
     let change = most(live);
-    let least = LEAST_BUFFER.min(live.target / 2);
+    let least = least_buffer(live);
     if buffer < least {
         return curve(change, -(least - buffer).as_secs_f64());
     }
     let target_s = live.target.as_secs_f64();
     let off_s = latency_ns as f64 / 1e9 - target_s;
     if off_s.abs() <= TOLERANCE * target_s { 1.0 } else { curve(change, off_s) }
+}
+
+/// LoL+'s least buffer: at most half of the target, which here may be below a second.
+pub(crate) fn least_buffer(live: &Live) -> Duration {
+    LEAST_BUFFER.min(live.target / 2)
 }
 
 /// The least change of speed that a curve makes.

@@ -346,9 +346,10 @@ impl Playout {
         [reached, thin].into_iter().flatten().min()
     }
 
-    /// Below this much buffer, playback does not hurry.
+    /// Up to this much buffer, playback in steps does not hurry: at low latency a part that is late would be a stall.
     fn thin(&self) -> Duration {
-        self.config.resume / 2
+        let least = self.config.live.as_ref().map(catch_up::least_buffer).unwrap_or_default();
+        least.max(self.config.resume / 2)
     }
 
     /// When the latency will pass `latest`; only while it grows.

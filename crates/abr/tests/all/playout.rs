@@ -133,6 +133,22 @@ fn catches_up_and_returns_to_normal_at_the_target() {
     assert_eq!(playout.position(), ms(21_000));
 }
 
+/// LoL+'s least buffer: 0.5 s, and at most half of the target.
+#[test]
+fn at_low_latency_it_hurries_only_with_half_of_the_target_in_the_buffer() {
+    let live = Live { target: ms(800), tolerance: ms(80), ..LIVE.live.unwrap() };
+    let config = PlayoutConfig { startup: ms(200), resume: ms(200), live: Some(live), ..LIVE };
+    let mut playout = Playout::new(config, 1, Duration::ZERO, Time::ZERO);
+    // 0.4 s too late: a part and a half of 0.25 s are no more than the least.
+    playout.extend(at(1200), 0, ms(400)).unwrap();
+    assert_eq!((playout.state(), playout.speed()), (State::Playing, 1.0));
+    // 210 ms more are played in 200 ms.
+    playout.extend(at(1200), 0, ms(610)).unwrap();
+    assert_eq!((playout.speed(), playout.next_event()), (1.05, Some(at(1400))));
+    playout.advance(at(1400));
+    assert_eq!((playout.speed(), playout.buffer()), (1.0, ms(400)));
+}
+
 #[test]
 fn slows_down_when_too_near_the_edge() {
     let mut playout = Playout::new(LIVE, 1, Duration::ZERO, Time::ZERO);

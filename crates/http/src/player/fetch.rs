@@ -203,7 +203,7 @@ impl Client {
             let all = self.transport.received(data.len() as u64);
             self.progress.send_modify(|progress| {
                 if progress.bytes == 0 && total > 0 {
-                    (progress.first_byte, progress.first_bytes) = (Some(self.clock.now()), total);
+                    progress.first_byte = Some(self.clock.now());
                 }
                 progress.bytes = total;
             });

@@ -237,17 +237,6 @@ struct Under {
     number: u64,
     progress: channel::Receiver<Progress>,
     chunks: UnboundedReceiver<Chunk>,
-    /// Whether the session waits for the rate at which it comes, which is not known yet.
-    awaits_rate: bool,
-}
-
-impl Under {
-    /// Whether the session has to learn how far it has come: a chunk is there, or its rate has become known.
-    fn is_news(&mut self) -> bool {
-        let is_known = self.awaits_rate && self.progress.borrow().has_rate();
-        self.awaits_rate &= !is_known;
-        is_known || !self.chunks.is_empty()
-    }
 }
 
 struct Player {
@@ -267,7 +256,7 @@ struct Player {
 /// What ended a wait.
 enum Woken {
     Done(usize, Box<(Fetch, Fetched, Client)>),
-    /// A request that goes on has come further, as [`Under::is_news`] has it.
+    /// A chunk of a request that goes on has come.
     News,
     Due,
     Stopped,
@@ -387,8 +376,7 @@ impl Player {
             unreachable!("the session keeps to one request per lane")
         };
         let (progress, chunks) = client.follow();
-        let awaits_rate = self.session.awaits_rate(&fetch);
-        let under = Under { number: fetch.number, progress, chunks, awaits_rate };
+        let under = Under { number: fetch.number, progress, chunks };
         let running = Box::pin(async move {
             let fetched = client.fetch(&fetch).await;
             (fetch, fetched, *client)
@@ -471,7 +459,7 @@ async fn wait(
             if let Poll::Ready(done) = running.as_mut().poll(cx) {
                 return Poll::Ready(Woken::Done(lane, Box::new(done)));
             }
-            if under.is_news() {
+            if !under.chunks.is_empty() {
                 return Poll::Ready(Woken::News);
             }
         }
@@ -482,52 +470,5 @@ async fn wait(
         () = stop => Woken::Stopped,
         woken = finished => woken,
         () = clock.sleep_until(due) => Woken::Due,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Waker};
-
-    use tokio::sync::mpsc;
-
-    use super::*;
-
-    /// Whether the player goes on before its time has come, with a request of which so much has come.
-    fn goes_on(lines: &mut [Line], clock: Clock) -> bool {
-        let due = clock.now() + Duration::from_secs(3600);
-        let stop = pin!(std::future::pending());
-        let waiting = pin!(wait(lines, clock, due, stop));
-        match waiting.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(woken) => {
-                assert!(matches!(woken, Woken::News));
-                true
-            }
-            Poll::Pending => false,
-        }
-    }
-
-    /// A part that is one chunk is over when its first chunk is there. To ask ahead, the session needs its rate before.
-    #[tokio::test]
-    async fn a_rate_that_becomes_known_is_news_once() {
-        let clock = Clock::from_now();
-        for awaits_rate in [true, false] {
-            let (sender, progress) = channel::channel(Progress::default());
-            let (_chunks, chunks) = mpsc::unbounded_channel();
-            let running: Running = Box::pin(std::future::pending());
-            let under = Under { number: 1, progress, chunks, awaits_rate };
-            let mut lines = [Line::Busy(running, under)];
-            let come = |bytes: u64| {
-                let first_byte = (bytes > 0).then_some(Time::ZERO);
-                let first_bytes = bytes.min(1200);
-                let progress = Progress { first_byte, first_bytes, bytes, ..Progress::default() };
-                sender.send_replace(progress);
-                goes_on(&mut lines, clock)
-            };
-            // The first read has 1200 bytes.
-            let news = [0, 1200, 2400, 3600].map(come);
-            assert_eq!(news, [false, false, awaits_rate, false]);
-        }
     }
 }

@@ -64,8 +64,6 @@ pub struct Progress {
     pub requested: Option<Time>,
     /// When the body began to come.
     pub first_byte: Option<Time>,
-    /// Bytes of the body that came with the first one: how long they had been there is not known.
-    pub first_bytes: u64,
     /// Bytes of the body that are there.
     pub bytes: u64,
     /// The body's length, once the response has given it.
@@ -82,13 +80,6 @@ pub struct Progress {
     pub(crate) retry_after: Option<Duration>,
     /// Whether the server took the request before its handshake; `None` if it was not sent then.
     pub early: Option<bool>,
-}
-
-impl Progress {
-    /// Whether it is known how fast the body comes.
-    pub(crate) const fn has_rate(&self) -> bool {
-        self.bytes > self.first_bytes
-    }
 }
 
 /// A request that is under way.

@@ -1,6 +1,5 @@
 //! What a session does at low latency: chunks of segments under way, and playlists that the server holds.
 
-use suiro_scenario::Protocol;
 use suiro_units::{Duration, Time};
 
 use super::super::chunked::Chunk;
@@ -47,8 +46,9 @@ impl Session {
     /// A track's request is over: that which was made ahead of it takes its place, with what has come of it.
     pub(super) fn promote(&mut self, index: usize) -> Vec<Piece> {
         let track = self.stream.as_mut().and_then(|stream| stream.tracks.get_mut(index));
-        let Some(ahead) = track.and_then(TrackState::promote) else { return Vec::new() };
-        let Ahead { request, chunks, fetched } = ahead;
+        let ahead = track.and_then(|track| track.promote(self.now));
+        let Some(ahead) = ahead else { return Vec::new() };
+        let Ahead { request, chunks, fetched, .. } = ahead;
         for chunk in &chunks {
             self.show(index, chunk);
         }
@@ -56,13 +56,6 @@ impl Session {
             Some(fetched) => self.on_fetched(self.now, &request.fetch, fetched),
             None => Vec::new(),
         }
-    }
-
-    /// Whether it matters, before a chunk of a request is there, how fast its body comes: the part after it may be asked for
-    /// then.
-    pub(crate) fn awaits_rate(&self, fetch: &Fetch) -> bool {
-        let in_parts = fetch.chunks.is_some() && self.config.protocol == Protocol::Hls;
-        in_parts && self.config.priorities
     }
 
     /// How long the segment is that a request has brought, where its chunks have told: a part that was hinted at is listed

@@ -1,21 +1,19 @@
-//! The part after the one under way, asked for before that one has come. A player that is behind the live edge knows several parts,
-//! and would otherwise wait for a round trip at each.
+//! What follows the part under way, asked for at once: a player that is behind the live edge would otherwise wait for a round trip
+//! at each part. A part that is only hinted at is sent when it exists (draft-pantos-hls-rfc8216bis §6.2.6).
 //!
-//! The request is sent as long before the end of the part under way as that one waited for its first byte: then the next part comes
-//! right behind it, and takes none of its share of the link. Only parts are asked for in which decoding cannot begin: no rung is
-//! chosen for them. (A whole segment that is listed is one request anyway: `Parts::next`.) hls.js asks for parts one by one
+//! It is less urgent than the part under way (`told.rs`), so a server that heeds RFC 9218 sends it behind that one, and it takes
+//! none of its share of the link. There is one at a time, of the same rung. Where decoding can begin, the rung is chosen when it
+//! is asked for, one part early. If that is another rung, nothing is asked for ahead. hls.js asks for parts one by one
 //! (`doFragPartsLoad` of its `BaseStreamController`), and for whole segments where it is far behind.
 
 use suiro_abr::Playout;
 use suiro_units::Time;
 
 use super::super::chunked::Chunk;
-use super::super::failure::TOTAL_TIMEOUT;
-use super::super::parts::Received;
-use super::super::request::{AHEAD, Fetch, Fetched, Progress, Underway, What};
+use super::super::request::{AHEAD, Fetched, Underway, What};
 use super::super::watch::Abandoned;
 use super::TrackState;
-use crate::presentation::{ListedPart, Resource};
+use crate::presentation::{Resource, Segment};
 
 /// Why a part that was asked for ahead is given up, unless a seek passed over it.
 pub(super) const NOT_COME: &str = "the part before it did not come";
@@ -28,53 +26,55 @@ pub(crate) struct Ahead {
     pub chunks: Vec<Chunk>,
     /// What came of it, if it is over before the part before it.
     pub fetched: Option<Fetched>,
+    /// Whether it was hinted at, and not listed, when it was asked for.
+    hinted: bool,
 }
 
 impl Ahead {
-    pub(super) fn new(fetch: Fetch) -> Self {
-        Self { request: Underway::new(fetch), chunks: Vec::new(), fetched: None }
-    }
-}
-
-impl Progress {
-    /// When to send a request that waits as long for its first byte as this one did, so that its body comes right behind: by the
-    /// rate at which this one has come so far. `None` while that is not known.
-    fn due(&self, now: Time) -> Option<Time> {
-        let (requested, first_byte, length) = (self.requested?, self.first_byte?, self.length?);
-        let came = self.has_rate().then(|| self.bytes - self.first_bytes)?;
-        let waited = first_byte.saturating_since(requested).saturating_sub(self.handshake);
-        let left = length.saturating_sub(self.bytes) as f64 / came as f64;
-        let rest = now.saturating_since(first_byte).mul_f64(left).min(TOTAL_TIMEOUT);
-        Some(now + rest.saturating_sub(waited))
+    pub(super) fn new(request: Underway, hinted: bool) -> Self {
+        Self { request, chunks: Vec::new(), fetched: None, hinted }
     }
 }
 
 impl TrackState {
-    /// The part after the one under way, if it is listed and of the same segment; and when to ask for it.
+    /// What follows the part under way, if its rung is known to be the same; and when there is room for it.
     pub(crate) fn next_ahead(
-        &self,
+        &mut self,
         now: Time,
         playout: &Playout,
     ) -> Option<(Time, What, Resource)> {
-        let Underway { fetch, progress } = self.in_flight.as_ref()?;
-        // The server holds a part that is hinted at until it is there: that wait says nothing about the next one.
-        if self.ahead.is_some() || fetch.attempt > 1 || self.hinted {
+        let (rung, segment) = self.behind_part()?;
+        let room = playout.time_of_room(self.index, segment.end())?;
+        let is_due = room <= now && self.not_before <= now;
+        if is_due && !self.is_inside(rung, &segment) {
+            if self.following.is_none() {
+                self.following = self.choose(now, playout);
+            }
+            self.following.filter(|following| *following == rung)?;
+        }
+        let (kind, rate, generation) = (self.kind, self.rungs[rung].rate, self.generation);
+        let resource = segment.media.clone();
+        let at = room.max(self.not_before);
+        Some((at, What::Segment { kind, rate, segment, generation }, resource))
+    }
+
+    /// What the list of its rung has behind the part under way, and the rung.
+    fn behind_part(&self) -> Option<(usize, Segment)> {
+        let Underway { fetch, .. } = self.in_flight.as_ref()?;
+        if self.ahead.is_some() || fetch.attempt > 1 {
             return None;
         }
-        let What::Segment { kind, rate, segment, generation } = &fetch.what else { return None };
-        let rung = self.rungs.iter().find(|rung| rung.rate == *rate)?;
-        let mut parts = rung.parts.as_ref()?.listed.iter();
-        let this = parts.find(|part| part.segment.media == segment.media)?;
+        let What::Segment { rate, segment, generation, .. } = &fetch.what else { return None };
+        let rung = self.rungs.iter().position(|rung| rung.rate == *rate)?;
+        let state = &self.rungs[rung];
+        let parts = state.parts.as_ref()?;
+        let mut all = parts.listed.iter().chain(&parts.hint);
+        let this = &all.find(|part| part.segment.media == segment.media)?.segment;
+        let next = parts.next(this.end(), state.segments.as_ref()?.following(this.end()))?;
         // Not behind a gap, where decoding cannot go on.
-        let follows = |next: &&ListedPart| next.part == this.part + 1 && !next.independent;
-        let next = parts.next().filter(follows)?.segment.clone();
-        if next.number != segment.number || next.init != segment.init {
-            return None;
-        }
-        let room = playout.time_of_room(self.index, next.end())?;
-        let (at, resource) = (progress.due(now)?.max(room), next.media.clone());
-        let (kind, rate, generation) = (*kind, *rate, *generation);
-        Some((at, What::Segment { kind, rate, segment: next, generation }, resource))
+        let is_next = next.start.abs_diff(this.end()) < next.duration / 4;
+        let is_same = next.init == this.init && *generation == self.generation;
+        (is_next && is_same && !self.is_refused(rung, &next)).then_some((rung, next))
     }
 
     /// The lane for it: that of the two which is free.
@@ -108,17 +108,15 @@ impl TrackState {
     }
 
     /// The request under way is over: that which was made ahead takes its place, if it is for what comes next.
-    pub(crate) fn promote(&mut self) -> Option<Ahead> {
+    pub(crate) fn promote(&mut self, now: Time) -> Option<Ahead> {
         let ahead = self.ahead.take()?;
         let What::Segment { segment, .. } = &ahead.request.fetch.what else { return None };
         if segment.start.abs_diff(self.next) >= segment.duration / 4 {
             self.pass(ahead, NOT_COME);
             return None;
         }
-        self.received = Received::default();
-        self.hinted = false;
         self.choice = Some(self.current);
-        self.in_flight = Some(ahead.request.clone());
+        self.put_under_way(now, ahead.request.clone(), ahead.hinted);
         Some(ahead)
     }
 

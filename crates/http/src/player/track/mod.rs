@@ -80,6 +80,8 @@ pub(crate) struct TrackState {
     pub controller: Option<Controller>,
     /// The rung of the next segment, once chosen.
     pub choice: Option<usize>,
+    /// The rung of what follows the part under way, once chosen.
+    pub(crate) following: Option<usize>,
     /// The rung of the last one.
     current: usize,
     /// Media time at which the next segment begins.
@@ -165,6 +167,7 @@ impl TrackState {
             rungs: rungs.collect(),
             controller: None,
             choice: None,
+            following: None,
             current: 0,
             next: Duration::ZERO,
             anywhere: None,
@@ -221,16 +224,20 @@ impl TrackState {
             self.reload = Some(Underway::new(fetch.clone()));
             return;
         }
+        let (request, hinted) = (Underway::new(fetch.clone()), self.is_hint(&fetch.what));
         if self.in_flight.is_some() {
-            self.ahead = Some(Ahead::new(fetch.clone()));
-            return;
+            self.ahead = Some(Ahead::new(request, hinted));
+        } else {
+            self.put_under_way(now, request, hinted);
         }
-        self.received = Received::default();
-        self.hinted = self.is_hint(&fetch.what);
-        self.in_flight = Some(Underway::new(fetch.clone()));
-        if self.controller.is_some() && self.is_replaceable(&fetch.what) {
-            self.watch.begin(now, &fetch.what);
+    }
+
+    fn put_under_way(&mut self, now: Time, request: Underway, hinted: bool) {
+        (self.received, self.following, self.hinted) = (Received::default(), None, hinted);
+        if self.controller.is_some() && self.is_replaceable(&request.fetch.what) {
+            self.watch.begin(now, &request.fetch.what);
         }
+        self.in_flight = Some(request);
     }
 
     pub(crate) fn end_request(&mut self) {
@@ -292,6 +299,7 @@ impl TrackState {
         // A part that was hinted at has the length of its chunks; segments of DASH are counted by the manifest's.
         let in_parts = self.rungs[current].parts.is_some();
         self.next = if in_parts { self.end_of(segment) } else { segment.end() };
+        self.choice = self.following.take();
         self.anywhere = None;
         self.failed = Failed::default();
         self.refused = None;
@@ -484,12 +492,12 @@ impl TrackState {
 
     /// Chooses the rung of the next segment; says what to do instead if the algorithm pauses.
     fn decide(&mut self, situation: &Situation, playout: &Playout) -> Option<Step> {
-        self.choice = self.choose(situation, playout);
+        self.choice = self.choose(situation.now, playout);
         self.choice.is_none().then_some(Step::Wait(self.not_before))
     }
 
     /// The rung of the next segment; `None` if the algorithm pauses.
-    fn choose(&mut self, situation: &Situation, playout: &Playout) -> Option<usize> {
+    fn choose(&mut self, now: Time, playout: &Playout) -> Option<usize> {
         let in_chunks = self.is_low_latency();
         let Some(controller) = &mut self.controller else { return Some(0) };
         if let Some(age) = playout.latency_ns().and_then(|ns| u64::try_from(ns).ok()) {
@@ -500,11 +508,11 @@ impl TrackState {
             true => playout.buffer(),
             false => playout.buffer_of(self.index),
         };
-        let choice = controller.choose(situation.now, buffer);
+        let choice = controller.choose(now, buffer);
         if choice.wait.is_zero() {
             return Some(choice.rung);
         }
-        self.not_before = situation.now + choice.wait;
+        self.not_before = now + choice.wait;
         None
     }
 

@@ -1,9 +1,9 @@
 //! Parts that are asked for while the one before them is still coming.
 
 use super::*;
-use crate::player::chunked::tests::init;
+use crate::priority::Priority;
 
-/// When the first part is asked for; its first byte comes 100 ms later.
+/// When the first part is asked for.
 const BEGUN: Time = Time::from_millis(900);
 
 /// A session that has asked for the first of two parts that are listed.
@@ -25,18 +25,8 @@ fn up_to_parts(priorities: bool) -> (Session, Fetch) {
     panic!("the part is not asked for")
 }
 
-/// 100 kB come at 1 MB/s from `first_byte` on. Returns the requests that are made at `now`.
-fn at(session: &mut Session, first: &Fetch, now: Time) -> Vec<Fetch> {
-    let first_byte = BEGUN + Duration::from_millis(100);
-    let came = now.saturating_since(first_byte).as_nanos() / 1_000_000 * 1000;
-    let progress = Progress {
-        requested: Some(BEGUN),
-        first_byte: Some(first_byte).filter(|first| *first < now),
-        bytes: came,
-        length: Some(100_000),
-        ..Progress::default()
-    };
-    session.on_progress(first.number, progress);
+/// The requests that are made at `now`.
+fn at(session: &mut Session, now: Time) -> Vec<Fetch> {
     std::iter::from_fn(|| session.poll(now)).collect()
 }
 
@@ -48,15 +38,12 @@ fn is_held(fetch: &Fetch) -> bool {
 /// The session, its request for the first part, and that for the second.
 fn both() -> (Session, Fetch, Fetch, Time) {
     let (mut session, first) = up_to_parts(true);
-    let held = at(&mut session, &first, BEGUN);
-    assert!(held.iter().all(is_held), "{held:?}");
-    // 50 kB are left after 50 ms: the next request is sent when as much as comes in 100 ms is left.
-    let now = BEGUN + Duration::from_millis(150);
-    let mut asked = at(&mut session, &first, now);
+    let mut asked = at(&mut session, BEGUN);
     let second = asked.pop().expect("the second part is asked for");
-    assert_eq!((asked.len(), second.resource.url.target()), (0, "/v0/4.1.m4s"));
+    assert!(asked.len() == 1 && asked.iter().all(is_held), "{asked:?}");
+    assert_eq!(second.resource.url.target(), "/v0/4.1.m4s");
     assert!(second.lane != first.lane && second.attempt == 1, "{second:?}");
-    (session, first, second, now)
+    (session, first, second, BEGUN + Duration::from_millis(150))
 }
 
 fn buffered(session: &Session) -> Duration {
@@ -64,105 +51,98 @@ fn buffered(session: &Session) -> Duration {
     playout.expect("it plays").end_of(0)
 }
 
-/// A part takes 100 ms, as the wait for its first byte does, so the request for the next goes out with its first bytes.
+/// What is asked for, in order, but for playlists.
+fn media(asked: &[Fetch]) -> Vec<&str> {
+    let media = asked.iter().filter(|fetch| matches!(fetch.what, What::Segment { .. }));
+    media.map(|fetch| fetch.resource.url.target()).collect()
+}
+
+/// Nothing of the first has come yet, so its rate is not known, as over HTTP/2, where a part is a single frame.
 #[test]
-fn the_next_part_is_asked_for_a_round_trip_before_the_end_of_the_last() {
+fn the_next_part_is_asked_for_at_once_and_the_one_behind_it_when_its_turn_comes() {
     let (mut session, first, second, now) = both();
-    assert_eq!(at(&mut session, &first, now).len(), 0, "one at a time");
+    assert_eq!(at(&mut session, now).len(), 0, "one at a time");
     session.on_fetched(now, &first, whole(&first, now, ""));
-    // It is what is under way now; the part after it is not listed.
-    assert!(session.poll(now).is_none());
+    // The second is what is under way now; the third is only hinted at.
+    let hinted = at(&mut session, now);
+    assert_eq!(media(&hinted), ["/v0/4.2.m4s"]);
     session.on_fetched(now, &second, whole(&second, now, ""));
-    let hinted = session.poll(now).expect("the hint");
-    assert_eq!(hinted.resource.url.target(), "/v0/4.2.m4s");
+    // What follows the hint is not known.
+    assert_eq!(at(&mut session, now).len(), 0);
     assert!(session.abandon(now).is_none());
 }
 
-/// 100 kB at 100 kB/s: 900 ms are left after 100 ms, and the wait was 100 ms.
+/// It is behind the part under way wherever priorities count.
 #[test]
-fn a_part_that_is_far_from_its_end_is_alone_on_the_link() {
-    let (mut session, first) = up_to_parts(true);
-    let slow = |now: Time, bytes| Progress {
-        requested: Some(BEGUN),
-        first_byte: Some(BEGUN + Duration::from_millis(100)).filter(|first| *first < now),
-        bytes,
-        length: Some(100_000),
-        ..Progress::default()
-    };
-    let now = BEGUN + Duration::from_millis(200);
-    session.on_progress(first.number, slow(now, 10_000));
-    let asked: Vec<_> = std::iter::from_fn(|| session.poll(now)).collect();
-    assert!(asked.iter().all(is_held), "{asked:?}");
-    assert_eq!(session.wake, Some(BEGUN + Duration::from_millis(1000)));
-}
-
-/// How long the bytes of the first read had been there is not known.
-#[test]
-fn the_first_read_says_nothing_about_the_rate() {
-    let (mut session, first) = up_to_parts(true);
-    let first_byte = BEGUN + Duration::from_millis(100);
-    let progress = Progress {
-        requested: Some(BEGUN),
-        first_byte: Some(first_byte),
-        first_bytes: 16_000,
-        bytes: 16_000,
-        length: Some(100_000),
-        ..Progress::default()
-    };
-    session.on_progress(first.number, progress);
-    let now = first_byte + Duration::from_millis(1);
-    let asked: Vec<_> = std::iter::from_fn(|| session.poll(now)).collect();
-    assert!(asked.iter().all(is_held), "{asked:?}");
-}
-
-/// DASH and players over HTTP/1.1 ask for nothing ahead, and what is no part comes as a whole.
-#[test]
-fn the_rate_of_parts_matters_before_their_first_chunk_where_they_share_a_connection() {
-    let (_, part) = up_to_parts(true);
-    let awaits = |protocol, priorities, chunks| {
-        let config = config(protocol, Algorithm::Throughput);
-        let session = Session::new(Config { priorities, ..config });
-        session.awaits_rate(&Fetch { chunks, ..part.clone() })
-    };
-    assert!(awaits(Protocol::Hls, true, Some(init())));
-    assert!(!awaits(Protocol::Hls, true, None));
-    assert!(!awaits(Protocol::Hls, false, Some(init())));
-    assert!(!awaits(Protocol::Dash, true, Some(init())));
+fn what_is_ahead_is_less_urgent_and_in_the_order_of_the_requests() {
+    let (_, first, second, _) = both();
+    assert_eq!(first.priority.map(|priority| priority.urgency), Some(2));
+    assert_eq!(second.priority, Some(Priority { urgency: 3, incremental: false }));
 }
 
 #[test]
 fn a_part_behind_a_gap_is_not_asked_for() {
     let (mut session, first) = up_to_parts(true);
-    let held = at(&mut session, &first, BEGUN).pop().expect("the next version is asked for");
+    let held = session.poll(BEGUN).expect("the next version is asked for");
     let gap = PLAYLIST
         .replace("\"/v0/4.1.m4s\"", "\"/v0/4.1.m4s\",GAP=YES")
         .replace("#EXT-X-PRELOAD-HINT:TYPE=PART,", "#EXT-X-PART:DURATION=0.166666667,");
     let version = Fetched { body: Ok(gap.into()), ..whole(&held, BEGUN, "") };
     session.on_fetched(BEGUN, &held, version);
-    let asked = at(&mut session, &first, BEGUN + Duration::from_millis(150));
+    let asked = at(&mut session, BEGUN + Duration::from_millis(150));
     assert!(asked.iter().all(is_held), "{asked:?}");
+    assert!(session.stream.is_some_and(|stream| stream.tracks[0].is_fetching(first.number)));
 }
 
-/// The server holds the request for it until it is there, which says nothing about the one after it.
+/// The first two parts have come, and the third, which was hinted at, is under way. Of the next version of the list, the end is
+/// `listed`, from the third part on.
+fn behind_the_hint(mut session: Session, listed: &str) -> Session {
+    let held = session.poll(BEGUN).expect("the next version is asked for");
+    assert!(is_held(&held), "{held:?}");
+    for _ in 0..2 {
+        let part = session.in_flight().find(|request| !is_held(&request.fetch));
+        let part = part.expect("a part is under way").fetch.clone();
+        session.on_fetched(BEGUN, &part, whole(&part, BEGUN, ""));
+        session.poll(BEGUN);
+    }
+    let hint = "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"/v0/4.2.m4s\"\n";
+    assert!(PLAYLIST.ends_with(hint));
+    let body = PLAYLIST.replace(hint, listed).into();
+    session.on_fetched(BEGUN, &held, Fetched { body: Ok(body), ..whole(&held, BEGUN, "") });
+    session
+}
+
 #[test]
-fn behind_a_part_that_was_hinted_at_no_part_is_asked_for() {
-    let (mut session, first) = up_to_parts(true);
-    let held = at(&mut session, &first, BEGUN).pop().expect("the next version is asked for");
-    session.on_fetched(BEGUN, &first, whole(&first, BEGUN, ""));
-    let second = session.poll(BEGUN).expect("the second part is asked for");
-    session.on_fetched(BEGUN, &second, whole(&second, BEGUN, ""));
-    let hinted = session.poll(BEGUN).expect("the hint");
-    assert_eq!(hinted.resource.url.target(), "/v0/4.2.m4s");
-    let listed = PLAYLIST.replace(
-        "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"/v0/4.2.m4s\"\n",
-        "#EXT-X-PART:DURATION=0.1,URI=\"/v0/4.2.m4s\"\n\
-         #EXT-X-PART:DURATION=0.1,URI=\"/v0/4.3.m4s\"\n",
-    );
-    assert!(listed.contains("4.3"));
-    let version = Fetched { body: Ok(listed.into()), ..whole(&held, BEGUN, "") };
-    session.on_fetched(BEGUN, &held, version);
-    let asked = at(&mut session, &hinted, BEGUN + Duration::from_millis(150));
-    assert!(asked.iter().all(is_held), "{asked:?}");
+fn behind_a_part_that_was_hinted_at_the_next_is_asked_for_once_it_is_known() {
+    let listed = "#EXT-X-PART:DURATION=0.1,URI=\"/v0/4.2.m4s\"\n\
+        #EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"/v0/4.3.m4s\"\n";
+    let mut session = behind_the_hint(up_to_parts(true).0, listed);
+    assert_eq!(media(&at(&mut session, BEGUN)), ["/v0/4.3.m4s"]);
+}
+
+/// The third part ends the segment.
+const BOUNDARY: &str = "#EXT-X-PART:DURATION=0.166666667,URI=\"/v0/4.2.m4s\"\n#EXTINF:1,\n/v0/4.m4s\n\
+    #EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"/v0/5.0.m4s\"\n";
+
+#[test]
+fn the_first_part_of_a_segment_is_asked_for_ahead_if_its_rung_is_the_same() {
+    let mut session = behind_the_hint(up_to_parts(true).0, BOUNDARY);
+    assert_eq!(media(&at(&mut session, BEGUN)), ["/v0/5.0.m4s"]);
+    assert_eq!(video(&mut session).following, Some(0));
+}
+
+/// The rung is chosen a part early, and only once.
+#[test]
+fn a_change_of_rung_waits_for_the_part_under_way_and_for_none_ahead() {
+    let mut session = behind_the_hint(up_to_parts(true).0, BOUNDARY);
+    video(&mut session).following = Some(1);
+    assert_eq!(media(&at(&mut session, BEGUN)).len(), 0);
+    let track = video(&mut session);
+    assert_eq!((track.choice, track.following), (Some(0), Some(1)));
+    let part = track.in_flight.as_ref().expect("the third part is under way").fetch.clone();
+    let What::Segment { segment, .. } = &part.what else { panic!("{:?}", part.what) };
+    track.on_segment(segment);
+    assert_eq!((track.choice, track.following), (Some(1), None));
 }
 
 /// Over HTTP/2 and 3 the second may be there first.
@@ -219,8 +199,6 @@ fn a_seek_gives_both_up_for_the_same_reason() {
 fn a_player_with_a_connection_for_each_request_asks_for_parts_one_by_one() {
     let (mut session, first) = up_to_parts(false);
     let is_media = |fetch: &Fetch| matches!(fetch.what, What::Segment { .. });
-    for ms in [100, 150, 199] {
-        let asked = at(&mut session, &first, BEGUN + Duration::from_millis(ms));
-        assert!(!asked.iter().any(is_media), "{asked:?}");
-    }
+    let asked = at(&mut session, BEGUN);
+    assert!(is_media(&first) && !asked.iter().any(is_media), "{asked:?}");
 }
