@@ -74,12 +74,14 @@ impl<'v> Blocking<'v> {
     ) -> Self {
         let found = || {
             let request = asked.request(row)?;
-            let peer = &*request.access?.peer;
+            let access = request.access?;
+            let peer = &*access.peer;
             let sender = transfer?.senders.iter().find(|sender| sender.ends_at(peer))?;
             let connection = Connection::of(sender, data, back)?;
             let from_ns = row.t_ns.saturating_sub(connection.data.rules.held_ns);
             let mut gaps = connection.gaps(from_ns, to_ns.min(request.end_ns));
-            gaps.retain(|gap| gap.until_ns > row.t_ns);
+            // What was repaired by then did not keep back an answer that nobody had asked for.
+            gaps.retain(|gap| gap.until_ns > access.t_ns);
             let others: Vec<&Request> = asked.next_to(request).collect();
             let blocked = connection.blocked(request, &gaps, &others);
             Some(Self { blocked, shared: shared(&gaps, &others) })

@@ -41,6 +41,7 @@ mod switches;
 mod told;
 mod traces;
 mod transfers;
+mod turns;
 mod upstream;
 mod usual;
 pub mod wording;

@@ -1,27 +1,17 @@
 //! Whether the rung that a player chose is to blame for what it had to bear, and whether a lower one would have come in time.
 
 use suiro_record::tables::{LinkRow, RequestRow};
-use suiro_record::words::{Cause, Track};
+use suiro_record::words::{Cause, RequestKind, Track};
 
 use super::account;
 use super::segments::{Awaited, Story, goodput};
 use super::told::last_fall;
-use super::wording::{rate, size};
+use super::wording::{rate, size, span};
 
-impl Story<'_, '_> {
-    /// The link's rate is to blame only for what no lower rung would have avoided: of a link that had not just fallen,
-    /// the player knew the rate when it chose.
+impl<'v> Story<'_, 'v> {
+    /// The link's rate is to blame only for what no lower rung would have avoided.
     pub fn blame_rung(&self, awaited: &Awaited, shares: &mut Vec<(Cause, f64)>) {
-        let request = awaited.request;
-        let known = last_fall(&self.data, (awaited.since_ns, awaited.end_ns)).is_none_or(|fall| {
-            let media = request.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
-            fall.from_ns < request.t_ns.saturating_sub(media.saturating_mul(2))
-        });
-        let came = goodput(request, awaited.end_ns);
-        let Some(came) = came.filter(|_| known) else { return };
-        let too_high = request.rung_bps.is_some_and(|own| own as f64 > came);
-        let lower = self.lower_rungs(request).into_iter().any(|bps| bps as f64 <= came);
-        if !too_high || !lower {
+        if self.carries(awaited).is_none() {
             return;
         }
         let weights = shares.drain(..).map(|(cause, share)| match cause {
@@ -29,6 +19,79 @@ impl Story<'_, '_> {
             cause => (cause, share),
         });
         *shares = account::shares(weights.collect::<Vec<_>>().into_iter());
+    }
+
+    /// What the link carried when a segment was requested, if its rung was above that, a lower one was not, and the segments of that
+    /// time took longer than they play. `None` of a link that had just fallen: of another one, the player could know the rate.
+    fn carries(&self, awaited: &Awaited) -> Option<f64> {
+        let request = awaited.request;
+        let media_ns = request.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
+        let fall = last_fall(&self.data, (awaited.since_ns, awaited.end_ns));
+        let is_known = fall.is_none_or(|fall| {
+            fall.from_ns < request.t_ns.saturating_sub(media_ns.saturating_mul(2))
+        });
+        let came = goodput(request, awaited.end_ns).filter(|_| is_known)?;
+        // A short answer comes more slowly than the link carries: a round trip is part of its time.
+        let rates = self.data.iter().filter_map(|way| way.way.rate_bps(request.t_ns));
+        let carries = rates.min_by(f64::total_cmp).map_or(came, |rate| rate.max(came));
+        let is_slow = self.excess_ns(awaited) > 0;
+        let is_above = request.rung_bps.is_some_and(|own| own as f64 > carries);
+        let lower = || self.lower_rungs(request).into_iter().any(|bps| bps as f64 <= carries);
+        (is_slow && is_above && lower()).then_some(carries)
+    }
+
+    /// How much longer the segments of the time that is explained took, in all, than they play.
+    fn excess_ns(&self, awaited: &Awaited) -> i64 {
+        let until = awaited.until_ns.max(awaited.end_ns);
+        let done = |row: &RequestRow| row.done_ns.unwrap_or(until);
+        let within = |row: &&&RequestRow| {
+            row.kind == RequestKind::Segment
+                && row.track == awaited.request.track
+                && (awaited.since_ns..until).contains(&row.t_ns)
+                && done(row) <= until
+        };
+        let excess = |row: &&RequestRow| {
+            let media_ns = row.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
+            super::since(super::since(done(row), row.t_ns), media_ns)
+        };
+        super::total(self.player.requests.iter().filter(within).map(excess))
+    }
+
+    /// What the link carried, of a segment whose rung was above that, and the player's estimate if that was above it as well.
+    pub fn told_carries(&self, awaited: &Awaited) -> Option<String> {
+        let carries = self.carries(awaited)?;
+        let before = self.player.rows.partition_point(|row| row.t_ns <= awaited.request.t_ns);
+        let estimate = self.player.rows[..before].iter().rev().find_map(|row| row.estimate_bps);
+        let estimate = estimate.map(|bps| bps as f64).filter(|bps| *bps > carries);
+        let estimate = estimate.map(|bps| format!(", and the player's estimate was {}", rate(bps)));
+        let carries = rate(carries);
+        Some(format!(
+            "; the link carried {carries} when it was requested{}",
+            estimate.unwrap_or_default()
+        ))
+    }
+
+    /// The first segment of video that was requested in a stretch of time, if it came.
+    pub fn first_segment(&self, from: i64, to: i64) -> Option<Awaited<'v>> {
+        let is_first = |row: &&&RequestRow| {
+            row.kind == RequestKind::Segment
+                && row.track != Some(Track::Audio)
+                && (from..to).contains(&row.t_ns)
+        };
+        let request = *self.player.requests.iter().filter(is_first).min_by_key(|row| row.t_ns)?;
+        let end_ns = request.done_ns?;
+        Some(Awaited { request, end_ns, since_ns: request.t_ns, until_ns: to })
+    }
+
+    /// The first segment's rung, and how long it took.
+    pub fn told_first(&self, first: &Awaited) -> String {
+        let request = first.request;
+        let rung = request
+            .rung_bps
+            .map_or_else(String::new, |bps| format!(" was of the {} rung and", rate(bps as f64)));
+        let took = span(super::since(first.end_ns, request.t_ns));
+        let carries = self.told_carries(first).unwrap_or_default();
+        format!("; the first segment{rung} took {took}{carries}")
     }
 
     /// Rungs below that of a request, as the origin offers them or requests name them; the highest first.

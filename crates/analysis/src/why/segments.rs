@@ -44,7 +44,7 @@ pub(super) fn stories<'a, 'v>(
 /// Everything that is known about one player.
 pub(super) struct Story<'a, 'v> {
     pub records: &'v Records,
-    rules: Rules,
+    pub rules: Rules,
     duration_ns: i64,
     pub player: &'v Player<'v>,
     transfer: Option<&'a Transfer<'v>>,
@@ -62,6 +62,8 @@ pub(super) struct Awaited<'v> {
     pub end_ns: i64,
     /// When the buffer began to drain: the time that is to be explained begins here.
     pub since_ns: i64,
+    /// When the player went on.
+    pub until_ns: i64,
 }
 
 impl<'a, 'v> Story<'a, 'v> {
@@ -140,7 +142,12 @@ impl<'a, 'v> Story<'a, 'v> {
         let named = shares.first().is_some_and(|(cause, _)| *cause == Cause::Cache);
         let wrong = Wrong::of(self.records, self.player.name, (since, to));
         sentence.extend(wrong.filter(|_| !named).map(|wrong| format!("; {}", wrong.told())));
-        sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
+        let turns = awaited.as_ref().and_then(|it| self.told_turns(it, since, &shares));
+        let second = shares.get(1).map(|(cause, _)| *cause);
+        let is_said = turns.is_some() && second == Some(Cause::RoundTrip);
+        let other = also(&shares, "time").filter(|_| !is_said);
+        sentence.extend(other.map(|other| format!("; also {other}")));
+        sentence.extend(turns);
         let subject = self.player.name.to_owned();
         Explained {
             subject,
@@ -164,17 +171,25 @@ impl<'a, 'v> Story<'a, 'v> {
             return None;
         }
         let blocking = Blocking::default();
-        let shares = self.shares(&self.limited(Vec::new()), &blocking, (from, to));
+        let mut shares = self.shares(&self.limited(Vec::new()), &blocking, (from, to));
+        let first = self.first_segment(from, to);
+        let took = |it: &&Awaited| super::since(it.end_ns.min(to), it.request.t_ns);
+        // A choice that cost less than half of the time is not the cause of it.
+        if let Some(first) = first.as_ref().filter(|it| took(it) > super::since(to, from) / 2) {
+            self.blame_rung(first, &mut shares);
+        }
         let told = self.told(&shares, &blocking, (from, to));
         let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.text());
+        sentence.extend(first.as_ref().map(|first| self.told_first(first)));
         sentence.extend(also(&shares, "time").map(|other| format!("; also {other}")));
         let because = told.because();
+        let limit = self.limit(from, to, &shares, told);
         Some(Explained {
             subject: self.player.name.to_owned(),
             effect: Effect::Startup,
             from_ns: from,
             to_ns: to,
-            chain: self.limit(from, to, &shares, told),
+            chain: first.and_then(|it| self.segment(&it)).into_iter().chain(limit).collect(),
             shares,
             sentence,
             because,
@@ -200,7 +215,8 @@ impl<'a, 'v> Story<'a, 'v> {
         let request = segments().filter(pending).max_by_key(|row| {
             (row.abandoned.is_none() && row.error.is_none(), under(row), in_time(row), end(row, to))
         })?;
-        Some(Awaited { request, end_ns: end(request, to), since_ns: self.since(request, from) })
+        let (end_ns, since_ns) = (end(request, to), self.since(request, from));
+        Some(Awaited { request, end_ns, since_ns, until_ns: to })
     }
 
     /// Back over the requests of the same track that each took longer than their media lasts.
@@ -362,6 +378,7 @@ impl<'a, 'v> Story<'a, 'v> {
                 text.push_str(&format!("; a try before it{of} was abandoned"));
             }
         }
+        text.extend(self.told_carries(awaited));
         text.extend(self.counterfactual(request, from));
         text
     }

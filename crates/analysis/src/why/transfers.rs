@@ -215,15 +215,18 @@ struct Path<'p, 'a, 'v> {
     acks: &'p [Carried<'a, 'v>],
     /// Whether some came in the slice that is judged.
     progress: bool,
+    /// Whether a queue that they have left by then counts no more: they are in transit again.
+    left: bool,
 }
 
 impl<'a, 'v> Judge<'a, 'v> {
     const fn own_path(&self) -> Path<'_, 'a, 'v> {
-        Path { ways: self.own.as_slice(), all: self.data, acks: self.acks, progress: false }
+        Path { ways: self.own.as_slice(), ..self.whole_path() }
     }
 
     const fn whole_path(&self) -> Path<'_, 'a, 'v> {
-        Path { ways: self.data, all: self.data, acks: self.acks, progress: false }
+        let (progress, left) = (false, false);
+        Path { ways: self.data, all: self.data, acks: self.acks, progress, left }
     }
 
     fn causes(&self) -> Vec<Option<Cause>> {
@@ -293,7 +296,8 @@ impl<'a, 'v> Judge<'a, 'v> {
         }
         let back = Seen::of(acks, from, to);
         // At a low rate, the service of a few packets takes as long as a queue.
-        if there.passed_ns > self.rules.queued_ns && !back.outweighs(&there, self.rules) {
+        let queued = there.passed_ns > self.rules.queued_ns && !back.outweighs(&there, self.rules);
+        if queued && !(path.left && self.has_left(ways, last)) {
             let waited = there.waited.map_or(last, |(_, row)| self.slices.at(row.t_ns));
             return Some(self.link(path.all, waited));
         }
@@ -302,6 +306,11 @@ impl<'a, 'v> Judge<'a, 'v> {
         // One that is lost matters only if no other comes.
         let lost = !path.progress && (out(acks) || back.drops.most().is_some());
         (lost || delayed).then_some(Cause::AckPath)
+    }
+
+    /// Whether no packet waited or was in service for most of a slice.
+    fn has_left(&self, ways: &[Carried], index: usize) -> bool {
+        ways.iter().all(|way| way.busy(index) < self.rules.most)
     }
 
     /// The slice in which something began that holds for this one.
@@ -314,14 +323,14 @@ impl<'a, 'v> Judge<'a, 'v> {
 
     /// What a sender met that has waited since the slice `first`: then and a little before, and since the oldest of what is in
     /// flight was sent.
-    fn met_since(&self, first: usize, index: usize) -> Option<Cause> {
+    fn met_since(&self, first: usize, index: usize, left: bool) -> Option<Cause> {
         let (_, until) = self.slices.span(index);
         let in_flight = self.sender.accounts[index].in_flight;
         let sent = self.own.iter().filter_map(|way| way.sent_last(until, in_flight));
         let sent = sent.min().map_or(first, |t_ns| self.slices.at(t_ns));
         let begun = first.saturating_sub(self.rules.before_slices).min(sent);
         let progress = self.sender.accounts[index].acked > 0;
-        self.met(Path { progress, ..self.own_path() }, begun, index)
+        self.met(Path { progress, left, ..self.own_path() }, begun, index)
     }
 
     /// The rules, the most certain first.
@@ -344,7 +353,7 @@ impl<'a, 'v> Judge<'a, 'v> {
         }
         if account.timeout >= self.rules.most {
             let since = self.since(index, |account| account.timeout >= self.rules.most);
-            let met = self.met_since(since, index).unwrap_or(Cause::Timeout);
+            let met = self.met_since(since, index, false).unwrap_or(Cause::Timeout);
             let by_queue = matches!(met, Cause::LinkRate | Cause::RateStep | Cause::Competing);
             return if by_queue && self.is_backed_off(index) { Cause::Timeout } else { met };
         }
@@ -362,7 +371,7 @@ impl<'a, 'v> Judge<'a, 'v> {
         }
         if account.recovery >= self.rules.most {
             let since = self.since(index, |account| account.recovery >= self.rules.most);
-            if let Some(cause) = self.met_since(since, index) {
+            if let Some(cause) = self.met_since(since, index, false) {
                 return cause;
             }
         }
@@ -389,7 +398,7 @@ impl<'a, 'v> Judge<'a, 'v> {
             return reduced.cause;
         }
         let progress = self.since(index, |account| account.acked == 0);
-        if let Some(cause) = self.met_since(progress, index) {
+        if let Some(cause) = self.met_since(progress, index, false) {
             return cause;
         }
         if full {
@@ -436,7 +445,8 @@ impl<'a, 'v> Judge<'a, 'v> {
             () if self.opens(from, to) => Cause::Handshake,
             () => self.round_trip(request.row.t_ns, from),
         };
-        self.met(self.whole_path(), asked, index).unwrap_or(on_the_way)
+        let path = Path { left: true, ..self.whole_path() };
+        self.met(path, asked, index).unwrap_or(on_the_way)
     }
 
     /// A server that has an unanswered request and sends nothing has nothing to send. A cache that asked its origin waits for
@@ -447,7 +457,7 @@ impl<'a, 'v> Judge<'a, 'v> {
         }
         let upstream = self.upstream.iter().find(|it| it.cache == &*access.endpoint);
         let met = upstream.and_then(|Upstream { data, acks, .. }| {
-            let path = Path { ways: data, all: data, acks, progress: false };
+            let path = Path { ways: data, all: data, acks, ..self.whole_path() };
             self.met(path, self.slices.at(access.t_ns), index)
         });
         met.unwrap_or(Cause::Unknown)
@@ -503,8 +513,10 @@ impl<'a, 'v> Judge<'a, 'v> {
             return Cause::Application;
         }
         let progress = self.since(index, |account| account.acked == 0);
-        let begun = self.slices.span(progress).0;
-        self.met_since(progress, index).unwrap_or_else(|| self.round_trip(begun, from))
+        let served = (progress..index).rev().find(|at| !self.has_left(&self.own, *at));
+        let begun = served.map_or(self.slices.span(progress).0, |at| self.slices.span(at).1);
+        let met = self.met_since(progress, index, true);
+        met.unwrap_or_else(|| self.round_trip(begun, from))
     }
 
     /// The round trip, of what has been on its way for no longer than a few of them. After that it has met something that

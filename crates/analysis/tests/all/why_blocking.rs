@@ -190,6 +190,19 @@ fn where_it_is_not_known_whose_bytes_were_lost_all_that_waited_is_counted() {
 }
 
 #[test]
+fn what_was_repaired_before_the_origin_had_the_request_kept_nothing_of_it_back() {
+    // The repair came at 7.925 s.
+    let told = |asked_ms: i64| {
+        let mut records = waits();
+        records.access[AWAITED].t_ns = asked_ms * MS;
+        records.access[AWAITED].answered_ns = asked_ms * MS;
+        sentences(&why(&records))
+    };
+    assert!(told(4240).contains(SHARED), "{}", told(4240));
+    assert!(!told(7930).contains("TCP delivers in order"), "{}", told(7930));
+}
+
+#[test]
 fn a_response_does_not_wait_for_another_unless_the_records_show_it() {
     let assert_nothing = |what: &str, edit: fn(&mut Records)| {
         let told = not_blocked(what, edit);

@@ -7,7 +7,7 @@ use suiro_record::words::{
     CacheOutcome, Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind,
     Track, Transport, Verdict,
 };
-use suiro_record::{EndpointOutcome, Trial};
+use suiro_record::{EndpointOutcome, LinkRate, Trial};
 use suiro_units::Time;
 
 use crate::common::{endpoint, trial};
@@ -211,8 +211,8 @@ fn a_segment_that_came_fast_is_no_reason_to_leave_its_rung() {
     assert_eq!(cause, Cause::Application, "{sentence}");
 }
 
-/// A segment of 800 kbit/s that comes over a link of 1 Mbit/s, which it fills; the player knows a rung of 400 kbit/s.
-fn fills_the_link(body_bytes: i64) -> Why {
+/// A segment that comes over a link of 1 Mbit/s, which its connection fills; the player knows a rung of 400 kbit/s.
+fn filling(body_bytes: i64, rung_bps: i64, duration_ms: i64) -> Records {
     let mut records = waits();
     records.access.push(answer(3120, PEER));
     if let Some(row) = records.requests.iter_mut().find(|row| row.media_ms == Some(0)) {
@@ -220,6 +220,8 @@ fn fills_the_link(body_bytes: i64) -> Why {
     }
     for row in records.requests.iter_mut().filter(|row| row.media_ms == Some(4000)) {
         row.body_bytes = body_bytes;
+        row.rung_bps = Some(rung_bps);
+        row.duration_ms = Some(duration_ms);
     }
     let row = |n: i64| {
         let since = (n * 10 - 3100).clamp(0, 4800);
@@ -232,15 +234,105 @@ fn fills_the_link(body_bytes: i64) -> Why {
     records.tcp = (0..900).map(row).collect();
     let toml = "rate = '1 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
     records.link = packets(toml, "tcp 10.0.0.1:80>10.0.0.2:4000", (3100, 7900));
-    explain(&trial(9.0), &records)
+    records
+}
+
+/// A trial of 9 s whose link has 1 Mbit/s.
+fn trial_at_1_mbps() -> Trial {
+    let link_rates = vec![LinkRate {
+        link: "access".into(),
+        direction: Direction::Down,
+        span_s: 0.1,
+        rate_bps: vec![1e6; 90],
+    }];
+    Trial { link_rates, ..trial(9.0) }
 }
 
 #[test]
-fn a_rung_below_what_came_is_not_too_high() {
-    let why = fills_the_link(600_000);
-    assert!(share(&why, STALL, Cause::LinkRate) >= 0.8, "{}", sentences(&why));
-    let why = fills_the_link(400_000);
-    assert!(share(&why, STALL, Cause::OversizedRung) >= 0.8, "{}", sentences(&why));
+fn a_rung_below_what_the_link_carries_is_not_too_high() {
+    let cause = |body_bytes, rung_bps, duration_ms, cause| {
+        let why = explain(&trial_at_1_mbps(), &filling(body_bytes, rung_bps, duration_ms));
+        assert!(share(&why, STALL, cause) >= 0.8, "{rung_bps}: {}", sentences(&why));
+    };
+    // 600 kB in 4.89 s are 982 kbit/s, and 400 kB are 654 kbit/s.
+    cause(600_000, 800_000, 1000, Cause::LinkRate);
+    cause(400_000, 800_000, 1000, Cause::LinkRate);
+    cause(600_000, 1_200_000, 1000, Cause::OversizedRung);
+    // It came faster than it plays.
+    cause(600_000, 1_200_000, 6000, Cause::LinkRate);
+}
+
+#[test]
+fn a_rung_that_is_too_high_is_told_with_the_rate_and_the_estimate() {
+    let mut records = filling(600_000, 1_200_000, 1000);
+    let told = |records: &Records| sentences(&explain(&trial_at_1_mbps(), records));
+    let carried = "; the link carried 1 Mbit/s when it was requested";
+    let found = told(&records);
+    assert!(found.contains(carried) && !found.contains("estimate"), "{found}");
+    records.player.iter_mut().for_each(|row| row.estimate_bps = Some(1_500_000));
+    let found = told(&records);
+    let estimated = format!("{carried}, and the player's estimate was 1.5 Mbit/s");
+    assert!(found.contains(&estimated), "{found}");
+    records.player.iter_mut().for_each(|row| row.estimate_bps = Some(900_000));
+    let found = told(&records);
+    assert!(found.contains(carried) && !found.contains("estimate"), "{found}");
+}
+
+#[test]
+fn a_slow_start_names_the_rung_that_it_began_with() {
+    let mut records = filling(600_000, 1_200_000, 1000);
+    records.requests.retain(|row| row.t_ns >= 3100 * MS);
+    let later = request(RequestKind::Segment, 8100, 8200, Some(5000));
+    records.requests.push(RequestRow { rung_bps: Some(400_000), ..later });
+    records.player = vec![watched(0, PlayerState::Starting, 0.0, 0.0)];
+    let plays = |n: i64| watched(n * 100, PlayerState::Playing, 900.0, n as f64);
+    records.player.extend((80..90).map(plays));
+    let why = explain(&trial_at_1_mbps(), &records);
+    let start = why.effects.iter().find(|it| it.effect == Effect::Startup).expect("a slow start");
+    let first =
+        "; the first segment was of the 1.2 Mbit/s rung and took 4.9 s; the link carried 1 Mbit/s";
+    assert!(start.sentence.contains(first), "{}", start.sentence);
+    // It took 4.9 of 8 s.
+    assert!(share(&why, &[Effect::Startup], Cause::OversizedRung) >= 0.5, "{}", start.sentence);
+}
+
+#[test]
+fn a_link_that_is_idle_while_a_request_is_on_its_way_is_not_to_blame() {
+    let mut records = waits();
+    records.access.push(answer(3120, PEER));
+    // Ten packets of 40 ms each, 10 ms apart, each 600 ms: the link is busy for 400 ms of them. Each packet waits 30 ms longer than
+    // the one before, so for 80 ms those that are served have waited for less than 50 ms: that is no queue.
+    let toml = "rate = '300 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
+    let bursts = (0..8).flat_map(|n| {
+        let from_ms = 3100 + n * 600;
+        packets(toml, "tcp 10.0.0.1:80>10.0.0.2:4000", (from_ms, from_ms + 100))
+    });
+    records.link = bursts.collect();
+    let row = |n: i64| {
+        let since = (n * 10 - 3100).clamp(0, 4890);
+        let acked = since / 600 * 10 + (since % 600 / 40).min(10);
+        TcpRow {
+            in_flight_bytes: if since > 0 { 1448 } else { 0 },
+            acked_bytes: acked * 1448,
+            ..sample(n * 10, since * 1000)
+        }
+    };
+    records.tcp = (0..900).map(row).collect();
+    let why = explain(&trial(9.0), &records);
+    for (cause, want) in [(Cause::LinkRate, 320.0 / 600.0), (Cause::RoundTrip, 280.0 / 600.0)] {
+        let share = share(&why, STALL, cause);
+        assert!((share - want).abs() < 0.06, "{cause}: {share}, {}", sentences(&why));
+    }
+    // The request was sent 10 ms after the answer before it was complete, which came in 40 ms.
+    let turns =
+        "; the player sent each request when the answer to the one before was complete: requests";
+    assert!(sentences(&why).contains(turns), "{}", sentences(&why));
+    // One that was under way as well may have filled the link.
+    for row in records.requests.iter_mut().filter(|row| row.media_ms == Some(3000)) {
+        row.done_ns = Some(3400 * MS);
+    }
+    let why = explain(&trial(9.0), &records);
+    assert!(!sentences(&why).contains(turns), "{}", sentences(&why));
 }
 
 #[test]
