@@ -49,6 +49,10 @@ pub struct FootageSpec {
     /// How much of the source is used, from its start; it then repeats. Default: 10 s.
     #[serde(default = "length")]
     pub length: Duration,
+    /// Where in `length` the first frame is, at most in its last one. Cameras that begin at different places do not see
+    /// the same at the same time, so their key frames and their movement do not coincide. Default: 0 s.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begin: Duration,
     /// Shows a scene of which little moves, as many cameras do: the frame in the middle of
     /// `length`, and in a fifth of its width and height the source itself. Default: `false`.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -58,6 +62,11 @@ pub struct FootageSpec {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
 const fn is_false(value: &bool) -> bool {
     !*value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(span: &Duration) -> bool {
+    *span == Duration::ZERO
 }
 
 const fn width() -> u32 {
@@ -82,6 +91,8 @@ pub struct Footage {
     height: u32,
     fps: u32,
     frames: u64,
+    /// The frame that is read first.
+    first: u64,
 }
 
 impl FootageSpec {
@@ -93,6 +104,7 @@ impl FootageSpec {
             height: height(),
             fps: fps(),
             length: length(),
+            begin: Duration::ZERO,
             still: false,
         }
     }
@@ -111,7 +123,15 @@ impl FootageSpec {
             let expected = format!("a length from one frame to {most} s, or a smaller frame size");
             return Err(Refusal::key("length", found).expected(expected));
         }
+        if self.first() >= self.frames() {
+            let expected = format!("a place in the {} that are used (`length`)", self.length);
+            return Err(Refusal::key("begin", self.begin.to_string()).expected(expected));
+        }
         Ok(())
+    }
+
+    fn first(&self) -> u64 {
+        encode::frames(self.begin, self.fps)
     }
 
     fn frames(&self) -> u64 {
@@ -230,7 +250,7 @@ impl Footage {
             return Err(MediaError::damaged(path, format!("{bytes} bytes are no whole frames")));
         }
         let (width, height, fps) = (spec.width, spec.height, spec.fps);
-        Ok(Self { file, path: path.to_owned(), width, height, fps, frames })
+        Ok(Self { file, path: path.to_owned(), width, height, fps, frames, first: spec.first() })
     }
 
     /// Width and height in pixels.
@@ -257,7 +277,7 @@ impl Footage {
             return Err(LiveError::OtherSize { found: picture.size(), wanted: self.size() });
         }
         let data = picture.data_mut();
-        let at = (number % self.frames) * data.len() as u64;
+        let at = ((number % self.frames + self.first) % self.frames) * data.len() as u64;
         let read = self.file.read_exact_at(data, at);
         Ok(read.map_err(MediaError::io("reading", &self.path))?)
     }

@@ -73,6 +73,14 @@ fn footage_repeats_and_keeps_its_shape() {
     // 320×180 of frame, with 30 lines of black above and below.
     let black = |line: usize| read(0).luma()[320 * line..][..320].iter().all(|&luma| luma == 16);
     assert_eq!([0, 29, 30, 209, 210, 239].map(black), [true, true, false, false, true, true]);
+    // Another camera of the same scene, half a second ahead.
+    let spec = FootageSpec { begin: Duration::from_millis(500), ..spec() };
+    let ahead = Footage::prepare(&ffmpeg, &spec, cache.path(), &mut |_, _| {}).unwrap();
+    let mut picture = Picture::new(320, 240).unwrap();
+    for (number, same) in [(0, 6), (5, 11), (6, 0)] {
+        ahead.read(number, &mut picture).unwrap();
+        assert_eq!(picture, read(same), "frame {number}");
+    }
     let mut other = Picture::new(16, 16).unwrap();
     assert!(footage.read(0, &mut other).unwrap_err().to_string().contains("(320, 240)"));
 }
@@ -85,6 +93,8 @@ fn what_no_footage_can_be_is_refused() {
     assert!(say(FootageSpec { length: Duration::ZERO, ..spec() }).contains("one frame"));
     assert!(say(FootageSpec { width: 321, ..spec() }).contains("even sides"));
     assert!(say(FootageSpec { fps: 0, ..spec() }).contains("expected: 1 to 120"));
+    let late = FootageSpec { begin: Duration::from_secs(1), ..spec() };
+    assert!(say(late).contains("begin: "), "the first frame would be beyond the last");
 }
 
 /// Captures until `until`, punctually.
