@@ -1,7 +1,7 @@
 // What a viewer pays for low latency: each cell's latency, from its median to its 95th percentile as a bar, over quality and
 // over the time in which nothing moved.
 
-import { type Look, looks } from "./data";
+import { type Look, lookOf, looks } from "./data";
 import { h, s } from "./dom";
 import { most, plain, type Scale, scaleFor, ticks, tickText } from "./format";
 import type { Page } from "./generated/page";
@@ -70,14 +70,11 @@ function key(mark: Mark): SVGSVGElement {
 /** A cell that has a latency. */
 interface Point {
   cell: number;
-  look: Look;
-  /** Its label on the axis that chooses the colour. */
-  name: string;
   p50: number;
   p95: number;
 }
 
-/** Cells that differ in nothing but what chooses the colour. */
+/** Cells that differ in nothing but the axis that chooses the mark. */
 interface Facet {
   title: string;
   points: Point[];
@@ -87,29 +84,32 @@ interface Facet {
 export function latency(page: Page): HTMLElement | null {
   const points = page.many ? [] : measured(page);
   if (points.length < CELLS) return null;
-  const facets = split(page, points);
-  if (facets.length > FACETS) return null;
-  return new Latency(page, points, facets).element;
+  const compared = comparable(page, points);
+  return compared.length > 0 ? new Latency(page, points, compared).element : null;
 }
 
 class Latency {
   readonly element: HTMLElement;
+  private readonly legend = h("span", { class: "legend" });
   private readonly charts = h("div", { class: "facets" });
   private readonly rows = h("div", { class: "scroll" });
   private readonly qualities: number[];
-  private readonly stalled: number | null;
+  private readonly stalls: number[];
   private quality: number | null;
-  private readonly marks: Map<string, Mark>;
+  /** The axis that chooses the mark; null: each cell has one of its own. */
+  private axis: number | null;
 
   constructor(
     private readonly page: Page,
     private readonly points: Point[],
-    private readonly facets: Facet[],
+    private readonly axes: (number | null)[],
   ) {
-    this.marks = marks(points);
+    this.axis = axes[0] ?? null;
     this.qualities = present(page, points, QUALITY);
     this.quality = this.qualities[0] ?? null;
-    this.stalled = present(page, points, STALLED)[0] ?? null;
+    this.stalls = STALLED.map((name) => metricAt(page, name)).filter((metric) =>
+      points.some((point) => mean(page, point, metric) !== null),
+    );
     this.element = h(
       "section",
       { id: "latency", "aria-labelledby": "latency-title" },
@@ -119,60 +119,92 @@ class Latency {
         { class: "hint" },
         "A mark is a cell: the mean over repetitions of each trial's median latency. The bar reaches to the mean of their 95th percentiles. Further left is sooner, further up better quality; below, lower stalls less. All charts have the same axes; latency is logarithmic.",
       ),
-      h("div", { class: "legend" }, ...this.legend(), this.choice()),
+      h("div", { class: "legend" }, this.legend, ...this.choices()),
       this.charts,
       this.rows,
     );
     this.redraw();
   }
 
-  private legend(): HTMLElement[] {
-    return [...this.marks].map(([name, mark]) => h("span", { class: "key" }, key(mark), name));
+  private choices(): HTMLElement[] {
+    const named = (axis: number | null) =>
+      axis === null ? "" : (this.page.axes[axis]?.name ?? "");
+    const labels = this.qualities.map((index) => this.page.metrics[index]?.label ?? "");
+    const boxes = [
+      this.choice("compare by", this.axes.map(named), (at) => {
+        this.axis = this.axes[at] ?? null;
+      }),
+      this.choice("quality by", labels, (at) => {
+        this.quality = this.qualities[at] ?? null;
+      }),
+    ];
+    return boxes.filter((box) => box !== null);
   }
 
-  private choice(): HTMLElement | null {
-    if (this.qualities.length < 2) return null;
-    const labels = this.qualities.map((index) => this.page.metrics[index]?.label ?? "");
-    const box = select("quality by", labels, 0, (at) => {
-      this.quality = this.qualities[at] ?? null;
+  /** What to choose from; null if there is only one. */
+  private choice(name: string, labels: string[], change: (at: number) => void): HTMLElement | null {
+    if (labels.length < 2) return null;
+    const box = select(name, labels, 0, (at) => {
+      change(at);
       this.redraw();
     });
     box.classList.add("screen");
     return box;
   }
 
-  private mean(point: Point, metric: number | null): number | null {
-    if (metric === null) return null;
-    return this.page.cells[point.cell]?.metrics[metric]?.mean ?? null;
+  /** A cell's name among those that it is compared with. */
+  private name(point: Point): string {
+    const cell = this.page.cells[point.cell];
+    return (this.axis === null ? cell?.label : cell?.values[this.axis]) ?? "";
+  }
+
+  private look(point: Point): Look {
+    const all = this.axis === null ? [] : (this.page.axes[this.axis]?.labels ?? []);
+    const own = this.axis === null ? looks(this.page)[point.cell] : undefined;
+    return own ?? lookOf(Math.max(0, all.indexOf(this.name(point))));
+  }
+
+  /** The first of these metrics that the cell has. */
+  private value(point: Point, metrics: number[]): number | null {
+    return metrics.map((metric) => mean(this.page, point, metric)).find((v) => v !== null) ?? null;
   }
 
   private redraw(): void {
-    const axes: Axis[] = [this.quality, this.stalled].flatMap((metric, place) =>
-      metric === null ? [] : [this.axis(metric, HEIGHTS[place as 0 | 1])],
+    const found = marks(
+      this.points.map((point) => ({ name: this.name(point), look: this.look(point) })),
+    );
+    const axes = [this.quality === null ? [] : [this.quality], this.stalls].flatMap(
+      (metrics, place) =>
+        metrics.length === 0 ? [] : [this.vertical(metrics, HEIGHTS[place as 0 | 1])],
     );
     const range = span(this.points);
+    const facets = split(this.page, this.points, this.axis);
+    this.legend.replaceChildren(
+      ...[...found].map(([name, mark]) => h("span", { class: "key" }, key(mark), name)),
+    );
     this.charts.replaceChildren(
-      ...this.facets.map(({ title, points }) =>
+      ...facets.map(({ title, points }) =>
         h(
           "figure",
           {},
           title ? h("figcaption", {}, h("strong", {}, title)) : null,
-          this.chart(title, points, axes, range),
+          this.chart(title, points, axes, range, found),
         ),
       ),
     );
-    this.rows.replaceChildren(this.table());
+    this.rows.replaceChildren(this.table(facets, found));
   }
 
-  private axis(metric: number, height: number): Axis {
-    const info = this.page.metrics[metric];
-    const values = this.points.flatMap((point) => this.mean(point, metric) ?? []);
+  private vertical(metrics: number[], height: number): Axis {
+    const values = this.points.flatMap((point) => this.value(point, metrics) ?? []);
     const top = most(values) * 1.08 || 1;
+    const info = this.page.metrics[metrics[0] ?? -1];
+    const labels = metrics.map((metric) => this.page.metrics[metric]?.label ?? "");
     return {
-      metric,
+      metrics,
       height,
       top,
-      label: info?.label ?? "",
+      label: labels.join(" or "),
       scale: scaleFor(info?.unit ?? "", top),
     };
   }
@@ -182,6 +214,7 @@ class Latency {
     points: Point[],
     axes: Axis[],
     range: [number, number],
+    found: Map<string, Mark>,
   ): SVGSVGElement {
     const height = axes.reduce((sum, axis) => sum + axis.height + GAP, MARGIN.top + MARGIN.bottom);
     const label = `Latency over quality and stalls${title ? `, ${title}` : ""}`;
@@ -199,8 +232,9 @@ class Latency {
       svg.append(frame(axis, top, x, range));
       const y = (value: number) => top + axis.height * (1 - value / axis.top);
       for (const point of points) {
-        const value = this.mean(point, axis.metric);
-        if (value !== null) svg.append(this.mark(point, x, y(value)));
+        const value = this.value(point, axis.metrics);
+        const mark = found.get(this.name(point));
+        if (value !== null && mark) svg.append(this.mark(point, mark, x, y(value)));
       }
       top += axis.height + GAP;
     }
@@ -208,17 +242,15 @@ class Latency {
     return svg;
   }
 
-  private mark(point: Point, x: (ms: number) => number, y: number): SVGGElement {
+  private mark(point: Point, mark: Mark, x: (ms: number) => number, y: number): SVGGElement {
     const [from, to] = [x(point.p50), x(Math.max(point.p95, point.p50))];
-    const mark = this.marks.get(point.name);
-    const style = `stroke:${point.look.colour};stroke-width:2`;
     return s(
       "g",
-      { style, class: "latency-mark" },
+      { style: `stroke:${mark.colour};stroke-width:2`, class: "latency-mark" },
       s("title", {}, this.told(point)),
       s("line", { x1: from, x2: to, y1: y, y2: y }),
       s("line", { x1: to, x2: to, y1: y - 4, y2: y + 4 }),
-      mark && drawn(mark, from, y),
+      drawn(mark, from, y),
     );
   }
 
@@ -229,32 +261,31 @@ class Latency {
   }
 
   private columns(): { label: string; text: (point: Point) => string }[] {
-    const at = (name: string) => this.page.metrics.findIndex((metric) => metric.name === name);
-    const metrics = [at(P50), at(P95), this.quality, this.stalled];
-    return metrics.flatMap((metric) => {
-      if (metric === null) return [];
-      const info = this.page.metrics[metric];
-      const values = this.points.map((point) => Math.abs(this.mean(point, metric) ?? 0));
-      const scale = scaleFor(info?.unit ?? "", most(values));
+    const quality = this.quality === null ? [] : [this.quality];
+    const all = [[metricAt(this.page, P50)], [metricAt(this.page, P95)], quality, this.stalls];
+    return all.flatMap((metrics) => {
+      if (metrics.length === 0) return [];
+      const { label, scale } = this.vertical(metrics, 0);
       const text = (point: Point) => {
-        const value = this.mean(point, metric);
+        const value = this.value(point, metrics);
         return value === null ? "–" : `${plain(value / scale.factor, 3)} ${scale.unit}`;
       };
-      return [{ label: info?.label ?? "", text }];
+      return [{ label, text }];
     });
   }
 
-  private table(): HTMLElement {
+  private table(facets: Facet[], found: Map<string, Mark>): HTMLElement {
     const columns = this.columns();
     const head = columns.map(({ label }) => h("th", { scope: "col" }, label));
-    const rows = this.facets.flatMap(({ title, points }) => [
+    const rows = facets.flatMap(({ title, points }) => [
       title ? h("tr", {}, h("th", { colspan: columns.length + 1 }, title)) : null,
       ...points.map((point) => {
-        const mark = this.marks.get(point.name);
+        const name = this.name(point);
+        const mark = found.get(name);
         return h(
           "tr",
           {},
-          h("th", { scope: "row" }, mark && key(mark), ` ${point.name}`),
+          h("th", { scope: "row" }, mark && key(mark), ` ${name}`),
           ...columns.map(({ text }) => h("td", { class: "number" }, text(point))),
         );
       }),
@@ -270,50 +301,49 @@ class Latency {
 
 /** A vertical axis from zero. */
 interface Axis {
-  metric: number;
+  /** What is drawn up: of a cell, the first of these that it has. */
+  metrics: number[];
   height: number;
   top: number;
   label: string;
   scale: Scale;
 }
 
+function metricAt(page: Page, name: string): number {
+  return page.metrics.findIndex((metric) => metric.name === name);
+}
+
+function mean(page: Page, point: { cell: number }, metric: number): number | null {
+  return page.cells[point.cell]?.metrics[metric]?.mean ?? null;
+}
+
 /** The cells that have both latencies. */
 function measured(page: Page): Point[] {
-  const [p50, p95] = [P50, P95].map((name) => page.metrics.findIndex((one) => one.name === name));
-  const all = looks(page);
-  const main = colourAxis(page);
-  return page.cells.flatMap((cell, index) => {
-    const [a, b] = [cell.metrics[p50 ?? -1]?.mean, cell.metrics[p95 ?? -1]?.mean];
-    const look = all[index];
-    if (a === undefined || b === undefined || !(a > 0) || !look) return [];
-    const name = main === null ? cell.label : (cell.values[main] ?? "");
-    return [{ cell: index, look, name, p50: a, p95: b }];
+  const [first, second] = [metricAt(page, P50), metricAt(page, P95)];
+  return page.cells.flatMap((_, cell) => {
+    const [p50, p95] = [mean(page, { cell }, first), mean(page, { cell }, second)];
+    return p50 === null || p95 === null || !(p50 > 0) ? [] : [{ cell, p50, p95 }];
   });
 }
 
-/** The axis whose values differ in colour; null if each cell has one of its own. */
-function colourAxis(page: Page): number | null {
-  if (page.axes.length < 2) return null;
-  const colours = new Map<number, Set<string>>();
-  const all = looks(page);
-  page.axes.forEach((_, axis) => {
-    const pairs = page.cells.map((cell, index) => `${cell.values[axis]}\n${all[index]?.colour}`);
-    colours.set(axis, new Set(pairs));
-  });
-  const fits = [...colours].filter(([axis, pairs]) => {
-    const labels = new Set(page.cells.map((cell) => cell.values[axis]));
-    return pairs.size === labels.size && labels.size > 1;
-  });
-  return fits[0]?.[0] ?? null;
+/** The axes that can choose the mark, the one with most labels first. With one axis, none is needed. */
+function comparable(page: Page, points: Point[]): (number | null)[] {
+  if (page.axes.length < 2) return [null];
+  const labels = (axis: number) =>
+    new Set(points.map(({ cell }) => page.cells[cell]?.values[axis]));
+  return page.axes
+    .map((_, axis) => ({ axis, n: labels(axis).size }))
+    .filter(({ axis, n }) => n > 1 && split(page, points, axis).length <= FACETS)
+    .sort((a, b) => b.n - a.n)
+    .map(({ axis }) => axis);
 }
 
-function split(page: Page, points: Point[]): Facet[] {
-  const main = colourAxis(page);
+function split(page: Page, points: Point[], axis: number | null): Facet[] {
   const facets = new Map<string, Point[]>();
   for (const point of points) {
     const values = page.cells[point.cell]?.values ?? [];
-    const named = values.map((value, axis) => `${page.axes[axis]?.name} ${value}`);
-    const title = main === null ? "" : named.filter((_, axis) => axis !== main).join(" · ");
+    const named = values.map((value, other) => `${page.axes[other]?.name} ${value}`);
+    const title = axis === null ? "" : named.filter((_, other) => other !== axis).join(" · ");
     facets.set(title, [...(facets.get(title) ?? []), point]);
   }
   return [...facets].map(([title, points]) => ({ title, points }));

@@ -250,6 +250,7 @@ test("latency stands over quality and stalls, a chart for each link", { skip }, 
     metric("media.latency_p95_ms", "ms"),
     metric("flow.goodput_mean_bps", "bit/s"),
     metric("video.freeze_s", "s"),
+    metric("player.stall_s", "s"),
   ];
   const axes = [
     { name: "protocol", labels: ["dash", "webrtc", "moq"] },
@@ -258,9 +259,10 @@ test("latency stands over quality and stalls, a chart for each link", { skip }, 
   const cells = axes[0].labels.flatMap((protocol, p) =>
     axes[1].labels.map((link, l) => ({
       ...{ label: `${protocol} · ${link}`, brief: null, values: [protocol, link], trials: [] },
-      metrics: [100 * (p + 1), 250 * (p + 1), 1e6 * (l + 1), p].map((mean) => ({
-        ...{ n: 1, mean, sd: null, ci95: null },
-      })),
+      // A player of others: it reports its stalls, and nobody saw its frames.
+      metrics: [100 * (p + 1), 250 * (p + 1), 1e6 * (l + 1), p || null, p ? null : 7].map((mean) =>
+        mean === null ? null : { n: 1, mean, sd: null, ci95: null },
+      ),
     })),
   );
   const rest = { series: [], panels: [], trials: [], findings: [], comparison: null };
@@ -278,7 +280,12 @@ test("latency stands over quality and stalls, a chart for each link", { skip }, 
   assert.ok(lengths[0] > 20 && lengths.every((length) => length === lengths[0]), `${lengths}`);
   const told = await page.$eval("#latency .latency-mark title", (it) => it.textContent);
   assert.match(told, /^dash · slow: media.latency_p50_ms 100 ms/);
-  assert.match(await page.textContent("#latency table"), /webrtc200 ms500 ms1(\.00)? Mbit\/s/);
+  const table = await page.textContent("#latency table");
+  assert.match(table, /dash100 ms250 ms1(\.00)? Mbit\/s7(\.00)? s/);
+  assert.match(table, /webrtc200 ms500 ms1(\.00)? Mbit\/s1(\.00)? s/);
+  await page.selectOption("#latency select", "link");
+  const others = await page.$$eval("#latency figcaption", (all) => all.map((it) => it.textContent));
+  assert.deepEqual(others, ["protocol dash", "protocol webrtc", "protocol moq"]);
   assert.deepEqual(faults, []);
 });
 
