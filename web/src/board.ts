@@ -61,11 +61,14 @@ class Board {
     private readonly page: Page,
     private readonly metrics: number[],
   ) {
+    // Rows are of the first axis. Of the others, the one with most labels shows most at once.
     const varied = page.axes.flatMap((axis, index) => (axis.labels.length > 1 ? [index] : []));
+    const labels = (index: number) => page.axes[index]?.labels.length ?? 0;
+    const widest = varied.slice(1).sort((a, b) => labels(b) - labels(a))[0];
     this.choice = {
       metric: atFirst(page.metrics, metrics),
       rows: varied[0] ?? 0,
-      columns: varied[1] ?? 0,
+      columns: widest ?? 0,
       kept: page.axes.map((axis) => axis.labels[0] ?? ""),
       opened: null,
     };

@@ -199,12 +199,12 @@ class Latency {
     const values = this.points.flatMap((point) => this.value(point, metrics) ?? []);
     const top = most(values) * 1.08 || 1;
     const info = this.page.metrics[metrics[0] ?? -1];
-    const labels = metrics.map((metric) => this.page.metrics[metric]?.label ?? "");
+    const [label = "", ...others] = metrics.map((metric) => this.page.metrics[metric]?.label ?? "");
     return {
       metrics,
       height,
       top,
-      label: labels.join(" or "),
+      label: [label, ...others.map((other) => other.toLowerCase())].join(" or "),
       scale: scaleFor(info?.unit ?? "", top),
     };
   }
