@@ -48,6 +48,9 @@ pub struct TcpInfo {
     /// Delivery rate as the kernel estimates it, in bytes/s; `None` before the first estimate, or
     /// before Linux 4.9.
     pub delivery_rate: Option<u64>,
+    /// Packets that came out of order since the socket opened; it wraps around. `None` before Linux 5.4, or where only an
+    /// ACK was traced.
+    pub out_of_order: Option<u32>,
     /// What limited it; absent where only an ACK was traced.
     pub limits: Limits,
 }
@@ -109,6 +112,7 @@ impl TcpInfo {
             bytes_received: must64(128),
             min_rtt_us: u32_at(bytes, 148).filter(|&rtt| rtt != u32::MAX),
             delivery_rate: u64_at(bytes, 160).filter(|&rate| rate != 0),
+            out_of_order: u32_at(bytes, 224),
             limits: Limits::parse(bytes),
         })
     }
@@ -199,6 +203,7 @@ mod tests {
         put64(&mut bytes, 168, 900_000);
         put64(&mut bytes, 176, 300_000);
         put64(&mut bytes, 184, 20_000);
+        put32(&mut bytes, 224, 12);
         put32(&mut bytes, 228, 65_536);
         bytes[240..242].copy_from_slice(&2u16.to_ne_bytes());
         bytes
@@ -211,6 +216,7 @@ mod tests {
         assert_eq!((info.rtt_us, info.min_rtt_us), (40_250, Some(40_001)));
         assert_eq!((info.pacing_rate, info.delivery_rate), (Some(250_000), Some(187_500)));
         assert_eq!((info.bytes_acked, info.congestion_state()), (1_000_000, TcpState::Recovery));
+        assert_eq!(info.out_of_order, Some(12));
         assert_eq!(info.in_flight(), 30 - 10 - 5 + 2);
     }
 
@@ -255,6 +261,7 @@ mod tests {
             (info.bytes_acked, info.min_rtt_us, info.delivery_rate),
             (1_000_000, None, None)
         );
+        assert_eq!(info.out_of_order, None);
         assert_eq!(TcpInfo::parse(&bytes[..INFO_BYTES_MIN - 1]), Err(ShortInfo(135)));
     }
 }

@@ -92,7 +92,7 @@ impl Upstream {
     /// The body on it has been read to its end: it can be used again.
     pub fn give_back(&self, connection: Connection) {
         let mut idle = self.idle();
-        if matches!(connection, Connection::One(_))
+        if matches!(connection, Connection::One(..))
             && !connection.is_closed()
             && idle.len() < IDLE_MAX
         {

@@ -8,6 +8,8 @@
 //! video, and without them the estimate would be that share too low. (ExoPlayer's `DefaultBandwidthMeter` adds up parallel
 //! transfers, too.)
 //!
+//! A chunk that begins with what the repair of a loss had kept back is not measured (`meter`).
+//!
 //! Counting from the first read is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low:
 //! low-latency live streaming in dash.js with LoL", MMSys 2020). That rule counts the first bytes too, and so estimates too
 //! much for small chunks. The idea is also that of the chunk filter of ACTE (Bentaleb, Timmerer, Begen and Zimmermann,
@@ -20,7 +22,7 @@ use suiro_abr::Sample;
 use suiro_media::mp4::{self, Init};
 use suiro_units::{Bytes, Time};
 
-use super::meter::Burst;
+use super::meter::{Burst, Came};
 
 /// The largest chunk, in bytes.
 const CHUNK_BYTES_MAX: usize = 16 << 20;
@@ -42,7 +44,7 @@ pub(crate) struct Chunk {
     pub timescale: u32,
     /// Its size.
     pub bytes: Bytes,
-    /// What it says about the network; `None` if it came in too few reads.
+    /// What it says about the network; `None` if it came in too few reads, or a loss had kept it back.
     pub burst: Option<Sample>,
 }
 
@@ -51,8 +53,8 @@ pub(crate) struct Chunk {
 pub(crate) struct Read<'a> {
     /// They.
     pub data: &'a [u8],
-    /// The burst that they came in, measured below, if the connection hands over whole frames.
-    pub burst: Option<Burst>,
+    /// How they came, as measured below; with a burst if the connection hands over whole frames.
+    pub came: Came,
     /// Bytes that the player has received so far, on all of its connections, these included.
     pub all: u64,
 }
@@ -64,6 +66,8 @@ struct Begun {
     /// What the player had received in all, the chunk's first read included.
     all: u64,
     reads: u32,
+    /// The repair of a loss had kept back its first read.
+    kept_back: bool,
 }
 
 /// Takes one body apart.
@@ -97,13 +101,13 @@ impl Splitter {
             return Ok(());
         }
         self.pending.extend_from_slice(read.data);
-        if let Some((bytes, took)) = read.burst {
+        if let Some((bytes, took)) = read.came.burst {
             let sum = self.measured.unwrap_or_default();
             self.measured = Some((sum.0 + bytes, sum.1 + took));
         }
         match &mut self.begun {
             Some(begun) => begun.reads += 1,
-            None => self.begin(now, read.all),
+            None => self.begin(now, &read),
         }
         loop {
             let end = mp4::first_end(&self.pending, CHUNK_BYTES_MAX).map_err(|e| e.to_string())?;
@@ -112,7 +116,7 @@ impl Splitter {
             self.pending.advance(end);
             self.begun = None;
             if !self.pending.is_empty() {
-                self.begin(now, read.all);
+                self.begin(now, &read);
             }
         }
     }
@@ -128,8 +132,9 @@ impl Splitter {
         }
     }
 
-    fn begin(&mut self, now: Time, all: u64) {
-        self.begun = Some(Begun { at: now, all, reads: 1 });
+    fn begin(&mut self, now: Time, read: &Read<'_>) {
+        let kept_back = read.came.kept_back;
+        self.begun = Some(Begun { at: now, all: read.all, reads: 1, kept_back });
     }
 
     /// The chunk that ends at `end`, when the player had received `all`.
@@ -140,7 +145,8 @@ impl Splitter {
         }
         let parts = mp4::fragments(&self.pending[..end], &self.init).map_err(|e| e.to_string())?;
         let first = parts.first().ok_or("a chunk without a fragment (`moof`)")?;
-        let burst = self.begun.filter(|begun| begun.reads >= READS_LEAST).map(|begun| Sample {
+        let is_enough = |begun: &Begun| begun.reads >= READS_LEAST && !begun.kept_back;
+        let burst = self.begun.filter(is_enough).map(|begun| Sample {
             bytes: Bytes::new(all.saturating_sub(begun.all)),
             requested: begun.at,
             done: now,
@@ -177,7 +183,7 @@ pub fn check_chunks(
     for size in sizes.into_iter().chain([body.len()]) {
         let (data, after) = rest.split_at(size.min(rest.len()));
         (rest, all) = (after, all + data.len() as u64);
-        let read = Read { data, burst: None, all };
+        let read = Read { data, came: Came::default(), all };
         splitter.push(Time::ZERO, read, |chunk| found.push((chunk.decode_time, chunk.duration)))?;
     }
     splitter.finish()?;
@@ -231,7 +237,7 @@ pub(super) mod tests {
     }
 
     fn read(data: &[u8], all: u64) -> Read<'_> {
-        Read { data, burst: None, all }
+        Read { data, came: Came::default(), all }
     }
 
     /// Chunks of 10 kB over a link of 10 Mbit/s in packets of 1250 bytes, one a millisecond; a chunk every 100 ms.
@@ -294,6 +300,25 @@ pub(super) mod tests {
         let bursts = found.iter().map(|chunk| chunk.burst.expect("six reads"));
         let rates: Vec<BitRate> = bursts.map(|burst| burst.bytes / burst.took()).collect();
         assert_eq!(rates, [BitRate::from_mbps(10); 4]);
+    }
+
+    /// Two chunks of 10,000 bytes, each in eight reads within 7 ms, the first of which were kept back.
+    #[test]
+    fn what_a_loss_had_kept_back_is_not_measured() {
+        let mut splitter = Splitter::new(init());
+        let (mut found, mut all) = (Vec::new(), 0);
+        for number in 0..2u64 {
+            for (packet, ms) in chunk(number * 1024, 9896).chunks(1250).zip(0..) {
+                let now = Time::from_millis(100 * number + ms);
+                all += packet.len() as u64;
+                let came = Came { burst: None, kept_back: number == 0 && ms == 0 };
+                let read = Read { data: packet, came, all };
+                splitter.push(now, read, |chunk| found.push(chunk)).unwrap();
+            }
+        }
+        let rate = |chunk: &Chunk| chunk.burst.map(|burst| burst.bytes / burst.took());
+        let rates: Vec<Option<BitRate>> = found.iter().map(rate).collect();
+        assert_eq!(rates, [None, Some(BitRate::from_mbps(10))]);
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Client {
             self.hold(fetch, total, length).await;
             let data = timeout(PROGRESS_TIMEOUT.into(), body.data()).await;
             let data = data.map_err(|_| FetchError::ProgressTimeout)??;
-            let Some((data, burst)) = data else { break };
+            let Some((data, came)) = data else { break };
             total += data.len() as u64;
             let all = self.transport.received(data.len() as u64);
             self.progress.send_modify(|progress| {
@@ -216,7 +216,7 @@ impl Client {
                     let _ = self.chunks.send(chunk);
                 };
                 let now = self.clock.now();
-                let read = Read { data: &data, burst, all };
+                let read = Read { data: &data, came, all };
                 splitter.push(now, read, pass_on).map_err(FetchError::Media)?;
             }
             if fetch.keep_body {

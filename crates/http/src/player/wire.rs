@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::failure::{CONNECT_TIMEOUT, FetchError};
-use super::meter::{Burst, Bursts, Meter, Metered, Received};
+use super::meter::{Bursts, Came, Meter, Metered, Received};
 use crate::Clock;
 use crate::flows::{Connected, Flows, OWN_AGENT};
 use crate::http3::{self, client};
@@ -149,7 +149,8 @@ impl Transport {
         let late = |_| FetchError::ConnectTimeout;
         if self.http == HttpVersion::Http1 {
             let opened = timeout(CONNECT_TIMEOUT.into(), opening.http1()).await.map_err(late)??;
-            return Ok((Connection::One(opened), false));
+            let (sender, meter) = opened;
+            return Ok((Connection::One(sender, meter), false));
         }
         // Other lanes wait meanwhile, and take the connection that this one opens.
         let mut shared = self.shared.lock().await;
@@ -205,10 +206,11 @@ impl Opening<'_> {
         recorded.server.clone().filter(|_| self.url.authority() == self.home.authority())
     }
 
-    async fn http1(&self) -> Result<http1::SendRequest<Empty<Bytes>>, FetchError> {
+    async fn http1(&self) -> Result<(http1::SendRequest<Empty<Bytes>>, Meter), FetchError> {
         let (stream, flow) = self.tcp().await?;
+        let meter = Meter::default();
         let received = self.transport.received.clone();
-        let stream = Metered::new(stream, self.transport.clock, Meter::default(), received);
+        let stream = Metered::new(stream, self.transport.clock, meter.clone(), received);
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(self.transport.read_buffer())
             .handshake(TokioIo::new(stream))
@@ -218,7 +220,7 @@ impl Opening<'_> {
             drop(connection.await);
             drop(flow);
         });
-        Ok(sender)
+        Ok((sender, meter))
     }
 
     async fn http2(&self) -> Result<(http2::SendRequest<Empty<Bytes>>, Meter), FetchError> {
@@ -282,7 +284,7 @@ fn refused(error: ConnectError) -> FetchError {
 /// An open connection.
 pub(crate) enum Connection {
     /// HTTP/1.1: one request at a time.
-    One(http1::SendRequest<Empty<Bytes>>),
+    One(http1::SendRequest<Empty<Bytes>>, Meter),
     /// One that others use too, and its number.
     Many(Many, u64),
 }
@@ -306,7 +308,7 @@ impl Many {
 impl Connection {
     pub fn is_closed(&self) -> bool {
         match self {
-            Self::One(sender) => sender.is_closed(),
+            Self::One(sender, _) => sender.is_closed(),
             Self::Many(many, _) => many.is_closed(),
         }
     }
@@ -319,10 +321,12 @@ impl Connection {
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Response<Incoming>, FetchError> {
         match self {
-            Self::One(sender) => {
+            Self::One(sender, meter) => {
                 sender.ready().await?;
+                meter.take();
                 let response = sender.send_request(request(url, range, headers, false)).await?;
-                Ok(response.map(Incoming::Hyper))
+                let meter = meter.clone();
+                Ok(response.map(|body| Incoming::Hyper(body, meter)))
             }
             Self::Many(Many::Two(sender, meter), _) => {
                 sender.ready().await?;
@@ -367,7 +371,8 @@ fn request(
 
 /// The body of a response.
 pub(crate) enum Incoming {
-    Hyper(hyper::body::Incoming),
+    /// Pieces come as they are read; the meter knows whether a loss had kept them back.
+    Hyper(hyper::body::Incoming, Meter),
     /// Frames come whole; the meter knows how fast.
     Metered(hyper::body::Incoming, Bursts),
     Three(Box<client::Incoming>),
@@ -377,22 +382,26 @@ impl Incoming {
     /// Its length, if the server said it.
     pub fn length(&self) -> Option<u64> {
         match self {
-            Self::Hyper(body) | Self::Metered(body, _) => body.size_hint().exact(),
+            Self::Hyper(body, _) | Self::Metered(body, _) => body.size_hint().exact(),
             Self::Three(body) => body.length(),
         }
     }
 
-    /// The next bytes of it, with the burst that they came in if it is known; `None` at the end.
-    pub async fn data(&mut self) -> Result<Option<(Bytes, Option<Burst>)>, FetchError> {
+    /// The next bytes of it, with how they came as far as it is known; `None` at the end.
+    pub async fn data(&mut self) -> Result<Option<(Bytes, Came)>, FetchError> {
         match self {
-            Self::Hyper(body) => Ok(next(body).await?.map(|data| (data, None))),
+            Self::Hyper(body, meter) => {
+                let data = next(body).await?;
+                let came = Came { burst: None, ..meter.take() };
+                Ok(data.map(|data| (data, came)))
+            }
             Self::Metered(body, bursts) => {
                 let data = next(body).await?;
                 // The end may be a frame of its own, which belongs to no burst of the next response.
-                let burst = bursts.take();
-                Ok(data.map(|data| (data, burst)))
+                let came = bursts.take();
+                Ok(data.map(|data| (data, came)))
             }
-            Self::Three(body) => Ok(body.data().await?.map(|data| (data, None))),
+            Self::Three(body) => Ok(body.data().await?.map(|data| (data, Came::default()))),
         }
     }
 }

@@ -76,6 +76,7 @@ impl Ack {
                     event.mss,
                     event.rate_interval_us,
                 ),
+                out_of_order: None,
                 limits: Limits::default(),
             },
             snd_una: event.snd_una,
