@@ -80,7 +80,7 @@ impl<'v> Blocking<'v> {
             let connection = Connection::of(sender, data, back)?;
             let from_ns = row.t_ns.saturating_sub(connection.data.rules.held_ns);
             let mut gaps = connection.gaps(from_ns, to_ns.min(request.end_ns));
-            // What was repaired by then did not keep back an answer that nobody had asked for.
+            // A gap that was repaired before the request came kept back nothing of its answer.
             gaps.retain(|gap| gap.until_ns > access.t_ns);
             let others: Vec<&Request> = asked.next_to(request).collect();
             let blocked = connection.blocked(request, &gaps, &others);

@@ -102,7 +102,7 @@ struct Reads {
 }
 
 impl Meter {
-    /// So many bytes were read. `out_of_order` is how many packets have come out of order so far, `None` if nobody knows.
+    /// So many bytes were read. `out_of_order` is how many packets have come out of order so far, `None` if that is not known.
     fn read(&self, now: Time, bytes: usize, out_of_order: impl FnOnce() -> Option<u32>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let State { reads, unread, kept_back } = &mut *state;

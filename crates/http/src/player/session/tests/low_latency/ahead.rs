@@ -67,7 +67,7 @@ fn the_next_part_is_asked_for_at_once_and_the_one_behind_it_when_its_turn_comes(
     let hinted = at(&mut session, now);
     assert_eq!(media(&hinted), ["/v0/4.2.m4s"]);
     session.on_fetched(now, &second, whole(&second, now, ""));
-    // What follows the hint is not known.
+    // The playlist names nothing behind the hint.
     assert_eq!(at(&mut session, now).len(), 0);
     assert!(session.abandon(now).is_none());
 }
