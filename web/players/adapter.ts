@@ -6,7 +6,10 @@ import { known } from "./known";
 import { shakaPlayer } from "./shaka";
 
 /** What the library knows; null: it does not tell it, or not yet. */
-export type Told = Pick<StateReport, "rung_bps" | "shown" | "captured_ms" | "estimate_bps">;
+export type Told = Pick<
+  StateReport,
+  "rung_bps" | "shown" | "captured_ms" | "target_latency_s" | "estimate_bps"
+>;
 
 export interface Adapter {
   look(): Told;
@@ -22,6 +25,7 @@ interface HlsPlayer {
   attachMedia(video: HTMLVideoElement): void;
   on(event: string, listener: (event: string, data: never) => void): void;
   readonly playingDate: Date | null;
+  readonly targetLatency: number | null;
   readonly bandwidthEstimate: number;
   readonly loadLevel: number;
   readonly levels: readonly { readonly bitrate: number }[];
@@ -60,6 +64,7 @@ function hls(job: Job, video: HTMLVideoElement, fail: (reason: string) => void):
       rung_bps: old ? loading() : null,
       shown,
       captured_ms: known(() => player.playingDate?.getTime() ?? Number.NaN),
+      target_latency_s: known(() => player.targetLatency ?? Number.NaN),
       estimate_bps: known(() => player.bandwidthEstimate),
     }),
   };

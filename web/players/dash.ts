@@ -9,6 +9,7 @@ interface Player {
   updateSettings(settings: object): void;
   on(event: string, listener: (event: never) => void): void;
   timeAsUTC(): number;
+  getTargetLiveDelay(): number;
   getAverageThroughput(kind: "video"): number;
   /** Version 4 only. */
   getBitrateInfoListFor?(kind: "video"): readonly { readonly bitrate: number }[];
@@ -46,6 +47,7 @@ export function dash(job: Job, video: HTMLVideoElement, fail: (reason: string) =
       rung_bps,
       shown: null,
       captured_ms: known(() => player.timeAsUTC() * 1000),
+      target_latency_s: known(() => player.getTargetLiveDelay()),
       estimate_bps: known(() => player.getAverageThroughput("video") * 1000),
     }),
   };

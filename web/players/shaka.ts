@@ -62,6 +62,7 @@ export function shakaPlayer(
       rung_bps: rung_bps ?? loading(),
       shown: null,
       captured_ms: known(() => player.getPlayheadTimeAsDate()?.getTime() ?? Number.NaN),
+      target_latency_s: job.target_latency_s,
       estimate_bps: known(() => player.getStats().estimatedBandwidth),
     }),
   };

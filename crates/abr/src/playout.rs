@@ -181,6 +181,11 @@ impl Playout {
         self.config.live.map(|live| latency_ns(&live, self.now, self.position()))
     }
 
+    /// Live only: the latency that it aims at.
+    pub fn target_latency(&self) -> Option<Duration> {
+        self.config.live.map(|live| live.target)
+    }
+
     /// True if media that ends at `until` fits in the buffer of `track` now.
     pub fn fits(&self, track: usize, until: Duration) -> bool {
         track < self.ends.len() && until.saturating_sub(self.position()) <= self.config.capacity

@@ -59,6 +59,7 @@ mod tests {
             state,
             rung_bps: Some(rung_bps),
             latency_ms: Some(latency_ms),
+            target_latency_ms: None,
             speed,
             t_ns: 0,
             endpoint: "viewer".into(),

@@ -404,7 +404,7 @@ words! {
         Stall = "stall",
         /// The screen of real-time video froze.
         Freeze = "freeze",
-        /// Frames of real-time video were shown late.
+        /// Frames of real-time video were shown late, or a player of a live stream stayed behind its target.
         Late = "late",
         /// Frames of real-time video were sent, and not shown.
         Missing = "missing",
@@ -470,6 +470,8 @@ words! {
         Timeout = "timeout",
         /// The player had chosen a rung above what the link carries.
         OversizedRung = "oversized_rung",
+        /// The player was behind the latency that it aims at, held enough media to catch up, and played at normal speed.
+        NoCatchUp = "no_catch_up",
         /// The viewer changed to another quality, and left out the frames between the last of the old one and the first of the
         /// new one.
         QualityChange = "quality_change",

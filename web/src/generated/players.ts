@@ -74,6 +74,8 @@ export interface StateReport {
   shown: string | null;
   /** When the frame under the playhead was captured, in milliseconds since 1970; null as above. */
   captured_ms: number | null;
+  /** Live: the latency that the library aims at; null as above. */
+  target_latency_s: number | null;
   /** Throughput as the library estimates it; null as above. */
   estimate_bps: number | null;
 }

@@ -204,6 +204,9 @@ static SERIES: &[Curve<Players>] = series! {
     player.latency_ms [Latency, "ms", Line] "latency",
         "from the capture of a frame to its display",
         |p, bins| latency(p, bins);
+    player.target_latency_ms [Latency, "ms", Context] "target",
+        "the latency that the player aims at",
+        |p, bins| bins.held_last(p.stretches(|row| row.target_latency_ms));
     player.picture_vmaf [Quality, "of 100", Line] "VMAF of the frames",
         "each frame shown compared with its own source frame, at 1080 lines",
         |p, bins| score(p, bins, |row| row.picture_vmaf);

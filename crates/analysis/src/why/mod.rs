@@ -12,6 +12,7 @@
 
 mod account;
 mod asked;
+mod behind;
 mod between;
 mod blocking;
 mod brief;

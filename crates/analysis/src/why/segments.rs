@@ -94,7 +94,7 @@ impl<'a, 'v> Story<'a, 'v> {
         Crossed::new(self.player.name, &self.data, &self.back)
     }
 
-    /// Its stalls, falls of quality and slow start.
+    /// Its stalls, falls of quality and slow start, and where it stayed behind.
     pub fn explain(&self) -> Vec<Explained> {
         let long = |(from, to): &(i64, i64)| to.saturating_sub(*from) >= LEAST_NS;
         let stalls: Vec<(i64, i64)> = self.player.stall_spans().into_iter().filter(long).collect();
@@ -104,6 +104,7 @@ impl<'a, 'v> Story<'a, 'v> {
             stalls.iter().zip(ended).map(|(span, after)| self.stall(*span, after)).collect();
         found.extend(self.falls());
         found.extend(self.start());
+        found.extend(self.stayed_behind());
         found
     }
 

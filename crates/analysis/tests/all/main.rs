@@ -17,6 +17,7 @@ mod uncompressed;
 mod warm_up;
 mod warm_up_flows;
 mod why;
+mod why_behind;
 mod why_blocking;
 mod why_http3;
 mod why_lies;

@@ -94,6 +94,7 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
         position_ms: Some(0.0),
         rung_bps: None,
         latency_ms: Some(1.0),
+        target_latency_ms: None,
         speed: 0.0,
         stalls: 0,
         estimate_bps: None,

@@ -87,6 +87,7 @@ fn state(t_ms: i64, state: &str, buffer_ms: f64, rung_bps: Option<i64>, stalls: 
         position_ms: Some(0.0),
         rung_bps,
         latency_ms: rung_bps.map(|_| 2000.0 + buffer_ms),
+        target_latency_ms: None,
         speed: 1.0,
         stalls,
         estimate_bps: None,

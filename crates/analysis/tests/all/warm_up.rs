@@ -31,6 +31,7 @@ fn state(t_ms: i64, state: PlayerState, rung_bps: Option<i64>, stalls: i64) -> P
         position_ms: None,
         rung_bps,
         latency_ms: rung_bps.map(|_| 1000.0),
+        target_latency_ms: None,
         speed: 1.0,
         stalls,
         estimate_bps: None,

@@ -356,6 +356,7 @@ pub fn watched(at_ms: i64, state: PlayerState, buffer_ms: f64, position_ms: f64)
         position_ms: Some(position_ms),
         rung_bps: Some(800_000),
         latency_ms: None,
+        target_latency_ms: None,
         speed: 1.0,
         stalls: 0,
         estimate_bps: None,

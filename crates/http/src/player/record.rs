@@ -63,6 +63,7 @@ impl Recorder {
             position_ms: Some(view.position.as_millis_f64()),
             rung_bps: view.rung.map(|rate| to_i64(rate.as_bps())),
             latency_ms: view.latency_ns.map(ms),
+            target_latency_ms: view.target_latency.map(Duration::as_millis_f64),
             speed: view.speed,
             stalls: to_i64(view.stalls),
             estimate_bps: view.estimate.map(|rate| to_i64(rate.as_bps())),

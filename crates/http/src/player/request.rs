@@ -213,6 +213,8 @@ pub struct View {
     pub rung: Option<BitRate>,
     /// Live: age of the frame under the playhead, in nanoseconds.
     pub latency_ns: Option<i64>,
+    /// Live: the latency that it aims at.
+    pub target_latency: Option<Duration>,
     /// Playback speed.
     pub speed: f64,
     /// Stalls so far.

@@ -50,7 +50,7 @@ pub struct FootageSpec {
     #[serde(default = "length")]
     pub length: Duration,
     /// Where in `length` the first frame is, at most in its last one. Cameras that begin at different places do not see
-    /// the same at the same time, so their key frames and their movement do not coincide. Default: 0 s.
+    /// the same at the same time, so they do not all need many bits at once, or few. Default: 0 s.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub begin: Duration,
     /// Shows a scene of which little moves, as many cameras do: the frame in the middle of
@@ -277,7 +277,7 @@ impl Footage {
             return Err(LiveError::OtherSize { found: picture.size(), wanted: self.size() });
         }
         let data = picture.data_mut();
-        let at = ((number % self.frames + self.first) % self.frames) * data.len() as u64;
+        let at = (number.wrapping_add(self.first) % self.frames) * data.len() as u64;
         let read = self.file.read_exact_at(data, at);
         Ok(read.map_err(MediaError::io("reading", &self.path))?)
     }

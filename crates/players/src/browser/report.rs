@@ -54,6 +54,8 @@ pub(super) struct StateReport {
     shown: Option<String>,
     /// When the frame under the playhead was captured, in milliseconds since 1970; null as above.
     captured_ms: Option<f64>,
+    /// Live: the latency that the library aims at; null as above.
+    target_latency_s: Option<f64>,
     /// Throughput as the library estimates it; null as above.
     estimate_bps: Option<f64>,
 }
@@ -134,6 +136,7 @@ impl StateReport {
         // dash.js says 0 where it does not know.
         let captured_ms = self.captured_ms.filter(|captured_ms| live && *captured_ms > 0.0);
         view.latency_ms = captured_ms.map(|captured_ms| unix_ns as f64 / 1e6 - captured_ms);
+        view.target_latency_ms = self.target_latency_s.filter(|_| live).map(|target| target * 1e3);
         view.estimate_bps = self.estimate_bps.map(|bps| bps as u64).filter(|bps| *bps > 0);
     }
 }
@@ -185,6 +188,7 @@ mod tests {
         rung_bps: None,
         shown: None,
         captured_ms: None,
+        target_latency_s: None,
         estimate_bps: None,
     };
 
@@ -200,6 +204,16 @@ mod tests {
             view.latency_ms
         };
         assert_eq!([latency(1_795_239_058_500.0), latency(0.0)], [Some(1500.0), None]);
+    }
+
+    #[test]
+    fn a_target_is_of_a_live_stream_that_has_begun() {
+        let target = |state| {
+            let mut view = View::default();
+            apply(&mut view, &StateReport { state, target_latency_s: Some(0.8), ..STATE });
+            view.target_latency_ms
+        };
+        assert_eq!([target(Shown::Starting), target(Shown::Playing)], [None, Some(800.0)]);
     }
 
     #[test]

@@ -118,6 +118,9 @@ table! {
         rung_bps: Option<i64>,
         /// Live only: age of the frame under the playhead, from the moment it was captured.
         latency_ms: Option<f64>,
+        /// Live only: the latency that the player aims at, as its library has it, which may count from the end of the playlist; null
+        /// if the player has none or does not report it, and in records of earlier versions.
+        target_latency_ms: Option<f64>,
         /// Playback speed: 1 is normal, 0 is paused.
         speed: f64,
         /// Stalls so far, start-up not counted.

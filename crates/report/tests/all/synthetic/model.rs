@@ -434,6 +434,7 @@ impl Player {
             position_ms: Some(self.position_s * 1e3),
             rung_bps: self.shown,
             latency_ms: self.shown.map(|_| age_ms),
+            target_latency_ms: None,
             speed: f64::from(u8::from(self.state == PlayerState::Playing)),
             stalls: self.stalls,
             estimate_bps: self.estimate.map(|bps| bps as i64),
