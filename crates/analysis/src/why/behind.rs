@@ -3,6 +3,7 @@
 use suiro_record::tables::PlayerRow;
 use suiro_record::words::{Cause, Effect, PlayerState};
 
+use super::account;
 use super::segments::Story;
 use super::wording::{opening, span};
 use super::{Evidence, Explained, Step, since, total};
@@ -14,7 +15,9 @@ const BEHIND_MS: f64 = 400.0;
 /// A player that catches up by 5 % makes up for 500 ms in this time.
 const LASTING_NS: i64 = 10_000_000_000;
 /// Played faster, as a share of the time that it played: it did try.
-const TRIED: f64 = 0.1;
+const TRIED: f64 = 0.25;
+/// What is worth telling, as a share of the time.
+const TOLD: f64 = 0.005;
 
 /// A time in which a player was behind.
 struct Behind<'a, 'v> {
@@ -24,11 +27,13 @@ struct Behind<'a, 'v> {
     over_ms: f64,
     /// Median of the media that it held.
     held_ms: f64,
+    /// The share of the time that it played in which it played faster.
+    faster: f64,
 }
 
 impl Story<'_, '_> {
-    /// Times of at least ten seconds in which it was behind the target that it began with, held as much media as it was behind,
-    /// and did not play faster.
+    /// Times of at least ten seconds in which it was behind the target that it began with, held the media to make up for half of
+    /// that or more, and mostly did not play faster.
     pub fn stayed_behind(&self) -> Vec<Explained> {
         let live: Vec<&PlayerRow> =
             self.player.rows.iter().filter(|row| row.latency_ms.is_some()).copied().collect();
@@ -67,10 +72,15 @@ impl Story<'_, '_> {
         let (first, last) = (behind.rows[0], behind.rows[behind.rows.len() - 1]);
         let (from_ns, to_ns) = (first.t_ns, last.t_ns);
         let length = |ms: f64| span((ms * 1e6) as i64);
-        let reason = format!(
-            "the player held {} of media and played at normal speed",
-            length(behind.held_ms)
-        );
+        let mostly = match behind.faster {
+            TOLD.. => format!(" for {:.0} % of that time", (1.0 - behind.faster) * 100.0),
+            _ => String::new(),
+        };
+        let held = length(behind.held_ms);
+        let reason = format!("the player held {held} of media and played at normal speed{mostly}");
+        // Of what it did not hold, this is not the cause.
+        let caught_up = (behind.held_ms / behind.over_ms).min(1.0);
+        let shares = [(Cause::NoCatchUp, caught_up), (Cause::Unknown, 1.0 - caught_up)];
         let mut sentence = format!(
             "{}: {reason}, {} behind its target of {}",
             opening(Effect::Late, from_ns, to_ns),
@@ -91,7 +101,7 @@ impl Story<'_, '_> {
             effect: Effect::Late,
             from_ns,
             to_ns,
-            shares: vec![(Cause::NoCatchUp, 1.0)],
+            shares: account::shares(shares.into_iter()),
             chain: evidence.map(|evidence| Step { what, evidence }).into_iter().collect(),
             sentence,
             because: Some(reason),

@@ -57,6 +57,20 @@ fn a_player_that_holds_media_and_does_not_play_faster_stays_behind_by_its_own_ch
 }
 
 #[test]
+fn a_player_that_could_catch_up_in_part_is_to_blame_for_that_part() {
+    let found = changed(|row| PlayerRow {
+        buffer_ms: Some(1680.0),
+        speed: if row.t_ns < 10_000_000_000 { 1.05 } else { 1.0 },
+        ..row
+    });
+    let shares = &found[0].shares;
+    assert_eq!((shares[0].0, shares[1].0), (Cause::NoCatchUp, Cause::Unknown));
+    assert!((shares[0].1 - 0.8).abs() < 0.01, "{shares:?}");
+    let told = "held 1.7 s of media and played at normal speed for 87 % of that time, 2.1 s behind";
+    assert!(found[0].sentence.contains(told), "{}", found[0].sentence);
+}
+
+#[test]
 fn a_player_that_began_late_or_raised_its_target_is_told_so() {
     let began = stalls_and_goes_on().into_iter().filter(|row| row.t_ns >= 7_000_000_000);
     let found = late(began.collect());
@@ -68,7 +82,7 @@ fn a_player_that_began_late_or_raised_its_target_is_told_so() {
 #[test]
 fn who_tries_or_cannot_or_has_no_target_or_only_a_short_time_behind_it_is_not_to_blame() {
     let faster = changed(|row| PlayerRow { speed: 1.05, ..row });
-    let starved = changed(|row| PlayerRow { buffer_ms: Some(2000.0), ..row });
+    let starved = changed(|row| PlayerRow { buffer_ms: Some(1000.0), ..row });
     let aimless = stalls_and_goes_on().into_iter();
     let aimless = late(aimless.map(|row| PlayerRow { target_latency_ms: None, ..row }).collect());
     let short = late(stalls_and_goes_on().into_iter().take(150).collect());

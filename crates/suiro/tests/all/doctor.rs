@@ -87,7 +87,10 @@ fn what_uncompressed_video_needs_is_told_for_programs_too() {
     }
     assert!(checks.iter().all(|check| check["state"] != "ok" || check["mend"].is_null()));
     let missing = checks.iter().find(|check| check["state"] == "missing").unwrap();
-    assert_eq!((&missing["name"], &missing["mend"]), (&"nowhere0".into(), &"ip -brief link".into()));
+    assert_eq!(
+        (&missing["name"], &missing["mend"]),
+        (&"nowhere0".into(), &"ip -brief link".into())
+    );
 }
 
 #[test]
