@@ -63,24 +63,25 @@ impl Story<'_, '_> {
         let faster_ns = faster.map(Stretch::length_ns).sum::<f64>();
         let over_ms = distribution(playing(), |row| row.latency_ms).percentile(0.5)? - target_ms;
         let held_ms = distribution(playing(), |row| row.buffer_ms).percentile(0.5)?;
-        let could =
-            since(to, from) >= LASTING_NS && faster_ns <= played_ns * TRIED && held_ms >= over_ms;
-        could.then_some(Behind { rows, target_ms, over_ms, held_ms })
+        let faster = faster_ns / played_ns;
+        let could = since(to, from) >= LASTING_NS && faster <= TRIED && held_ms >= over_ms / 2.0;
+        could.then_some(Behind { rows, target_ms, over_ms, held_ms, faster })
     }
 
     fn behind(&self, behind: &Behind) -> Explained {
         let (first, last) = (behind.rows[0], behind.rows[behind.rows.len() - 1]);
         let (from_ns, to_ns) = (first.t_ns, last.t_ns);
         let length = |ms: f64| span((ms * 1e6) as i64);
-        let mostly = match behind.faster {
-            TOLD.. => format!(" for {:.0} % of that time", (1.0 - behind.faster) * 100.0),
-            _ => String::new(),
+        let mostly = if behind.faster < TOLD {
+            String::new()
+        } else {
+            format!(" for {:.0} % of that time", (1.0 - behind.faster) * 100.0)
         };
         let held = length(behind.held_ms);
         let reason = format!("the player held {held} of media and played at normal speed{mostly}");
         // Of what it did not hold, this is not the cause.
-        let caught_up = (behind.held_ms / behind.over_ms).min(1.0);
-        let shares = [(Cause::NoCatchUp, caught_up), (Cause::Unknown, 1.0 - caught_up)];
+        let own = (behind.held_ms / behind.over_ms).min(1.0);
+        let shares = [(Cause::NoCatchUp, own), (Cause::Unknown, 1.0 - own)];
         let mut sentence = format!(
             "{}: {reason}, {} behind its target of {}",
             opening(Effect::Late, from_ns, to_ns),

@@ -16,7 +16,7 @@ fn stalls_and_goes_on() -> Vec<PlayerRow> {
         let at_ms = n * 100;
         let (state, behind_ms, buffer_ms) = match at_ms {
             ..5000 => (PlayerState::Playing, 900, 700.0),
-            ..7000 => (PlayerState::Stalled, at_ms - 4100, 0.0),
+            5000..7000 => (PlayerState::Stalled, at_ms - 4100, 0.0),
             _ => (PlayerState::Playing, 2900, 2500.0),
         };
         PlayerRow {
