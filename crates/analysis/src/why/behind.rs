@@ -118,7 +118,7 @@ impl Story<'_, '_> {
         let stalls = self.player.stall_spans().into_iter().filter(|(from, _)| *from < to_ns);
         let stalled_ns = total(stalls.map(|(from, to)| since(to, from)));
         if stalled_ns as f64 >= most {
-            return Some(format!("it had stalled for {} by then", span(stalled_ns)));
+            return Some(format!("it stalled for {} in all", span(stalled_ns)));
         }
         (begun_ns >= most).then(|| format!("it began {} behind it", span(begun_ns as i64)))
     }

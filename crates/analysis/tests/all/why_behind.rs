@@ -51,7 +51,7 @@ fn a_player_that_holds_media_and_does_not_play_faster_stays_behind_by_its_own_ch
     assert_eq!(
         late.sentence,
         "frames were late during 24.5 s at 5.4 s: the player held 2.5 s of media and played at normal speed, 2.1 s behind its \
-         target of 800 ms; it had stalled for 2.0 s by then"
+         target of 800 ms; it stalled for 2.0 s in all"
     );
     assert_eq!(late.chain[0].evidence.to_string(), "player[54..299]{endpoint=player}");
 }
