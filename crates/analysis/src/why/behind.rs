@@ -9,8 +9,8 @@ use super::wording::{opening, span};
 use super::{Evidence, Explained, Step, since, total};
 use crate::held::{Stretch, distribution};
 
-/// Players begin to catch up when they are 20 to 50 ms behind. With this the end of a playlist, from which some of them count,
-/// may be a few hundred milliseconds old.
+/// Players begin to catch up when they are 20 to 50 ms behind. Some of them count from the end of the playlist, which may be a few
+/// hundred milliseconds old.
 const BEHIND_MS: f64 = 400.0;
 /// A player that catches up by 5 % makes up for 500 ms in this time.
 const LASTING_NS: i64 = 10_000_000_000;
