@@ -75,10 +75,8 @@ fn a_program_for_p1203_that_is_named_and_not_there_is_told_and_nothing_more() {
 
 #[test]
 fn what_uncompressed_video_needs_is_told_for_programs_too() {
-    // Each run watches the CPUs at work for some seconds.
-    let interfaces = ["--interface", "lo", "--interface", "nowhere0"];
-    let output = doctor(&[&["--uncompressed", "--json"], &interfaces[..]].concat(), &[]);
-    assert_eq!(output.status.code(), Some(1), "an interface is missing");
+    let output = doctor(&["--uncompressed", "--interface", "lo", "--json"], &[]);
+    assert_eq!(output.status.code(), Some(0));
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let names: BTreeSet<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), checks.len(), "a name twice: {names:?}");
@@ -86,11 +84,12 @@ fn what_uncompressed_video_needs_is_told_for_programs_too() {
         assert!(names.contains(name), "{name} is not among {names:?}");
     }
     assert!(checks.iter().all(|check| check["state"] != "ok" || check["mend"].is_null()));
-    let missing = checks.iter().find(|check| check["state"] == "missing").unwrap();
-    assert_eq!(
-        (&missing["name"], &missing["mend"]),
-        (&"nowhere0".into(), &"ip -brief link".into())
-    );
+
+    let output = doctor(&["--uncompressed", "--interface", "nowhere0"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("missing nowhere0"), "{text}");
+    assert!(text.contains("→ ip -brief link"), "{text}");
 }
 
 #[test]
