@@ -113,13 +113,13 @@ impl Story<'_, '_> {
     /// What put it there, if that was most of it: how late it began, or the time that it had stalled.
     fn told_origin(&self, behind: &Behind, to_ns: i64) -> Option<String> {
         let most = behind.over_ms * 1e6 / 2.0;
-        let first = self.player.rows.iter().find(|row| row.state == PlayerState::Playing)?;
-        let begun_ns = (first.latency_ms? - behind.target_ms) * 1e6;
         let stalls = self.player.stall_spans().into_iter().filter(|(from, _)| *from < to_ns);
         let stalled_ns = total(stalls.map(|(from, to)| since(to, from)));
         if stalled_ns as f64 >= most {
             return Some(format!("it stalled for {} in all", span(stalled_ns)));
         }
+        let first = self.player.rows.iter().find(|row| row.state == PlayerState::Playing)?;
+        let begun_ns = (first.latency_ms? - behind.target_ms) * 1e6;
         (begun_ns >= most).then(|| format!("it began {} behind it", span(begun_ns as i64)))
     }
 }
