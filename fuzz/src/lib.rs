@@ -43,7 +43,7 @@ use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 pub use files::{browser_report, documents, foreign, layers_recording, node_status, tables};
 pub use http3::http3;
 pub use network::{
-    caching, common_media, frame, mp4_chunks, range, sound, webrtc_peer, webtransport,
+    caching, coding, common_media, frame, mp4_chunks, range, sound, webrtc_peer, webtransport,
 };
 pub use rates::{congestion, rtcp, rtp_header};
 
@@ -56,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     ("browser_report", browser_report),
     ("caching", caching),
     ("capture", capture),
+    ("coding", coding),
     ("common_media", common_media),
     ("conference", conference),
     ("congestion", congestion),

@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use suiro_http::forwarded::Asked;
 use suiro_http::player::check_chunks;
 use suiro_http::priority::Priority;
 use suiro_http::server::range::{Part, part};
-use suiro_http::{caching, cmcd, fields};
+use suiro_http::{caching, cmcd, coding, fields};
 use suiro_media::mp4;
 use suiro_media::sound::{Decoder, Ear, SAMPLES};
 use suiro_moq::container;
@@ -98,6 +99,18 @@ pub fn caching(data: &[u8]) {
         let written = asked.written().and_then(|value| value.to_str().ok().and_then(Asked::parse));
         assert!(written.is_none_or(|written| written == asked));
     }
+}
+
+/// Content that is said to be gzip, and an `Accept-Encoding` header.
+pub fn coding(data: &[u8]) {
+    const BYTES_MAX: u64 = 1 << 16;
+    if let Ok(content) = coding::gunzip(data, BYTES_MAX) {
+        assert!(content.len() as u64 <= BYTES_MAX);
+        let again = coding::gunzip(&coding::gzip(&content), BYTES_MAX);
+        assert_eq!(again.ok(), Some(content));
+    }
+    let headers = HeaderValue::from_bytes(data).map(|value| (ACCEPT_ENCODING, value));
+    coding::takes_gzip(&headers.into_iter().collect());
 }
 
 /// A `Range` header, for bodies of several lengths.

@@ -11,6 +11,7 @@
 pub mod caching;
 pub mod cmcd;
 mod cmsd;
+pub mod coding;
 pub mod edge;
 pub mod fields;
 pub mod flows;

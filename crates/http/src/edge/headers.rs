@@ -130,7 +130,8 @@ impl Said<'_> {
     fn cache_status(&self) -> String {
         let Self { ttl_s, status, .. } = self;
         let name = as_item(self.name);
-        let forwarded = if self.expired { "stale" } else { "uri-miss" };
+        // It does not look whether it has the object in another coding.
+        let forwarded = if self.expired { "stale" } else { "miss" };
         let stored = if self.stored { "; stored" } else { "" };
         match self.outcome {
             CacheOutcome::Hit | CacheOutcome::Stale => format!("{name}; hit; ttl={ttl_s}"),
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!(of(CacheOutcome::Miss, true), "edge; fwd=stale; fwd-status=200; ttl=5; stored");
         assert_eq!(
             of(CacheOutcome::Joined, false),
-            "edge; fwd=uri-miss; fwd-status=200; ttl=5; stored; collapsed"
+            "edge; fwd=miss; fwd-status=200; ttl=5; stored; collapsed"
         );
         let valid = Said { status: 304, ..said(CacheOutcome::Revalidated, true) };
         assert_eq!(valid.cache_status(), "edge; fwd=stale; fwd-status=304; ttl=5; stored");

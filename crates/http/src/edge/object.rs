@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::headers::weight;
 use crate::caching::Freshness;
+use crate::coding::takes_gzip;
 use crate::recent::{Recent, Weighs};
 
 /// The most pieces of an object: one that comes byte by byte must not take many times its size.
@@ -123,17 +124,28 @@ impl Coming {
     }
 }
 
-/// What a client calls the server, path and query: what distinguishes objects (RFC 9111 §2).
+/// What a client calls the server, path and query, and whether it takes gzip: what distinguishes objects (RFC 9111 §2, §4.1).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub host: String,
     pub target: String,
+    /// False of all but manifests: the clients that take gzip share the media with those that do not.
+    pub gzip: bool,
 }
 
 impl Key {
-    fn path(&self) -> &str {
-        self.target.split('?').next().unwrap_or_default()
+    /// What a request with these headers is for.
+    pub fn of(host: String, target: String, headers: &HeaderMap) -> Self {
+        let path = path(&target);
+        let is_manifest = path.ends_with(".m3u8") || path.ends_with(".mpd");
+        let gzip = is_manifest && takes_gzip(headers);
+        Self { host, target, gzip }
     }
+}
+
+/// Without the query.
+fn path(target: &str) -> &str {
+    target.split('?').next().unwrap_or_default()
 }
 
 /// Everything that a cache has and fetches.
@@ -175,12 +187,13 @@ impl Objects {
 
     /// The last that came of this path with another query.
     fn last_version(&self, key: &Key) -> Option<Arc<Stored>> {
-        let path = Key { host: key.host.clone(), target: key.path().to_owned() };
+        let first = Key { target: path(&key.target).to_owned(), gzip: false, ..key.clone() };
         let same = |(other, _): &(&Key, &Arc<Stored>)| {
-            other.host == key.host && other.target.starts_with(&path.target)
+            other.host == key.host && other.target.starts_with(&first.target)
         };
-        let versions = self.stored.from(&path).take_while(same);
-        let versions = versions.filter(|(other, _)| other.path() == path.target);
+        let versions = self.stored.from(&first).take_while(same);
+        let versions = versions
+            .filter(|(other, _)| path(&other.target) == first.target && other.gzip == key.gzip);
         let last = versions.max_by_key(|(_, stored)| stored.head.freshness.received());
         last.map(|(_, stored)| stored.clone())
     }
@@ -216,7 +229,7 @@ impl Objects {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{CACHE_CONTROL, HeaderValue};
+    use hyper::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 
     use super::*;
 
@@ -229,7 +242,7 @@ mod tests {
     }
 
     fn key(target: &str) -> Key {
-        Key { host: "edge".into(), target: target.into() }
+        Key { host: "edge".into(), target: target.into(), gzip: false }
     }
 
     fn found(objects: &mut Objects, target: &str, at_s: u64, stale: bool) -> String {
@@ -264,6 +277,31 @@ mod tests {
         assert_eq!(of(&mut objects, "/v1.m3u8", 2, false), "coming");
         objects.end(&key("/v1.m3u8"));
         assert_eq!(of(&mut objects, "/v1.m3u8", 2, false), "nowhere, expired: false");
+    }
+
+    #[test]
+    fn clients_that_take_gzip_and_others_share_all_but_manifests() {
+        let key = |target: &str, codings: &'static str| {
+            let headers = [(ACCEPT_ENCODING, HeaderValue::from_static(codings))];
+            Key::of("edge".into(), target.into(), &headers.into_iter().collect())
+        };
+        for target in ["/v0/1.m4s", "/v0/init.mp4", "/v0/1.ts?x=.m3u8", "/time", "/"] {
+            assert_eq!(key(target, "gzip"), key(target, "identity"), "{target}");
+        }
+        for target in ["/v0.m3u8", "/v0.m3u8?x=1.ts", "/manifest.mpd"] {
+            assert_ne!(key(target, "gzip"), key(target, "identity"), "{target}");
+            assert_eq!(key(target, "gzip, br"), key(target, "*"), "{target}");
+        }
+        // The last version is one that the client can read.
+        let mut objects = Objects::new(100_000);
+        let head = head("max-age=6", Time::ZERO, None);
+        let body = Bytes::from_static(b"coded");
+        objects.keep(key("/v0.m3u8?_HLS_msn=1", "gzip"), Stored { head, body });
+        let mut is_found = |codings| {
+            let found = objects.find(&key("/v0.m3u8?_HLS_msn=2", codings), Time::ZERO, true);
+            matches!(found, Found::Stored(..))
+        };
+        assert!(is_found("gzip") && !is_found("identity"));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue, IF_NONE_MATCH, RANGE, RETRY_AFTER, VIA};
+use hyper::header::{
+    ACCEPT_ENCODING, HeaderName, HeaderValue, IF_NONE_MATCH, RANGE, RETRY_AFTER, VIA,
+};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::tables::AccessRow;
@@ -21,6 +23,7 @@ use super::pass::{Pass, Piecewise};
 use super::service::Service;
 use crate::cmcd;
 use crate::cmsd::{self, Cmsd};
+use crate::coding::{GZIP, IDENTITY};
 use crate::forwarded::{Asked, FORWARDED};
 use crate::http3::client::Early;
 use crate::priority::PRIORITY;
@@ -187,7 +190,7 @@ impl Service {
         }
         let host = Asked::of(head).map(|asked| asked.host).unwrap_or_default();
         // What the player says of itself differs from request to request.
-        let key = Key { host, target: cmcd::without(target) };
+        let key = Key::of(host, cmcd::without(target), &head.headers);
         let found = self.objects().find(&key, self.clock.now(), fault == Some(Met::Stale));
         match found {
             Found::Stored(stored, outcome) => {
@@ -235,6 +238,7 @@ impl Service {
         let others = is_open.then(|| following.clone());
         let entry = Entry::begin(Arc::clone(self), key.clone(), others);
         let mut headers = self.said(head, &key.host);
+        headers.push((ACCEPT_ENCODING, if key.gzip { GZIP } else { IDENTITY }));
         // RFC 9111 §4.3.1
         let tag = old.as_ref().and_then(|old| old.tag().cloned());
         let old = old.filter(|_| tag.is_some());
@@ -430,7 +434,7 @@ mod tests {
         };
         let cache = Arc::new(service(&job, Clock::from_now(), None, None));
         let (head, ()) = Request::new(()).into_parts();
-        let key = Key { host: "edge".into(), target: "/a".into() };
+        let key = Key { host: "edge".into(), target: "/a".into(), gzip: false };
         let find = || cache.objects().find(&key, Time::ZERO, false);
         assert!(cache.begin(&head, &key, Reach::All(None)).is_ok());
         assert!(matches!(find(), Found::Coming(_)));

@@ -5,9 +5,9 @@
 //! Specification for Apple Devices" (the numbers are those of 2025). BIS is draft-pantos-hls-rfc8216bis. Rules about what our
 //! streams do not have are left out: subtitles, I-frame playlists, encryption, advertisements.
 //!
-//! Known not to be kept: AS 10.1, playlists are not compressed; AS 14.2c and 8.12, lengths are the scenario's; LL 9.X.4.5,
-//! rungs can be changed at segments only, also where these are longer than the target latency. AS 1.10 advises `avc1`, of which
-//! parameter sets are in the initialisation segment alone; fragmented MP4 here is `avc3`, which has them in key frames as well.
+//! Known not to be kept: AS 14.2c and 8.12, lengths are the scenario's; LL 9.X.4.5, rungs can be changed at segments only, also
+//! where these are longer than the target latency. AS 1.10 advises `avc1`, of which parameter sets are in the initialisation
+//! segment alone; fragmented MP4 here is `avc3`, which has them in key frames as well.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,6 +21,7 @@ use roxmltree::{Document, Node};
 use super::parts_tests::{Unreadable, ZERO, catalogue};
 use super::serve::Service;
 use crate::Clock;
+use crate::coding::gunzip;
 use crate::iso8601::{decimal_ns, parse_date_time, parse_duration};
 
 /// When the manifests are asked for: 41.1 s after the stream began.
@@ -29,11 +30,16 @@ const SECOND: u64 = 1_000_000_000;
 
 /// What the origin answers, with time that does not pass.
 async fn ask(path: &str) -> Response<Bytes> {
+    ask_for(path, "identity").await
+}
+
+/// The same, to a client that takes these content codings.
+async fn ask_for(path: &str, codings: &str) -> Response<Bytes> {
     let reading = Clock::new(0, 0).now().as_nanos();
     let clock = Clock::new(reading, NOW);
     let service = Service::new(catalogue(500), Arc::new(Unreadable), clock, 0, None, None);
-    let request = Request::get(path).header("host", "origin").body(Ok(Bytes::new()));
-    let request = request.expect("a request");
+    let request = Request::get(path).header("host", "origin").header("accept-encoding", codings);
+    let request = request.body(Ok(Bytes::new())).expect("a request");
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let (head, body) = Arc::new(service).respond(peer, request).await.into_parts();
     let body = body.collect().await.expect("a whole body");
@@ -79,6 +85,30 @@ fn ns(list: &str, name: &str) -> u64 {
 }
 
 const PLAYLISTS: [&str; 3] = ["/v0.m3u8", "/v1.m3u8", "/a.m3u8"];
+
+/// AS 10.1: playlists come in gzip; here MPDs too. RFC 9110 §8.8.3.3, §12.5.5: caches can tell the codings apart.
+#[tokio::test(start_paused = true)]
+async fn playlists_come_in_gzip_to_those_who_take_it() {
+    for path in ["/master.m3u8", "/v0.m3u8", "/v0.m3u8?_HLS_skip=YES", "/a.m3u8", "/manifest.mpd"] {
+        let [plain, coded] =
+            ["identity", "gzip, deflate, br"].map(|codings| ask_for(path, codings));
+        let (plain, coded) = (plain.await, coded.await);
+        assert_eq!(coded.headers()["content-encoding"], "gzip", "{path}");
+        assert!(!plain.headers().contains_key("content-encoding"), "{path}");
+        assert_ne!(coded.headers()["etag"], plain.headers()["etag"], "{path}");
+        for response in [&plain, &coded] {
+            assert_eq!(response.headers()["vary"], "accept-encoding", "{path}");
+        }
+        let content = gunzip(coded.body(), 1 << 20).expect("gzip");
+        assert_eq!(content, plain.body(), "{path}");
+        assert!(coded.body().len() * 3 < content.len() * 2, "{path}");
+    }
+    for path in ["/v0/init.mp4", "/time"] {
+        let response = ask_for(path, "gzip").await;
+        assert!(!response.headers().contains_key("content-encoding"), "{path}");
+        assert!(!response.headers().contains_key("vary"), "{path}");
+    }
+}
 
 /// LL 9.X.4.1, and ISO/IEC 23009-1 §5.3.1.2 about what a dynamic MPD has.
 #[tokio::test(start_paused = true)]

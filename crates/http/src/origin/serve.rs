@@ -19,6 +19,7 @@ use super::parts::{Directives, Held, LiveRung};
 use super::timeline::{Availability, Loop, Schedule};
 use super::{EVENTS_PATH, MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
 use crate::Clock;
+use crate::coding::{Coding, GZIP, gzip, takes_gzip};
 use crate::forwarded::Asked;
 use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
@@ -45,6 +46,9 @@ mod caching {
     }
 }
 
+/// The most that is kept of manifests in gzip, in bytes: some hundreds of a live stream.
+const CODED_BYTES_MAX: usize = 256 << 10;
+
 const NOTHING: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing at this path");
 
 /// A response before the request's conditions and ranges are applied.
@@ -54,6 +58,8 @@ struct Content {
     caching: Cow<'static, str>,
     /// Quoted; `None` for what changes all the time, and for what is still being captured: its beginning is not all of it.
     tag: Option<String>,
+    /// How its body is coded; `None` for what everybody gets as it is: media, and the clock.
+    coding: Option<Coding>,
     /// How long HLS has the response wait for media that it asked for, a part or a playlist; `None`: not at all.
     held: Option<Duration>,
 }
@@ -86,6 +92,13 @@ impl Content {
         if let Some(tag) = self.tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
             headers.insert(header::ETAG, tag);
         }
+        if self.coding.is_some() {
+            // RFC 9110 §12.5.5: caches must not give it to clients that take no gzip.
+            headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
+        if self.coding == Some(Coding::Gzip) {
+            headers.insert(header::CONTENT_ENCODING, GZIP);
+        }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
         deliver(headers, self.body, request)
     }
@@ -100,6 +113,8 @@ pub(super) struct Service {
     media: Arc<dyn Media>,
     pub(super) clock: Clock,
     cache: Mutex<Recent<Key, Bytes>>,
+    /// Manifests in gzip, by their text: the viewers of a live stream ask for the same.
+    coded: Mutex<Recent<Bytes, Bytes>>,
     tally: Tally,
     pub(super) log: Option<AccessLog>,
     /// What the server is called in CMSD; `None`: it says nothing.
@@ -120,6 +135,7 @@ impl Service {
             media,
             clock,
             cache: Mutex::new(Recent::new(cache_bytes)),
+            coded: Mutex::new(Recent::new(CODED_BYTES_MAX)),
             tally: Tally::default(),
             log,
             cmsd,
@@ -148,7 +164,7 @@ impl Service {
             Method::GET | Method::HEAD => match self.content(&head).await {
                 Ok(content) => {
                     brings = content.brings();
-                    content.deliver(&head)
+                    self.coded(content, &head.headers).deliver(&head)
                 }
                 Err(refusal) => refusal.response(),
             },
@@ -205,6 +221,7 @@ impl Service {
                 kind: "text/plain; charset=utf-8",
                 caching: caching::NONE.into(),
                 tag: None,
+                coding: None,
                 held: None,
             }),
             _ => match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
@@ -212,6 +229,27 @@ impl Service {
                 None => self.rung_playlist(path, head.uri.query(), unix_ns).await,
             },
         }
+    }
+
+    /// A manifest as a client takes it: in gzip, or as it is.
+    fn coded(&self, content: Content, asked: &HeaderMap) -> Content {
+        let Content { body: Source::Whole(text), tag: Some(tag), coding: Some(_), .. } = &content
+        else {
+            return content;
+        };
+        if !takes_gzip(asked) {
+            return content;
+        }
+        let lock = || self.coded.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock().get(text);
+        let coded = kept.unwrap_or_else(|| {
+            let coded = gzip(text);
+            lock().insert(text.clone(), coded.clone());
+            coded
+        });
+        // RFC 9110 §8.8.3.3: each coding has a tag of its own.
+        let tag = tag.strip_suffix('"').map(|tag| format!("{tag}-gzip\""));
+        Content { body: Source::Whole(coded), tag, coding: Some(Coding::Gzip), ..content }
     }
 
     fn manifest(&self, head: &Parts, unix_ns: u64) -> Result<Content, Refusal> {
@@ -303,7 +341,14 @@ impl Service {
         let (version, extension) = (&self.catalogue.version, container.extension());
         let is_whole = matches!(body, Source::Whole(_));
         let tag = is_whole.then(|| format!("\"{version}-{id}-{name}-{extension}\""));
-        let content = Content { body, kind, caching: caching::FOR_EVER.into(), tag, held: None };
+        let content = Content {
+            body,
+            kind,
+            caching: caching::FOR_EVER.into(),
+            tag,
+            coding: None,
+            held: None,
+        };
         // A segment is sent while it is captured. A part is held until all of it is there.
         let begins = content.brings().begins.filter(|_| part.is_some());
         let held = begins.map(|begins| begins.saturating_since(self.clock.now()));
@@ -392,7 +437,14 @@ impl Service {
 /// A manifest, tagged by its text.
 fn document(text: String, kind: &'static str, caching: impl Into<Cow<'static, str>>) -> Content {
     let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
-    Content { body: Source::Whole(text.into()), kind, caching: caching.into(), tag, held: None }
+    Content {
+        body: Source::Whole(text.into()),
+        kind,
+        caching: caching.into(),
+        tag,
+        coding: Some(Coding::Identity),
+        held: None,
+    }
 }
 
 fn playlist(text: String, caching: impl Into<Cow<'static, str>>) -> Content {

@@ -5,6 +5,7 @@ use std::io;
 
 use suiro_units::Duration;
 
+use crate::coding::CodingError;
 use crate::http3::client::Http3Error;
 use crate::url::UrlError;
 
@@ -51,6 +52,8 @@ pub(crate) enum FetchError {
     Redirect(UrlError),
     #[error("{0}")]
     Media(String),
+    #[error(transparent)]
+    Coding(#[from] CodingError),
     #[error("a redirect without a location")]
     NoLocation,
     #[error("{0}")]
@@ -62,6 +65,8 @@ impl FetchError {
     pub fn is_of_request(&self) -> bool {
         match self {
             Self::Status(_) | Self::Cut { .. } | Self::Http3(Http3Error::Stream(_)) => true,
+            // The body has been read to its end.
+            Self::Coding(CodingError::Gzip(_) | CodingError::TooLarge(_)) => true,
             Self::Http(error) => is_reset(error),
             _ => false,
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hyper::header::LOCATION;
+use hyper::header::{ACCEPT_ENCODING, LOCATION};
 use hyper::{Response, StatusCode};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -16,6 +16,7 @@ use super::wire::{Connection, Incoming, Recorded, Transport};
 use crate::Clock;
 use crate::cmcd::Told;
 use crate::cmsd::Cmsd;
+use crate::coding::{Coding, GZIP};
 use crate::http3::client::{Early, Http3Error};
 use crate::priority::PRIORITY;
 use crate::url::Url;
@@ -119,7 +120,9 @@ impl Client {
                 self.drain(response).await;
                 return Err(FetchError::Status(status.as_u16()));
             }
-            return self.body(fetch, response.into_body()).await;
+            let coding = Coding::of(response.headers(), fetch.what.is_manifest())?;
+            let content = self.body(fetch, response.into_body()).await?;
+            return Ok(coding.decode(content, fetch.bytes_max)?);
         }
         Err(FetchError::Redirects)
     }
@@ -135,6 +138,7 @@ impl Client {
         let address = told.and_then(|told| told.address(url));
         let mut headers = told.map_or(&[][..], Told::headers).to_vec();
         headers.extend(fetch.priority.map(|priority| (PRIORITY, priority.written())));
+        headers.extend(fetch.what.is_manifest().then_some((ACCEPT_ENCODING, GZIP)));
         let mut again = true;
         loop {
             let reused = self.connect(url).await?;

@@ -191,6 +191,13 @@ pub enum What {
     },
 }
 
+impl What {
+    /// True of text that servers may send in gzip.
+    pub(crate) const fn is_manifest(&self) -> bool {
+        matches!(self, Self::Manifest | Self::Playlist { .. })
+    }
+}
+
 /// Something to save, in the order in which it is played.
 #[derive(Debug)]
 pub(crate) enum Piece {

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration as StdDuration;
 
 use bytes::{Bytes, BytesMut};
-use hyper::header::{HeaderValue, USER_AGENT};
+use hyper::header::{ACCEPT_ENCODING, HeaderValue, USER_AGENT};
 use suiro_scenario::{Download, HttpVersion};
 use tokio::time::timeout;
 
 use super::failure::{FetchError, whole};
 use super::wire::Transport;
+use crate::coding::{Coding, GZIP};
 use crate::{Clock, Url};
 
 /// What it calls itself: not a client of ours, so that the server records its connection.
@@ -49,10 +50,12 @@ async fn read(asked: Asked<'_>, clock: Clock, bytes_max: usize) -> Result<Bytes,
     let Asked { home, url, http, certificate } = asked;
     let transport = Transport::new(Download::Segment, None, http, certificate, clock);
     let (mut connection, _) = transport.connect(url, (home, None)).await?;
-    let response = connection.send(url, None, &[(USER_AGENT, AGENT)]).await?;
+    let headers = [(USER_AGENT, AGENT), (ACCEPT_ENCODING, GZIP)];
+    let response = connection.send(url, None, &headers).await?;
     if !response.status().is_success() {
         return Err(FetchError::Status(response.status().as_u16()));
     }
+    let coding = Coding::of(response.headers(), true)?;
     let mut body = response.into_body();
     let length = body.length();
     let mut kept = BytesMut::new();
@@ -63,5 +66,5 @@ async fn read(asked: Asked<'_>, clock: Clock, bytes_max: usize) -> Result<Bytes,
         kept.extend_from_slice(&data);
     }
     whole(kept.len() as u64, length)?;
-    Ok(kept.freeze())
+    Ok(coding.decode(kept.freeze(), bytes_max as u64)?)
 }

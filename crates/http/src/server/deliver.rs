@@ -100,6 +100,7 @@ pub(crate) fn deliver(headers: HeaderMap, source: Source, request: &Parts) -> Re
     if known.any(is_ours) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response.headers_mut().remove(header::CONTENT_TYPE);
+        response.headers_mut().remove(header::CONTENT_ENCODING);
         return response;
     }
     let whole = match source {

@@ -227,8 +227,8 @@ async fn a_second_viewer_gets_what_is_there_of_an_object_in_flight() {
     let mut two = edge.get("/v0/1.m4s").await;
     assert_eq!(next(&mut two).await, "first;", "before the object is whole");
     let said = [&one, &two].map(|response| header(response, "cache-status"));
-    assert_eq!(said[0], "edge; fwd=uri-miss; fwd-status=200; ttl=59; stored");
-    assert_eq!(said[1], "edge; fwd=uri-miss; fwd-status=200; ttl=59; stored; collapsed");
+    assert_eq!(said[0], "edge; fwd=miss; fwd-status=200; ttl=59; stored");
+    assert_eq!(said[1], "edge; fwd=miss; fwd-status=200; ttl=59; stored; collapsed");
     assert_eq!(header(&one, "via"), "1.1 edge");
     // It was generated for the first request alone (RFC 9111, section 5.1).
     assert_eq!([&one, &two].map(|response| header(response, "age")), ["", "0"]);
@@ -286,7 +286,7 @@ async fn what_is_not_to_be_shared_is_brought_for_each() {
         let (one, two) = tokio::join!(edge.text(path), edge.text(path));
         let (three, said) = edge.text(path).await;
         assert!(one.0 != two.0 && three != one.0 && three != two.0, "{path}");
-        assert!(said.starts_with("edge; fwd=uri-miss; fwd-status=200; ttl="), "{said}");
+        assert!(said.starts_with("edge; fwd=miss; fwd-status=200; ttl="), "{said}");
         assert!(!said.contains("stored"), "{said}");
     }
     assert_eq!(origin.asked(), 9);
@@ -588,7 +588,7 @@ async fn objects_in_flight_and_kept_are_bounded() {
     edge.text("/other").await;
     go_on.notify_one();
     let (_, said) = edge.text("/held").await;
-    assert!(said.contains("fwd=uri-miss"), "it made room: {said}");
+    assert!(said.contains("fwd=miss"), "it made room: {said}");
     let counted = edge.stop().await;
     assert_eq!((counted.full, counted.evicted), (1, 2));
 }

@@ -2,6 +2,7 @@
 
 mod common;
 mod edge;
+mod edge_codings;
 mod edge_live;
 mod edge_reports;
 mod edge_validation;

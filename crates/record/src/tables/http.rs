@@ -29,8 +29,7 @@ table! {
         /// Media duration of the segment or part, as the manifest gives it; of a part that it only announces, the part target.
         /// Null for others.
         duration_ms: Option<i64>,
-        /// Bytes of body received; for VLC, as announced; 0 for GStreamer, which does not report
-        /// it.
+        /// Bytes of body received, in gzip if it came so; for VLC, as announced; 0 for GStreamer, which does not report it.
         body_bytes: i64,
         /// First byte of the response's body; null if none arrived, or the player does not report
         /// it.
@@ -175,8 +174,8 @@ table! {
         path: Text,
         /// HTTP status of the answer.
         status: i64,
-        /// Bytes of its body; 0 for `HEAD` and with status 304. Of a segment that was sent while it was captured, what the client
-        /// took of it.
+        /// Bytes of its body, in gzip if it was sent so; 0 for `HEAD` and with status 304. Of a segment that was sent while it was
+        /// captured, what the client took of it.
         body_bytes: i64,
         /// When the answer was ready to be sent; of a segment that was sent while it was captured, its head.
         answered_ns: i64,

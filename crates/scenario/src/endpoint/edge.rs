@@ -36,7 +36,7 @@ bounds! {
 /// An HTTP cache (RFC 9111), such as the edge of a content delivery network. Players name it as their `origin`. It keeps
 /// what the origin allows for as long as that is fresh, and then asks whether it is still valid. While an object comes, it passes
 /// on what it has of it: requests for the same object are sent to the origin once, and all of them get what is there at once,
-/// then the rest.
+/// then the rest. A manifest in gzip and the same without are two objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Edge>)]

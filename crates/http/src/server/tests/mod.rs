@@ -1,6 +1,7 @@
 //! A server and clients in one process, over loopback: what is sent first, and what hostile ends come to.
 
 mod bounds;
+mod codings;
 mod conditions;
 mod connections;
 mod early;
