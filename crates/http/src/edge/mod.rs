@@ -1,13 +1,14 @@
 //! A cache between an origin and its viewers (RFC 9111), which passes objects on while they come.
 //!
 //! A request is answered from what the cache has ([`CacheOutcome::Hit`](suiro_record::words::CacheOutcome)), from what is on
-//! its way for another request, or from the origin. Whoever follows an object on its way gets what is there at once, then
-//! the rest. For what has expired, the cache asks the origin whether it is still valid (`If-None-Match`); status 304 makes it
+//! its way for another request, or from the origin. Whoever follows an object on its way gets what is there at once, then the
+//! rest. For what has expired, the cache asks the origin whether it is still valid (`If-None-Match`); status 304 makes it
 //! fresh for all who wait. Status 304 without such a question, or about another version, is a failure of the origin. What the
 //! origin does not allow to be shared (`no-store`, `private`, without a lifetime) is brought for each request alone. Objects
-//! are called by host, path and query, manifests also by whether the client takes gzip; the argument of CMCD does not count. Answers have `Via` (RFC 9110 §7.6.3) and
-//! `Cache-Status` (RFC 9211), and `Age` unless they were generated or validated for the request; requests to the origin have
-//! `Via` and `Forwarded` (RFC 7239). If the origin reports what it knows (CMSD), the cache reports of its own connections.
+//! are called by host, path and query, manifests also by whether the client takes gzip; the argument of CMCD does not count.
+//! Answers have `Via` (RFC 9110 §7.6.3) and `Cache-Status` (RFC 9211), and `Age` unless they were generated or validated for
+//! the request; requests to the origin have `Via` and `Forwarded` (RFC 7239). If the origin reports what it knows (CMSD), the
+//! cache reports of its own connections.
 //!
 //! A response with `Vary` is kept unless that names a field that differs between the cache's requests for an object.
 //!
