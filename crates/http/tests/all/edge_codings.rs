@@ -7,18 +7,23 @@ use hyper::Method;
 use tokio::sync::Notify;
 
 use crate::edge::{Edge, KEPT, Origin, Step, header, object, rest};
+use crate::edge_validation::unchanged;
+
+fn takes_gzip(head: &str) -> bool {
+    head.contains("\r\naccept-encoding: gzip\r\n")
+}
 
 /// An origin whose playlist expires at once, and how it answers whether that is still valid.
 fn expiring() -> Origin {
     Origin::start(|head, _| {
-        let is_coded = head.contains("\r\naccept-encoding: gzip\r\n");
+        let is_coded = takes_gzip(head);
         let (tag, coding, body) = match is_coded {
             true => ("\"1-gzip\"", "content-encoding: gzip\r\n", "coded"),
             false => ("\"1\"", "", "plain"),
         };
         let headers = format!("{KEPT}age: 61\r\nvary: accept-encoding\r\netag: {tag}\r\n");
         match head.contains(&format!("\r\nif-none-match: {tag}\r\n")) {
-            true => vec![Step::Send(format!("HTTP/1.1 304 Not Modified\r\n{headers}\r\n").into())],
+            true => unchanged(&headers),
             false => object(&format!("{headers}{coding}"), body),
         }
     })
@@ -53,7 +58,7 @@ async fn requests_for_two_forms_do_not_join() {
     let go_on = Arc::new(Notify::new());
     let gate = go_on.clone();
     let origin = Origin::start(move |head, _| {
-        let is_coded = head.contains("\r\naccept-encoding: gzip\r\n");
+        let is_coded = takes_gzip(head);
         let mut steps = Vec::from_iter(is_coded.then(|| Step::Wait(gate.clone())));
         steps.extend(object(KEPT, if is_coded { "coded" } else { "plain" }));
         steps
@@ -79,7 +84,7 @@ async fn requests_for_two_forms_do_not_join() {
 
 #[tokio::test]
 async fn each_client_gets_a_coding_that_it_takes() {
-    let origin = Origin::start(|head, _| match head.contains("\r\naccept-encoding: gzip\r\n") {
+    let origin = Origin::start(|head, _| match takes_gzip(head) {
         true => {
             object(&format!("{KEPT}vary: Accept-Encoding\r\ncontent-encoding: gzip\r\n"), "coded")
         }

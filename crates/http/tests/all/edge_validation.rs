@@ -13,7 +13,7 @@ const EXPIRED: &str = "cache-control: max-age=60\r\nage: 90\r\netag: \"1\"\r\n";
 /// The same object from then on.
 const VALID: &str = "cache-control: max-age=60\r\netag: \"1\"\r\n";
 
-fn unchanged(headers: &str) -> Vec<Step> {
+pub fn unchanged(headers: &str) -> Vec<Step> {
     vec![Step::Send(format!("HTTP/1.1 304 Not Modified\r\n{headers}\r\n").into_bytes())]
 }
 
