@@ -170,7 +170,7 @@ impl Freshness {
 }
 
 /// Fields that differ between requests of a cache of ours for the same object. Of its clients' other fields it passes on only
-/// whether they take gzip, which is part of what it calls the object.
+/// whether they take gzip, which is part of the object's key.
 const DIFFERENT: [&str; 6] =
     ["host", "via", "forwarded", "priority", "early-data", "if-none-match"];
 

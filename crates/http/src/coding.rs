@@ -13,7 +13,7 @@ use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, He
 pub(crate) const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 /// The name of none.
 pub(crate) const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
-/// Those that servers have, without the ones of certain uses.
+/// The codings that are in use on the web.
 const KNOWN: [&str; 8] =
     ["br", "compress", "dcb", "deflate", "gzip", "x-compress", "x-gzip", "zstd"];
 
@@ -41,7 +41,7 @@ pub(crate) enum Coding {
 
 impl Coding {
     /// What the head of a response says, to a request that asked for gzip or did not. What is no known coding (`utf-8`,
-    /// `aws-chunked`) says nothing: browsers take the content as it is (Fetch standard, to handle content codings).
+    /// `aws-chunked`) says nothing: browsers take the content as it is ("handle content codings" of the Fetch standard).
     ///
     /// # Errors
     /// [`CodingError::NotAsked`].
@@ -74,7 +74,7 @@ fn members<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item 
     lines.flat_map(|line| line.split(','))
 }
 
-/// Whether a client takes gzip (§12.5.3), be it that it prefers others. One that says nothing gets content as it is. What cannot
+/// Whether a client takes gzip (§12.5.3), even if it prefers others. One that says nothing gets content as it is. What cannot
 /// be read is not taken.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let members: Vec<_> = members(headers, &ACCEPT_ENCODING).map(weighted).collect();

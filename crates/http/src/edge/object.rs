@@ -134,7 +134,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// What a request with these headers is for.
+    /// The object that a request with these headers asks for.
     pub fn of(host: String, target: String, headers: &HeaderMap) -> Self {
         let path = path(&target);
         let is_manifest = path.ends_with(".m3u8") || path.ends_with(".mpd");
