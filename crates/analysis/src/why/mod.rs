@@ -26,6 +26,7 @@ pub mod falls;
 mod frames;
 mod lasting;
 mod links;
+mod paced;
 mod path;
 mod queues;
 mod realtime;

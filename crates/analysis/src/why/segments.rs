@@ -324,8 +324,13 @@ impl<'a, 'v> Story<'a, 'v> {
             }
         };
         let mut told = told.unwrap_or_else(|| Told::plain(cause));
-        if cause == Cause::Loss && told.is_shown {
-            told.more.extend(blocking.told_shared());
+        match cause {
+            Cause::Loss if told.is_shown => told.more.extend(blocking.told_shared()),
+            Cause::Pacing => {
+                let busiest = self.busiest(during.0, during.1);
+                told.more.extend(busiest.and_then(|(sender, _)| sender.told_slower(during)));
+            }
+            _ => {}
         }
         told
     }
@@ -427,11 +432,9 @@ impl<'a, 'v> Story<'a, 'v> {
     /// What limited the transfer, and where sockets and links show it.
     fn limit(&self, from: i64, to: i64, shares: &[(Cause, f64)], told: Told) -> Vec<Step> {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
-        let found = senders.filter_map(|sender| sender.evidence(self.records, from, to));
-        let busiest = found.max_by_key(|(bytes, _)| *bytes);
+        let busiest = self.busiest(from, to).map(|(_, evidence)| evidence);
         let mut steps: Vec<Step> = Vec::new();
-        steps.extend(busiest.map(|(_, evidence)| Step { what: clause(cause).into(), evidence }));
+        steps.extend(busiest.map(|evidence| Step { what: clause(cause).into(), evidence }));
         match told.steps.is_empty() {
             false => steps.extend(told.steps),
             true => {
@@ -443,6 +446,17 @@ impl<'a, 'v> Story<'a, 'v> {
             }
         }
         steps
+    }
+
+    /// Its connection of which most arrived in a stretch of time, and the samples of that.
+    fn busiest(&self, from: i64, to: i64) -> Option<(&'a Sender<'v>, Evidence)> {
+        let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
+        let found = senders.filter_map(|sender| {
+            let (bytes, evidence) = sender.evidence(self.records, from, to)?;
+            Some((bytes, sender, evidence))
+        });
+        let busiest = found.max_by_key(|(bytes, ..)| *bytes);
+        busiest.map(|(_, sender, evidence)| (sender, evidence))
     }
 
     /// Each time a segment of a lower rung than the one before was asked for: what limited that one.

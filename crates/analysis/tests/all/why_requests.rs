@@ -5,7 +5,7 @@ use suiro_analysis::{Records, explain};
 use suiro_record::tables::{AccessRow, FlowRow, LinkRow, PlayerRow, RequestRow, TcpRow};
 use suiro_record::words::{
     CacheOutcome, Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind,
-    Track, Transport, Verdict,
+    TcpState, Track, Transport, Verdict,
 };
 use suiro_record::{EndpointOutcome, LinkRate, Trial};
 use suiro_units::Time;
@@ -399,4 +399,42 @@ fn a_segment_of_sound_has_no_rung_to_fall_to() {
     let sound = told(Track::Audio);
     assert!(sound.contains("was of the sound, took 4.9 s"), "{sound}");
     assert!(!sound.contains("rung") && !sound.contains("abandoned"), "{sound}");
+}
+
+/// A tail of an answer was lost, and BBR took its repair for what the path delivers.
+#[test]
+fn a_rate_of_pacing_that_fell_is_told_with_when_and_how_far() {
+    let mut records = waits();
+    records.access.push(answer(3120, PEER));
+    records.flows = vec![flow("player", PEER, "10.0.0.1:80", "origin")];
+    // From 3.13 s on it has 90 kB to send, and sends 150 kbit/s of them.
+    let row = |n: i64| {
+        let at_ms = n * 10;
+        let is_paced = (3130..7980).contains(&at_ms);
+        let rate = if at_ms < 3130 { 9_400_000 } else { 150_000 };
+        TcpRow {
+            state: if at_ms == 3130 { TcpState::Recovery } else { TcpState::Open },
+            cwnd_bytes: 100 * 1448,
+            in_flight_bytes: if is_paced { 1448 } else { 0 },
+            unsent_bytes: Some(if is_paced { (7980 - at_ms) * 18 } else { 0 }),
+            pacing_rate_bps: Some(rate),
+            acked_bytes: at_ms.min(3130) * 10 + (at_ms.min(7980) - 3130).max(0) * 18,
+            busy_us: Some(at_ms * 1000),
+            ..sample(at_ms, 0)
+        }
+    };
+    records.tcp = (0..900).map(row).collect();
+    let why = explain(&trial(9.0), &records);
+    assert!(share(&why, STALL, Cause::Pacing) >= 0.8, "{}", sentences(&why));
+    let said = "the sender's pacing held it back; its rate had fallen from 9.4 Mbit/s to 150 kbit/s \
+        at 3.1 s, while TCP repaired a loss";
+    let sentence = sentences(&why);
+    assert!(sentence.contains(said), "{sentence}");
+    // It was low from the beginning, and BBR's changes while it looks for more are no falls.
+    for row in &mut records.tcp {
+        let probes = row.t_ns % (80 * MS) < 20 * MS;
+        row.pacing_rate_bps = Some(if probes { 112_500 } else { 187_500 });
+    }
+    let sentence = sentences(&explain(&trial(9.0), &records));
+    assert!(!sentence.contains("had fallen"), "{sentence}");
 }

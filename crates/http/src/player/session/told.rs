@@ -38,7 +38,7 @@ impl Session {
     /// How urgent a request is. Small things that everything waits for come first: the clock, manifests, what a decoder needs
     /// before media. Then the media that is played next: at low latency all of it, else what follows a buffer of less than its
     /// own length. Media that comes in chunks is incremental, so that sound does not wait for the video of the same moment. What is
-    /// asked for behind the part under way is not: none of it is used before that part, nor may it take a share of its link.
+    /// asked for behind what is under way is not: none of it is used before that, nor may it take a share of its link.
     fn priority(&self, fetch: &Fetch) -> Priority {
         let mut tracks = self.stream.iter().flat_map(|stream| &stream.tracks);
         if tracks.any(|track| track.is_ahead(fetch.number)) {

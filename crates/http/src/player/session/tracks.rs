@@ -7,7 +7,7 @@ use super::Session;
 
 impl Session {
     /// The next request of a track: for what comes next; else for the next version of its playlist, which the server holds; else
-    /// for what follows the part under way.
+    /// for what follows that which is under way.
     pub(super) fn poll_tracks(&mut self) -> Option<Fetch> {
         let (now, epoch) = (self.now, self.config.epoch_unix_ns);
         let mut waits = Vec::new();
@@ -22,6 +22,10 @@ impl Session {
                 download: self.config.download,
             };
             let step = track.step(&situation);
+            let reload = situation.playout.and_then(|_| track.next_reload(now));
+            // Over HTTP/1.1 it would need a connection of its own.
+            let shares = self.config.priorities;
+            let ahead = if shares { track.next_ahead(&situation) } else { None };
             let mut next = Vec::new();
             match step {
                 Step::Idle => {}
@@ -37,15 +41,8 @@ impl Session {
                     next.push((track.index + 1, (now, what, resource)));
                 }
             }
-            if let Some(playout) = &stream.playout {
-                let reload = track.next_reload(now);
-                next.extend(reload.map(|reload| (track.index + RELOADS, reload)));
-                // Over HTTP/1.1 it would need a connection of its own.
-                if self.config.priorities {
-                    let ahead = track.next_ahead(now, playout);
-                    next.extend(ahead.map(|ahead| (track.other_lane(), ahead)));
-                }
-            }
+            next.extend(reload.map(|reload| (track.index + RELOADS, reload)));
+            next.extend(ahead.map(|ahead| (track.other_lane(), ahead)));
             for (lane, (at, what, resource)) in next {
                 if at > now {
                     waits.push(at);

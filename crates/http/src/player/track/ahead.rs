@@ -1,30 +1,32 @@
-//! What follows the part under way, asked for at once: a player that is behind the live edge would otherwise wait for a round trip
-//! at each part. A part that is only hinted at is sent when it exists (draft-pantos-hls-rfc8216bis §6.2.6).
+//! What follows the part or the segment in chunks that is under way, asked for as soon as the server takes the request. A player
+//! that is behind the live edge would otherwise wait for a round trip at each. And if the last packet of a segment is lost, what
+//! comes behind it makes TCP repair it within about a round trip; with nothing behind it, a timer does, after 0.3 s here
+//! (RFC 8985 §7.2). A part that is only hinted at is sent when it exists (draft-pantos-hls-rfc8216bis §6.2.6).
 //!
-//! It is less urgent than the part under way (`told.rs`), so a server that heeds RFC 9218 sends it behind that one, and it takes
+//! It is less urgent than what is under way (`told.rs`), so a server that heeds RFC 9218 sends it behind that, and it takes
 //! none of its share of the link. There is one at a time, of the same rung. Where decoding can begin, the rung is chosen when it
-//! is asked for, one part early. If that is another rung, nothing is asked for ahead. hls.js asks for parts one by one
-//! (`doFragPartsLoad` of its `BaseStreamController`), and for whole segments where it is far behind.
+//! is asked for, which is early. If that is another rung, nothing is asked for ahead. hls.js asks for parts one by one
+//! (`doFragPartsLoad` of its `BaseStreamController`), and for whole segments where it is far behind; dash.js asks for segments
+//! one by one.
 
-use suiro_abr::Playout;
-use suiro_units::Time;
+use suiro_units::{Duration, Time};
 
 use super::super::chunked::Chunk;
 use super::super::request::{AHEAD, Fetched, Underway, What};
 use super::super::watch::Abandoned;
-use super::TrackState;
-use crate::presentation::{Resource, Segment};
+use super::{Situation, TrackState};
+use crate::presentation::{Resource, Segment, Segments, TrackKind};
 
-/// Why a part that was asked for ahead is given up, unless a seek passed over it.
-pub(super) const NOT_COME: &str = "the part before it did not come";
+/// Why what was asked for ahead is given up, unless a seek passed over it.
+pub(super) const NOT_COME: &str = "what comes before it did not come";
 
-/// A part that was asked for ahead.
+/// A part or segment that was asked for ahead.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     pub request: Underway,
     /// What has come of it.
     pub chunks: Vec<Chunk>,
-    /// What came of it, if it is over before the part before it.
+    /// What came of it, if it is over before what comes before it.
     pub fetched: Option<Fetched>,
     /// Whether it was hinted at, and not listed, when it was asked for.
     hinted: bool,
@@ -37,29 +39,25 @@ impl Ahead {
 }
 
 impl TrackState {
-    /// What follows the part under way, if its rung is known to be the same; and when there is room for it.
-    pub(crate) fn next_ahead(
-        &mut self,
-        now: Time,
-        playout: &Playout,
-    ) -> Option<(Time, What, Resource)> {
-        let (rung, segment) = self.behind_part()?;
+    /// What follows that which is under way, if its rung is known to be the same; and when there is room for it, and it is there.
+    pub(crate) fn next_ahead(&mut self, situation: &Situation) -> Option<(Time, What, Resource)> {
+        let playout = situation.playout?;
+        let (rung, segment) = self.behind()?;
         let room = playout.time_of_room(self.index, segment.end())?;
-        let is_due = room <= now && self.not_before <= now;
-        if is_due && !self.is_inside(rung, &segment) {
+        let at = room.max(self.not_before).max(self.there(&segment, situation));
+        if at <= situation.now && !self.is_inside(rung, &segment) {
             if self.following.is_none() {
-                self.following = self.choose(now, playout);
+                self.following = self.choose(situation.now, playout);
             }
             self.following.filter(|following| *following == rung)?;
         }
         let (kind, rate, generation) = (self.kind, self.rungs[rung].rate, self.generation);
         let resource = segment.media.clone();
-        let at = room.max(self.not_before);
         Some((at, What::Segment { kind, rate, segment, generation }, resource))
     }
 
-    /// What the list of its rung has behind the part under way, and the rung.
-    fn behind_part(&self) -> Option<(usize, Segment)> {
+    /// What the list of its rung has behind that which is under way, and the rung.
+    fn behind(&self) -> Option<(usize, Segment)> {
         let Underway { fetch, .. } = self.in_flight.as_ref()?;
         if self.ahead.is_some() || fetch.attempt > 1 {
             return None;
@@ -67,14 +65,26 @@ impl TrackState {
         let What::Segment { rate, segment, generation, .. } = &fetch.what else { return None };
         let rung = self.rungs.iter().position(|rung| rung.rate == *rate)?;
         let state = &self.rungs[rung];
-        let parts = state.parts.as_ref()?;
-        let mut all = parts.listed.iter().chain(&parts.hint);
-        let this = &all.find(|part| part.segment.media == segment.media)?.segment;
-        let next = parts.next(this.end(), state.segments.as_ref()?.following(this.end()))?;
+        let segments = state.segments.as_ref()?;
+        let (this, next) = match &state.parts {
+            Some(parts) => {
+                let mut all = parts.listed.iter().chain(&parts.hint);
+                let this = &all.find(|part| part.segment.media == segment.media)?.segment;
+                (this, parts.next(this.end(), segments.following(this.end()))?)
+            }
+            None => (segment, self.behind_segment(segments, segment.end())?),
+        };
         // Not behind a gap, where decoding cannot go on.
         let is_next = next.start.abs_diff(this.end()) < next.duration / 4;
         let is_same = next.init == this.init && *generation == self.generation;
         (is_next && is_same && !self.is_refused(rung, &next)).then_some((rung, next))
+    }
+
+    /// The segment after media time `end`, of video in chunks. Sound comes in its turn: a whole segment of it that is less urgent
+    /// would wait for the whole segment of video that is under way, and each is a small part of the bytes.
+    fn behind_segment(&self, segments: &Segments, end: Duration) -> Option<Segment> {
+        let is_meant = self.kind == TrackKind::Video && segments.in_chunks();
+        segments.following(end).filter(|_| is_meant)
     }
 
     /// The lane for it: that of the two which is free.
@@ -84,7 +94,7 @@ impl TrackState {
         if self.in_flight.as_ref().is_some_and(is_own) { self.index + AHEAD } else { own }
     }
 
-    /// Whether the request of this number was made ahead, and the part before it has not come.
+    /// Whether the request of this number was made ahead, and what comes before it has not come.
     pub(crate) fn is_ahead(&self, number: u64) -> bool {
         self.ahead.as_ref().is_some_and(|ahead| ahead.request.fetch.number == number)
     }
@@ -120,7 +130,7 @@ impl TrackState {
         Some(ahead)
     }
 
-    /// Gives up the part that was asked for ahead, for this reason.
+    /// Gives up what was asked for ahead, for this reason.
     pub(super) fn drop_ahead(&mut self, reason: &str) {
         if let Some(ahead) = self.ahead.take() {
             self.pass(ahead, reason);

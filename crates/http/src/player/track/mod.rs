@@ -80,7 +80,7 @@ pub(crate) struct TrackState {
     pub controller: Option<Controller>,
     /// The rung of the next segment, once chosen.
     pub choice: Option<usize>,
-    /// The rung of what follows the part under way, once chosen.
+    /// The rung of what follows that which is under way, once chosen.
     pub(crate) following: Option<usize>,
     /// The rung of the last one.
     current: usize,
@@ -92,7 +92,7 @@ pub(crate) struct TrackState {
     /// What of the segment under way has come.
     received: Received,
     pub in_flight: Option<Underway>,
-    /// The part after that of the request under way, if that is asked for, too.
+    /// What follows the part or segment under way, if that is asked for, too.
     ahead: Option<Ahead>,
     /// The request for the next version of the playlist, which the server holds.
     pub reload: Option<Underway>,
@@ -462,12 +462,9 @@ impl TrackState {
         situation: &Situation,
         playout: &Playout,
     ) -> Option<Step> {
-        let listed = self.lowest_segments().is_none_or(Segments::is_listed);
-        if let Some(captured) = situation.captured.filter(|_| !listed)
-            && segment.end().saturating_sub(self.early()) > captured
-        {
-            let there = segment.end().saturating_sub(self.early());
-            return Some(Step::Wait(situation.now + (there - captured)));
+        let there = self.there(segment, situation);
+        if there > situation.now {
+            return Some(Step::Wait(there));
         }
         let end = playout.end_of(self.index);
         if is_beyond(segment, end) {
@@ -483,6 +480,15 @@ impl TrackState {
             Some(at) => Some(Step::Wait(at)),
             None => Some(Step::Idle),
         }
+    }
+
+    /// When a segment can be asked for, where segments follow from a rule; now, where they are listed.
+    fn there(&self, segment: &Segment, situation: &Situation) -> Time {
+        let listed = self.lowest_segments().is_none_or(Segments::is_listed);
+        let there = segment.end().saturating_sub(self.early());
+        let captured = situation.captured.filter(|_| !listed);
+        let wait = captured.map_or(Duration::ZERO, |captured| there.saturating_sub(captured));
+        situation.now + wait
     }
 
     /// How long before its end a segment can be asked for.

@@ -1,4 +1,4 @@
-//! Parts that are asked for while the one before them is still coming.
+//! Parts, and segments in chunks, that are asked for while the one before them is still coming.
 
 use super::*;
 use crate::priority::Priority;
@@ -168,7 +168,7 @@ fn what_is_behind_a_part_that_does_not_come_is_given_up() {
     session.on_fetched(now, &first, torn);
     let gone = session.abandon(now).expect("the second is of no use");
     assert_eq!(gone.request.fetch.number, second.number);
-    assert_eq!(gone.reason, "the part before it did not come");
+    assert_eq!(gone.reason, "what comes before it did not come");
     assert!(session.abandon(now).is_none());
 }
 
@@ -195,10 +195,83 @@ fn a_seek_gives_both_up_for_the_same_reason() {
     assert!(gone.iter().all(|gone| gone.reason == "what it holds was passed over"), "{gone:?}");
 }
 
+/// DASH in chunks, with the segment at the playhead under way; and when the next can be asked for.
+fn segment_under_way() -> (Session, Fetch, Time) {
+    let (mut world, mut session, now) = begun();
+    let first = next_segment(&mut session, &mut world, now);
+    assert_eq!(first.resource.url.target(), "/v1/15.m4s");
+    // It plays, and the last chunk of it does not come.
+    for number in 0..23 {
+        session.on_chunk(now, first.number, &chunk(now, 15 * 48, number));
+    }
+    assert_eq!(at(&mut session, now).len(), 0, "the next one does not exist");
+    // Segment 16 begins to be captured at 2 s, and its first chunk, of two frames, is there 83 ms later.
+    let there = session.wake.expect("it waits for the next one");
+    assert_eq!(there.as_nanos() / 1_000_000, 2083);
+    (session, first, there)
+}
+
+/// The last packet of a segment was lost: what comes behind it is what TCP repairs it by.
+#[test]
+fn the_next_segment_in_chunks_is_asked_for_when_it_begins_to_be_there() {
+    let (mut session, first, there) = segment_under_way();
+    assert_eq!(at(&mut session, there - Duration::from_millis(1)).len(), 0);
+    video(&mut session).following = Some(1);
+    let asked = at(&mut session, there);
+    assert_eq!(media(&asked), ["/v1/16.m4s"]);
+    assert_eq!(asked[0].priority, Some(Priority { urgency: 3, incremental: false }));
+    assert_eq!(at(&mut session, there).len(), 0, "one at a time");
+    // All of the first has come: what came of the second is played behind it.
+    let second = &asked[0];
+    session.on_chunk(there, second.number, &chunk(there, 16 * 48, 0));
+    session.on_fetched(there, &first, whole(&first, there, ""));
+    assert_eq!(buffered(&session), Duration::from_secs(32) + Duration::from_nanos(83_333_333));
+    assert!(video(&mut session).is_fetching(second.number));
+}
+
+#[test]
+fn a_segment_in_chunks_of_another_rung_waits_for_the_one_under_way() {
+    let (mut session, _, there) = segment_under_way();
+    video(&mut session).following = Some(0);
+    assert_eq!(at(&mut session, there).len(), 0);
+}
+
+/// Each would wait for a whole segment of video.
+#[test]
+fn a_segment_of_sound_is_not_asked_for_ahead() {
+    let (mut session, _, there) = segment_under_way();
+    video(&mut session).following = Some(1);
+    video(&mut session).kind = TrackKind::Audio;
+    assert_eq!(at(&mut session, there).len(), 0);
+}
+
+/// Without chunks the whole of it must be there before any of it is.
+#[test]
+fn a_whole_segment_is_not_asked_for_ahead() {
+    let mut world = world(live(), &[(0, 400)]);
+    let target_latency = Some(Duration::from_secs(6));
+    let run = run(
+        &mut world,
+        Config { target_latency, ..config(Protocol::Dash, Algorithm::Throughput) },
+        Time::from_secs(30),
+    );
+    let is_media = |fetch: &Fetch| matches!(fetch.what, What::Segment { .. });
+    let mut asked = run.fetches.iter().filter(|(_, fetch, _)| is_media(fetch));
+    assert!(asked.clone().count() > 10);
+    assert!(asked.all(|(_, fetch, _)| fetch.lane < RELOADS), "one for each track at a time");
+}
+
 #[test]
 fn a_player_with_a_connection_for_each_request_asks_for_parts_one_by_one() {
     let (mut session, first) = up_to_parts(false);
     let is_media = |fetch: &Fetch| matches!(fetch.what, What::Segment { .. });
     let asked = at(&mut session, BEGUN);
     assert!(is_media(&first) && !asked.iter().any(is_media), "{asked:?}");
+}
+
+#[test]
+fn and_for_segments_in_chunks_too() {
+    let (mut session, _, there) = segment_under_way();
+    session.config.priorities = false;
+    assert_eq!(at(&mut session, there).len(), 0);
 }
