@@ -147,6 +147,13 @@ impl Controller {
         }
     }
 
+    /// A download is under way whose rung was chosen before the last one had ended: there is no idle time between them.
+    pub fn on_request(&mut self) {
+        if let Some(bola) = self.bola() {
+            bola.on_request();
+        }
+    }
+
     /// The rung of the next segment, asked when there is one to fetch and room for it. `buffer` is
     /// the media ahead of the playhead.
     pub fn choose(&mut self, now: Time, buffer: Duration) -> Choice {

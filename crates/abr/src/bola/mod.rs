@@ -200,6 +200,11 @@ impl Bola {
     /// `rung` was chosen, perhaps by another rule, and is fetched now.
     pub(crate) fn chosen(&mut self, rung: usize) {
         self.last = rung;
+        self.on_request();
+    }
+
+    /// A download runs.
+    pub(crate) fn on_request(&mut self) {
         self.idle_since = None;
     }
 

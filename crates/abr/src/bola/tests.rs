@@ -206,6 +206,17 @@ fn idle_time_counts_as_buffer() {
     assert_eq!(bola.choose(&ladder, &look(12, 11_000, 9)).rung, 1);
 }
 
+/// Its rung was chosen before the one before it had come.
+#[test]
+fn a_download_that_was_asked_for_ahead_is_no_idle_time() {
+    let ladder = ladder();
+    let mut bola = Bola::new(&ladder, limits(30));
+    bola.starting = false;
+    bola.on_download(Time::from_secs(10));
+    bola.on_request();
+    assert_eq!(bola.choose(&ladder, &look(12, 11_000, 9)).rung, 0);
+}
+
 #[test]
 fn a_download_that_fails_is_no_idle_time() {
     let ladder = ladder();

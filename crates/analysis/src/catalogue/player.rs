@@ -175,13 +175,13 @@ static METRICS: &[Measure<Players>] = metrics! {
         |p| p.failed_requests();
     requests.abandoned ["segments", Lower, 3] "Segments abandoned",
         "Segment requests that the player abandoned in progress: to switch to a lower rung, because it jumped past what they \
-         hold, or because the part before one did not come.",
+         hold, or because what comes before one did not come.",
         |p| p.abandoned_requests();
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
         "From sending the request for a segment to the first byte of its body, median. The time in which a connection \
          was opened for it does not count, as far as the player reports it. Over HTTP/2, suiro's player has that byte when the \
-         whole frame has come, of up to 16 kB. Over HTTP/2 and 3, it requests parts of HLS ahead: the wait behind the part \
-         before counts.",
+         whole frame has come, of up to 16 kB. Over HTTP/2 and 3, it requests parts of HLS and segments in chunks \
+         ahead: the wait behind the one before counts.",
         |p| p.first_byte_times().percentile(0.5);
     requests.first_byte_with_handshake_p50_ms ["ms", Lower, 3] "First byte with handshake, median",
         "The same, with the time in which a connection was opened.",

@@ -4,7 +4,7 @@ use suiro_record::tables::{LinkRow, RequestRow};
 use suiro_record::words::{Cause, RequestKind, Track};
 
 use super::account;
-use super::segments::{Awaited, Story, goodput};
+use super::segments::{Awaited, Story};
 use super::told::last_fall;
 use super::wording::{rate, size, span};
 
@@ -30,7 +30,7 @@ impl<'v> Story<'_, 'v> {
         let is_known = fall.is_none_or(|fall| {
             fall.from_ns < request.t_ns.saturating_sub(media_ns.saturating_mul(2))
         });
-        let came = goodput(request, awaited.end_ns).filter(|_| is_known)?;
+        let came = self.goodput(request, awaited.end_ns).filter(|_| is_known)?;
         // A short answer comes more slowly than the link carries: a round trip is part of its time.
         let rates = self.data.iter().filter_map(|way| way.way.rate_bps(request.t_ns));
         let carries = rates.min_by(f64::total_cmp).map_or(came, |rate| rate.max(came));
@@ -52,7 +52,7 @@ impl<'v> Story<'_, 'v> {
         };
         let excess = |row: &&RequestRow| {
             let media_ns = row.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
-            super::since(super::since(done(row), row.t_ns), media_ns)
+            super::since(super::since(done(row), self.begun(row)), media_ns)
         };
         super::total(self.player.requests.iter().filter(within).map(excess))
     }
@@ -151,7 +151,7 @@ impl<'v> Story<'_, 'v> {
 
     /// Whether a segment came faster than its rung: then what limited it is no reason to leave that.
     pub fn was_fast(&self, request: &RequestRow, ended: i64) -> bool {
-        let came = goodput(request, ended).filter(|_| request.abandoned.is_none());
+        let came = self.goodput(request, ended).filter(|_| request.abandoned.is_none());
         came.zip(request.rung_bps).is_some_and(|(came, rung)| came > rung as f64)
     }
 }

@@ -235,15 +235,32 @@ impl<'a, 'v> Story<'a, 'v> {
         for _ in 0..BACK_MAX {
             let Some(row) = earlier.pop() else { break };
             let ended = end(row, since);
+            let begun = self.begun(row);
             let slow = row
                 .duration_ms
-                .is_some_and(|ms| ended.saturating_sub(row.t_ns) > ms.saturating_mul(1_000_000));
+                .is_some_and(|ms| ended.saturating_sub(begun) > ms.saturating_mul(1_000_000));
             if !slow || since.saturating_sub(ended) > self.rules.next_request_ns {
                 break;
             }
-            since = row.t_ns;
+            since = begun;
         }
         since
+    }
+
+    /// When a segment was asked for, or what comes before it had come, whichever is later: it may be asked for ahead.
+    pub fn begun(&self, request: &RequestRow) -> i64 {
+        let requests = &self.player.requests;
+        let earlier = &requests[..requests.partition_point(|row| row.t_ns < request.t_ns)];
+        let same = |row: &&&RequestRow| is_segment(row) && row.track == request.track;
+        let before = earlier.iter().rev().find(same).and_then(|row| row.done_ns);
+        let before = before.map(|done| done.min(request.done_ns.unwrap_or(done)));
+        request.t_ns.max(before.unwrap_or(request.t_ns))
+    }
+
+    /// How fast a segment came that ended then, in bits a second.
+    pub fn goodput(&self, request: &RequestRow, end_ns: i64) -> Option<f64> {
+        let ns = end_ns.saturating_sub(self.begun(request));
+        (ns > 0 && request.body_bytes > 0).then(|| request.body_bytes as f64 * 8e9 / ns as f64)
     }
 
     /// The requests for the same track as one, in a stretch of time, and that one.
@@ -327,8 +344,7 @@ impl<'a, 'v> Story<'a, 'v> {
         match cause {
             Cause::Loss if told.is_shown => told.more.extend(blocking.told_shared()),
             Cause::Pacing => {
-                let busiest = self.busiest(during.0, during.1);
-                told.more.extend(busiest.and_then(|(sender, _)| sender.told_slower(during)));
+                told.more.extend(self.only(during).and_then(|sender| sender.told_slower(during)));
             }
             _ => {}
         }
@@ -432,9 +448,11 @@ impl<'a, 'v> Story<'a, 'v> {
     /// What limited the transfer, and where sockets and links show it.
     fn limit(&self, from: i64, to: i64, shares: &[(Cause, f64)], told: Told) -> Vec<Step> {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let busiest = self.busiest(from, to).map(|(_, evidence)| evidence);
+        let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
+        let found = senders.filter_map(|sender| sender.evidence(self.records, from, to));
+        let busiest = found.max_by_key(|(bytes, _)| *bytes);
         let mut steps: Vec<Step> = Vec::new();
-        steps.extend(busiest.map(|evidence| Step { what: clause(cause).into(), evidence }));
+        steps.extend(busiest.map(|(_, evidence)| Step { what: clause(cause).into(), evidence }));
         match told.steps.is_empty() {
             false => steps.extend(told.steps),
             true => {
@@ -448,26 +466,28 @@ impl<'a, 'v> Story<'a, 'v> {
         steps
     }
 
-    /// Its connection of which most arrived in a stretch of time, and the samples of that.
-    fn busiest(&self, from: i64, to: i64) -> Option<(&'a Sender<'v>, Evidence)> {
+    /// Its connection, if only one sent in a stretch of time.
+    fn only(&self, (from, to): (i64, i64)) -> Option<&'a Sender<'v>> {
         let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
-        let found = senders.filter_map(|sender| {
-            let (bytes, evidence) = sender.evidence(self.records, from, to)?;
-            Some((bytes, sender, evidence))
-        });
-        let busiest = found.max_by_key(|(bytes, ..)| *bytes);
-        busiest.map(|(_, sender, evidence)| (sender, evidence))
+        let sent = |sender: &&Sender| {
+            sender.evidence(self.records, from, to).is_some_and(|(bytes, _)| bytes > 0)
+        };
+        let mut senders = senders.filter(sent);
+        senders.next().filter(|_| senders.next().is_none())
     }
 
     /// Each time a segment of a lower rung than the one before was asked for: what limited that one.
     fn falls(&self) -> Vec<Explained> {
         let video = |row: &&&RequestRow| is_segment(row) && row.track != Some(Track::Audio);
         let rows: Vec<&RequestRow> = self.player.requests.iter().filter(video).copied().collect();
-        let pairs = rows.windows(2).enumerate();
-        let falls = pairs.filter_map(|(at, pair)| {
-            let [before, after] = pair else { return None };
+        let falls = rows.iter().enumerate().filter_map(|(at, after)| {
+            // Not one that was asked for ahead of a segment that was given up or failed.
+            let is_before = |row: &&&RequestRow| {
+                row.media_ms.zip(after.media_ms).is_none_or(|(row, after)| row <= after)
+            };
+            let before = rows[..at].iter().rev().find(is_before)?;
             let (was, is) = (before.rung_bps?, after.rung_bps?);
-            let until = rows[at + 1..].iter().find(|row| row.rung_bps >= Some(was));
+            let until = rows[at..].iter().find(|row| row.rung_bps >= Some(was));
             let until = until.map_or(self.duration_ns, |row| row.t_ns);
             (is < was).then(|| self.fell(before, after, (was, is), until))
         });
@@ -499,7 +519,7 @@ impl<'a, 'v> Story<'a, 'v> {
             Some(_) => {
                 format!("a segment was abandoned, of which {} had come", size(before.body_bytes))
             }
-            None => match goodput(before, ended) {
+            None => match self.goodput(before, ended) {
                 Some(bps) => format!("the segment before came at {}", rate(bps)),
                 // A player in a browser does not say how it arrived.
                 None => "at what rate the segment before came is not known".to_owned(),
@@ -566,10 +586,4 @@ fn is_segment(row: &RequestRow) -> bool {
 /// When a request ended; of one without an end, `otherwise`.
 fn end(row: &RequestRow, otherwise: i64) -> i64 {
     row.done_ns.unwrap_or(otherwise.max(row.t_ns))
-}
-
-/// Bytes of a body over the time from asking to its end.
-pub(super) fn goodput(row: &RequestRow, end_ns: i64) -> Option<f64> {
-    let ns = end_ns.saturating_sub(row.t_ns);
-    (ns > 0 && row.body_bytes > 0).then(|| row.body_bytes as f64 * 8e9 / ns as f64)
 }

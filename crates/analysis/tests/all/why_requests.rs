@@ -401,23 +401,22 @@ fn a_segment_of_sound_has_no_rung_to_fall_to() {
     assert!(!sound.contains("rung") && !sound.contains("abandoned"), "{sound}");
 }
 
-/// A tail of an answer was lost, and BBR took its repair for what the path delivers.
-#[test]
-fn a_rate_of_pacing_that_fell_is_told_with_when_and_how_far() {
+/// What TCP says of a connection that has 90 kB to send from 3.13 s to 7.98 s, and sends 150 kbit/s of them. `pace` has its pacing
+/// rate at each millisecond.
+fn paced(pace: impl Fn(i64) -> i64) -> String {
     let mut records = waits();
     records.access.push(answer(3120, PEER));
     records.flows = vec![flow("player", PEER, "10.0.0.1:80", "origin")];
-    // From 3.13 s on it has 90 kB to send, and sends 150 kbit/s of them.
     let row = |n: i64| {
         let at_ms = n * 10;
         let is_paced = (3130..7980).contains(&at_ms);
-        let rate = if at_ms < 3130 { 9_400_000 } else { 150_000 };
         TcpRow {
             state: if at_ms == 3130 { TcpState::Recovery } else { TcpState::Open },
             cwnd_bytes: 100 * 1448,
             in_flight_bytes: if is_paced { 1448 } else { 0 },
             unsent_bytes: Some(if is_paced { (7980 - at_ms) * 18 } else { 0 }),
-            pacing_rate_bps: Some(rate),
+            pacing_rate_bps: Some(pace(at_ms)),
+            delivery_rate_bps: Some(if at_ms < 3130 { pace(0) } else { 150_000 }),
             acked_bytes: at_ms.min(3130) * 10 + (at_ms.min(7980) - 3130).max(0) * 18,
             busy_us: Some(at_ms * 1000),
             ..sample(at_ms, 0)
@@ -426,15 +425,74 @@ fn a_rate_of_pacing_that_fell_is_told_with_when_and_how_far() {
     records.tcp = (0..900).map(row).collect();
     let why = explain(&trial(9.0), &records);
     assert!(share(&why, STALL, Cause::Pacing) >= 0.8, "{}", sentences(&why));
+    sentences(&why)
+}
+
+/// The last packet of an answer was lost, and BBR took its repair for what the path carries.
+#[test]
+fn a_fall_of_the_pacing_rate_is_told_with_when_and_how_far() {
+    let sentence = paced(|at_ms| if at_ms < 3130 { 9_400_000 } else { 150_000 });
     let said = "the sender's pacing held it back; its rate had fallen from 9.4 Mbit/s to 150 kbit/s \
         at 3.1 s, while TCP repaired a loss";
-    let sentence = sentences(&why);
     assert!(sentence.contains(said), "{sentence}");
-    // It was low from the beginning, and BBR's changes while it looks for more are no falls.
-    for row in &mut records.tcp {
-        let probes = row.t_ns % (80 * MS) < 20 * MS;
-        row.pacing_rate_bps = Some(if probes { 112_500 } else { 187_500 });
+    let before = paced(|at_ms| if at_ms < 2500 { 9_400_000 } else { 150_000 });
+    let said = "its rate had fallen from 9.4 Mbit/s to 150 kbit/s at 2.5 s;";
+    assert!(before.contains(said), "{before}");
+}
+
+#[test]
+fn what_is_no_fall_of_the_pacing_rate_or_is_over_is_not_told() {
+    let probes = |at_ms: i64| if at_ms % 80 < 20 { 112_500 } else { 187_500 };
+    let recovered = |at_ms: i64| if (2300..2600).contains(&at_ms) { 40_000 } else { 150_000 };
+    let started = |at_ms: i64| match at_ms {
+        ..1 => 150_000,
+        1..3200 => 433_500,
+        3200..3300 => 52_500,
+        _ => 150_000,
+    };
+    for sentence in [paced(probes), paced(recovered), paced(started)] {
+        assert!(!sentence.contains("had fallen"), "{sentence}");
     }
-    let sentence = sentences(&explain(&trial(9.0), &records));
-    assert!(!sentence.contains("had fallen"), "{sentence}");
+}
+
+/// The player asked for segment 2 while segment 1 was on its way.
+fn overlaps(rows: Vec<RequestRow>) -> String {
+    let watch =
+        |n: i64| -> PlayerRow { watched(n * 100, PlayerState::Playing, 900.0, (n * 100) as f64) };
+    let tcp = (0..500).map(|n| TcpRow { acked_bytes: n * 100, ..sample(n * 10, 0) }).collect();
+    let player = (0..50).map(watch).collect();
+    sentences(&explain(&trial(5.0), &Records { requests: rows, tcp, player, ..Records::default() }))
+}
+
+fn of_rung(bps: i64, row: RequestRow) -> RequestRow {
+    RequestRow { rung_bps: Some(bps), ..row }
+}
+
+#[test]
+fn a_segment_is_compared_with_the_one_before_it_and_not_with_what_was_asked_for_ahead() {
+    let given_up = |row: RequestRow, body_bytes: i64| RequestRow {
+        done_ns: None,
+        abandoned: Some("given up".into()),
+        body_bytes,
+        ..of_rung(800_000, row)
+    };
+    let sentence = overlaps(vec![
+        of_rung(800_000, request(RequestKind::Segment, 1000, 1900, Some(1000))),
+        given_up(request(RequestKind::Segment, 2000, 2900, Some(2000)), 55_000),
+        given_up(request(RequestKind::Segment, 2900, 3000, Some(3000)), 0),
+        of_rung(400_000, request(RequestKind::Segment, 3000, 3200, Some(2000))),
+    ]);
+    assert!(sentence.contains("a segment was abandoned, of which 55 kB had come"), "{sentence}");
+    assert!(!sentence.contains("of which 0 B"), "{sentence}");
+}
+
+#[test]
+fn how_fast_a_segment_came_counts_from_the_end_of_the_one_before_it() {
+    let sized = |bps, row| RequestRow { body_bytes: 60_000, ..of_rung(bps, row) };
+    let sentence = overlaps(vec![
+        sized(800_000, request(RequestKind::Segment, 1000, 2400, Some(1000))),
+        sized(800_000, request(RequestKind::Segment, 2080, 3400, Some(2000))),
+        sized(400_000, request(RequestKind::Segment, 3400, 3500, Some(3000))),
+    ]);
+    assert!(sentence.contains("the segment before came at 480 kbit/s"), "{sentence}");
 }

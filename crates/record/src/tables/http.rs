@@ -40,8 +40,8 @@ table! {
         status: Option<i64>,
         /// What went wrong; null if nothing did.
         error: Option<Text>,
-        /// Why the player abandoned it: for a lower rung, because it jumped past what it holds, because the part before it
-        /// did not come, or because a clock did not answer; null if it did not.
+        /// Why the player abandoned it: for a lower rung, because it jumped past what it holds, because what comes before
+        /// it did not come, or because a clock did not answer; null if it did not.
         abandoned: Option<Text>,
         /// Which attempt at this object it was, from 1.
         attempt: i64,

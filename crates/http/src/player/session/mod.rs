@@ -492,7 +492,7 @@ impl Session {
         let track = &mut stream.tracks[index];
         let sample = Sample {
             bytes: Bytes::new(fetched.bytes),
-            requested: fetched.requested,
+            requested: fetched.requested.max(track.since),
             // Time in which it did not read says nothing about the network.
             done: fetched.finished - fetched.held,
         };

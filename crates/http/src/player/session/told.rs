@@ -95,9 +95,11 @@ impl Session {
         {
             let buffer = playout.buffer_of(track.index);
             said.buffer_ms = Some(ms(buffer));
+            // What is asked for ahead is played after what is still to come before it.
+            let until = segment.start.saturating_sub(playout.position()).max(buffer);
             // Once it goes on, a stalled player plays at normal speed.
             let speed = if speed > 0.0 { speed } else { 1.0 };
-            said.deadline_ms = Some(ms(buffer.mul_f64(1.0 / speed)));
+            said.deadline_ms = Some(ms(until.mul_f64(1.0 / speed)));
             said.bitrate_bps = Some(to_i64(rate.as_bps()));
             said.maximum_bps = Some(to_i64(rate.as_bps()).saturating_mul(ENOUGH));
             said.top_bps = track.rates().last().map(|rate| to_i64(rate.as_bps()));

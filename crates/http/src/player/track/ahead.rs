@@ -1,13 +1,16 @@
-//! What follows the part or the segment in chunks that is under way, asked for as soon as the server takes the request. A player
-//! that is behind the live edge would otherwise wait for a round trip at each. And if the last packet of a segment is lost, what
-//! comes behind it makes TCP repair it within about a round trip; with nothing behind it, a timer does, after 0.3 s here
-//! (RFC 8985 §7.2). A part that is only hinted at is sent when it exists (draft-pantos-hls-rfc8216bis §6.2.6).
+//! What follows the part or the segment in chunks that is under way, asked for before that has come. A player that is behind the
+//! live edge would otherwise wait for a round trip at each. And if the last packet of a segment is lost, the acknowledgements of
+//! what comes behind it show that. With nothing behind it, a timer does, which waits for two round trips and the longest
+//! delay of an acknowledgement (RFC 8985 §7.2, RFC 9002 §6.2). A part that is only hinted at is sent when it exists
+//! (draft-pantos-hls-rfc8216bis §6.2.6).
 //!
-//! It is less urgent than what is under way (`told.rs`), so a server that heeds RFC 9218 sends it behind that, and it takes
-//! none of its share of the link. There is one at a time, of the same rung. Where decoding can begin, the rung is chosen when it
-//! is asked for, which is early. If that is another rung, nothing is asked for ahead. hls.js asks for parts one by one
-//! (`doFragPartsLoad` of its `BaseStreamController`), and for whole segments where it is far behind; dash.js asks for segments
-//! one by one.
+//! It is less urgent than what is under way, or equally urgent and later (`told.rs`), so a server that heeds RFC 9218 sends it
+//! behind that, and it takes none of its share of the link. There is one at a time, of the same rung. Where decoding can begin,
+//! the rung is chosen when it is asked for, early by what is still to come. If that is another rung, nothing is asked for
+//! ahead, and the choice stands.
+//!
+//! The hls.js player asks for parts one by one (`doFragPartsLoad` of its `BaseStreamController`), and for whole segments where it
+//! is far behind. Segments of dash.js come one by one.
 
 use suiro_units::{Duration, Time};
 
@@ -35,6 +38,14 @@ pub(crate) struct Ahead {
 impl Ahead {
     pub(super) fn new(request: Underway, hinted: bool) -> Self {
         Self { request, chunks: Vec::new(), fetched: None, hinted }
+    }
+
+    /// Media time at which it ends.
+    pub(super) fn end(&self) -> Option<Duration> {
+        match &self.request.fetch.what {
+            What::Segment { segment, .. } => Some(segment.end()),
+            _ => None,
+        }
     }
 }
 
@@ -72,7 +83,7 @@ impl TrackState {
                 let this = &all.find(|part| part.segment.media == segment.media)?.segment;
                 (this, parts.next(this.end(), segments.following(this.end()))?)
             }
-            None => (segment, self.behind_segment(segments, segment.end())?),
+            None => (segment, self.behind_segment(segments, segment)?),
         };
         // Not behind a gap, where decoding cannot go on.
         let is_next = next.start.abs_diff(this.end()) < next.duration / 4;
@@ -80,11 +91,13 @@ impl TrackState {
         (is_next && is_same && !self.is_refused(rung, &next)).then_some((rung, next))
     }
 
-    /// The segment after media time `end`, of video in chunks. Sound comes in its turn: a whole segment of it that is less urgent
-    /// would wait for the whole segment of video that is under way, and each is a small part of the bytes.
-    fn behind_segment(&self, segments: &Segments, end: Duration) -> Option<Segment> {
+    /// The segment after the one under way, of video in chunks, once that has begun to come and shows what the network carries.
+    /// Sound comes in its turn: a whole segment of it that is less urgent would wait for the segment of video that is under way,
+    /// and each is a small part of the bytes.
+    fn behind_segment(&self, segments: &Segments, segment: &Segment) -> Option<Segment> {
         let is_meant = self.kind == TrackKind::Video && segments.in_chunks();
-        segments.following(end).filter(|_| is_meant)
+        let has_begun = self.received.end.is_some();
+        segments.following(segment.end()).filter(|_| is_meant && has_begun)
     }
 
     /// The lane for it: that of the two which is free.
@@ -124,6 +137,14 @@ impl TrackState {
         if segment.start.abs_diff(self.next) >= segment.duration / 4 {
             self.pass(ahead, NOT_COME);
             return None;
+        }
+        // What could not be had before its turn is asked for again in its turn.
+        let refused = |fetched: &Fetched| fetched.body.is_err() && fetched.retry_after.is_none();
+        if !ahead.hinted && ahead.fetched.as_ref().is_some_and(refused) {
+            return None;
+        }
+        if let Some(controller) = &mut self.controller {
+            controller.on_request();
         }
         self.choice = Some(self.current);
         self.put_under_way(now, ahead.request.clone(), ahead.hinted);

@@ -8,7 +8,7 @@ use suiro_units::{BitRate, Duration, Time};
 use super::super::chunked::Chunk;
 use super::super::request::What;
 use super::super::watch::Abandoned;
-use super::TrackState;
+use super::{TrackState, ahead};
 use crate::presentation::{Resource, Segment, Segments};
 use crate::url::Url;
 
@@ -84,7 +84,8 @@ impl TrackState {
                 let passed = self.in_flight.take();
                 let given_up = |request| Abandoned { request, reason: reason.to_owned() };
                 self.passed.extend(passed.map(given_up));
-                self.drop_ahead(reason);
+                let holds = self.ahead.as_ref().is_some_and(|ahead| ahead.end() > Some(position));
+                self.drop_ahead(if holds { ahead::NOT_COME } else { reason });
                 self.watch.end();
             }
             None => {}

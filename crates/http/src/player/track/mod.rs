@@ -92,6 +92,8 @@ pub(crate) struct TrackState {
     /// What of the segment under way has come.
     received: Received,
     pub in_flight: Option<Underway>,
+    /// Since when that is under way: what was asked for ahead had to wait for its turn.
+    pub since: Time,
     /// What follows the part or segment under way, if that is asked for, too.
     ahead: Option<Ahead>,
     /// The request for the next version of the playlist, which the server holds.
@@ -174,6 +176,7 @@ impl TrackState {
             inits: Inits::new(kept),
             received: Received::default(),
             in_flight: None,
+            since: Time::ZERO,
             ahead: None,
             reload: None,
             reloads: Reloads::default(),
@@ -237,7 +240,7 @@ impl TrackState {
         if self.controller.is_some() && self.is_replaceable(&request.fetch.what) {
             self.watch.begin(now, &request.fetch.what);
         }
-        self.in_flight = Some(request);
+        (self.in_flight, self.since) = (Some(request), now);
     }
 
     pub(crate) fn end_request(&mut self) {

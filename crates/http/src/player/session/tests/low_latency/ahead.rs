@@ -195,13 +195,13 @@ fn a_seek_gives_both_up_for_the_same_reason() {
     assert!(gone.iter().all(|gone| gone.reason == "what it holds was passed over"), "{gone:?}");
 }
 
-/// DASH in chunks, with the segment at the playhead under way; and when the next can be asked for.
-fn segment_under_way() -> (Session, Fetch, Time) {
+/// DASH in chunks, with the segment at the playhead under way, of which these chunks have come; and when the next can be asked for.
+fn segment_under_way(rung: usize, chunks: u64) -> (Session, Fetch, Time) {
     let (mut world, mut session, now) = begun();
+    video(&mut session).choice = Some(rung);
     let first = next_segment(&mut session, &mut world, now);
-    assert_eq!(first.resource.url.target(), "/v1/15.m4s");
-    // It plays, and the last chunk of it does not come.
-    for number in 0..23 {
+    assert_eq!(first.resource.url.target(), format!("/v{rung}/15.m4s"));
+    for number in 0..chunks {
         session.on_chunk(now, first.number, &chunk(now, 15 * 48, number));
     }
     assert_eq!(at(&mut session, now).len(), 0, "the next one does not exist");
@@ -214,7 +214,7 @@ fn segment_under_way() -> (Session, Fetch, Time) {
 /// The last packet of a segment was lost: what comes behind it is what TCP repairs it by.
 #[test]
 fn the_next_segment_in_chunks_is_asked_for_when_it_begins_to_be_there() {
-    let (mut session, first, there) = segment_under_way();
+    let (mut session, first, there) = segment_under_way(1, 23);
     assert_eq!(at(&mut session, there - Duration::from_millis(1)).len(), 0);
     video(&mut session).following = Some(1);
     let asked = at(&mut session, there);
@@ -229,9 +229,56 @@ fn the_next_segment_in_chunks_is_asked_for_when_it_begins_to_be_there() {
     assert!(video(&mut session).is_fetching(second.number));
 }
 
+/// Nothing is known of the network, so the lowest rung it is.
+#[test]
+fn the_rung_of_a_segment_is_chosen_when_the_one_before_has_begun_to_come() {
+    let (mut session, first, there) = segment_under_way(0, 1);
+    assert_eq!(media(&at(&mut session, there)), ["/v0/16.m4s"]);
+    assert_eq!(video(&mut session).following, Some(0));
+    // At the end of the first it is not chosen again.
+    session.on_fetched(there, &first, whole(&first, there, ""));
+    assert_eq!(video(&mut session).following, None);
+    assert_eq!(at(&mut session, there).len(), 0);
+}
+
+#[test]
+fn before_that_nothing_is_asked_for() {
+    let (mut world, mut session, now) = begun();
+    let first = next_segment(&mut session, &mut world, now);
+    assert_eq!(first.resource.url.target(), "/v1/15.m4s");
+    let late = now + Duration::from_secs(1);
+    assert_eq!((at(&mut session, late).len(), video(&mut session).following), (0, None));
+}
+
+/// Its server's clock is behind.
+#[test]
+fn a_segment_that_was_not_there_ahead_is_asked_for_in_its_turn() {
+    let (mut session, first, there) = segment_under_way(0, 23);
+    let second = at(&mut session, there).remove(0);
+    let missing = Fetched { body: Err("status 404".into()), ..whole(&second, there, "") };
+    session.on_fetched(there, &second, missing);
+    assert_eq!(at(&mut session, there).len(), 0);
+    session.on_fetched(there, &first, whole(&first, there, ""));
+    let again = at(&mut session, there).remove(0);
+    assert_eq!((again.resource.url.target(), again.attempt), ("/v0/16.m4s", 1));
+}
+
+#[test]
+fn behind_a_segment_that_fails_the_next_is_given_up() {
+    let (mut session, first, there) = segment_under_way(0, 23);
+    let second = at(&mut session, there).remove(0);
+    let torn = Fetched { body: Err("reset".into()), ..whole(&first, there, "") };
+    session.on_fetched(there, &first, torn);
+    let gone = session.abandon(there).expect("the second is of no use");
+    assert_eq!(
+        (gone.request.fetch.number, gone.reason.as_str()),
+        (second.number, "what comes before it did not come")
+    );
+}
+
 #[test]
 fn a_segment_in_chunks_of_another_rung_waits_for_the_one_under_way() {
-    let (mut session, _, there) = segment_under_way();
+    let (mut session, _, there) = segment_under_way(1, 23);
     video(&mut session).following = Some(0);
     assert_eq!(at(&mut session, there).len(), 0);
 }
@@ -239,7 +286,7 @@ fn a_segment_in_chunks_of_another_rung_waits_for_the_one_under_way() {
 /// Each would wait for a whole segment of video.
 #[test]
 fn a_segment_of_sound_is_not_asked_for_ahead() {
-    let (mut session, _, there) = segment_under_way();
+    let (mut session, _, there) = segment_under_way(1, 23);
     video(&mut session).following = Some(1);
     video(&mut session).kind = TrackKind::Audio;
     assert_eq!(at(&mut session, there).len(), 0);
@@ -271,7 +318,7 @@ fn a_player_with_a_connection_for_each_request_asks_for_parts_one_by_one() {
 
 #[test]
 fn and_for_segments_in_chunks_too() {
-    let (mut session, _, there) = segment_under_way();
+    let (mut session, _, there) = segment_under_way(1, 23);
     session.config.priorities = false;
     assert_eq!(at(&mut session, there).len(), 0);
 }
