@@ -95,7 +95,7 @@ impl Session {
         {
             let buffer = playout.buffer_of(track.index);
             said.buffer_ms = Some(ms(buffer));
-            // What is asked for ahead is played after what is still to come before it.
+            // A request ahead: the rest of the segment under way is played first, and has not come yet.
             let until = segment.start.saturating_sub(playout.position()).max(buffer);
             // Once it goes on, a stalled player plays at normal speed.
             let speed = if speed > 0.0 { speed } else { 1.0 };

@@ -7,7 +7,7 @@ use super::Session;
 
 impl Session {
     /// The next request of a track: for what comes next; else for the next version of its playlist, which the server holds; else
-    /// for what follows that which is under way.
+    /// for the part or segment behind the one under way.
     pub(super) fn poll_tracks(&mut self) -> Option<Fetch> {
         let (now, epoch) = (self.now, self.config.epoch_unix_ns);
         let mut waits = Vec::new();

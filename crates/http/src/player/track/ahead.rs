@@ -1,8 +1,8 @@
-//! What follows the part or the segment in chunks that is under way, asked for before that has come. A player that is behind the
-//! live edge would otherwise wait for a round trip at each. And if the last packet of a segment is lost, the acknowledgements of
-//! what comes behind it show that. With nothing behind it, a timer does, which waits for two round trips and the longest
-//! delay of an acknowledgement (RFC 8985 §7.2, RFC 9002 §6.2). A part that is only hinted at is sent when it exists
-//! (draft-pantos-hls-rfc8216bis §6.2.6).
+//! Requests ahead: for the next part, or the next segment in chunks, while the one under way is still coming. Without them, a
+//! player that is behind the live edge would wait for a round trip at each. And if the last packet of a segment is lost, the
+//! acknowledgements of the next segment's packets show that. Without these a timer does, which waits for two round trips and the
+//! longest delay of an acknowledgement (RFC 8985 §7.2, RFC 9002 §6.2). A part that is only hinted at is sent when it
+//! exists (draft-pantos-hls-rfc8216bis §6.2.6).
 //!
 //! It is less urgent than what is under way, or equally urgent and later (`told.rs`), so a server that heeds RFC 9218 sends it
 //! behind that, and it takes none of its share of the link. There is one at a time, of the same rung. Where decoding can begin,
@@ -50,7 +50,7 @@ impl Ahead {
 }
 
 impl TrackState {
-    /// What follows that which is under way, if its rung is known to be the same; and when there is room for it, and it is there.
+    /// The next request ahead, if the rung stays the same; and when it can be made: there is room for the answer, and it exists.
     pub(crate) fn next_ahead(&mut self, situation: &Situation) -> Option<(Time, What, Resource)> {
         let playout = situation.playout?;
         let (rung, segment) = self.behind()?;
@@ -67,7 +67,7 @@ impl TrackState {
         Some((at, What::Segment { kind, rate, segment, generation }, resource))
     }
 
-    /// What the list of its rung has behind that which is under way, and the rung.
+    /// The part or segment behind the one under way, in the list of the same rung; and that rung.
     fn behind(&self) -> Option<(usize, Segment)> {
         let Underway { fetch, .. } = self.in_flight.as_ref()?;
         if self.ahead.is_some() || fetch.attempt > 1 {
@@ -138,7 +138,7 @@ impl TrackState {
             self.pass(ahead, NOT_COME);
             return None;
         }
-        // What could not be had before its turn is asked for again in its turn.
+        // A request ahead that failed may have been too early: the next try is made in its turn.
         let refused = |fetched: &Fetched| fetched.body.is_err() && fetched.retry_after.is_none();
         if !ahead.hinted && ahead.fetched.as_ref().is_some_and(refused) {
             return None;

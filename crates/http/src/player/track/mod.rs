@@ -80,7 +80,7 @@ pub(crate) struct TrackState {
     pub controller: Option<Controller>,
     /// The rung of the next segment, once chosen.
     pub choice: Option<usize>,
-    /// The rung of what follows that which is under way, once chosen.
+    /// The rung of the part or segment behind the one under way, once chosen.
     pub(crate) following: Option<usize>,
     /// The rung of the last one.
     current: usize,
