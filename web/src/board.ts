@@ -6,7 +6,7 @@ import { h, refocused } from "./dom";
 import { margin, most, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageTrial } from "./generated/page";
 import { address } from "./many";
-import { alikeLinks, LEAST, type Ranking, ranking } from "./rank";
+import { alikeLinks, isRankable, LEAST, type Ranking, ranking } from "./rank";
 import { charts } from "./rates";
 
 /** What is shown at first where it was measured: of pairs of flows, what the first one has next to the second. */
@@ -35,6 +35,8 @@ interface Column {
   places: (Place | null)[];
   /** Why it has no ranks; null if it has. */
   because: string | null;
+  /** By row: whether it has ranks, and this value has none. */
+  few: boolean[];
 }
 
 /** The section; null if no two axes vary, or the page shows very many trials. */
@@ -169,7 +171,9 @@ class Board {
     const places = found.map((value, row) =>
       value ? { cell: value.cell, mean: value.spread.mean, rank: ranks[row] ?? null, last } : null,
     );
-    return { places, because: "because" in ranked ? ranked.because : null };
+    const because = "because" in ranked ? ranked.because : null;
+    const few = spreads.map((spread) => because === null && !!spread && !isRankable(spread));
+    return { places, because, few };
   }
 
   private redraw(): void {
@@ -201,7 +205,8 @@ class Board {
       ),
     );
     this.others.replaceChildren(...this.restrictions());
-    this.unranked.textContent = unranked(columns, made);
+    const told = [unranked(columns, made), few(rows, columns, made)];
+    this.unranked.textContent = told.filter((text) => text !== "").join(" ");
     this.notes.replaceChildren(...this.worst(rows, columns, places));
     this.open(choice.opened);
   }
@@ -296,6 +301,16 @@ function unranked(columns: string[], made: Column[]): string {
       return `No ranks${where}: ${because}.`;
     })
     .join(" ");
+}
+
+/** Of columns with ranks, the values that have none: of too few repetitions. */
+function few(rows: string[], columns: string[], made: Column[]): string {
+  const without = rows.flatMap((row, at) => {
+    const some = columns.filter((_, column) => made[column]?.few[at]);
+    return some.length ? `${row} in ${some.join(", ")}` : [];
+  });
+  const list = without.join("; ");
+  return list && `Without a rank, as valid repetitions are fewer than ${LEAST}: ${list}.`;
 }
 
 /** From blue, the best, over nothing to orange, the worst: colours that the colour-blind can distinguish as well. */

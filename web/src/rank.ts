@@ -12,7 +12,7 @@ const ONCE =
 /** Rates that differ by a smaller share are alike: one that is random has another mean in every trial. */
 const RATES_ALIKE = 0.02;
 
-/** The rank of each value from 1, the best; null where nothing was measured. Or why none is given. */
+/** The rank of each value from 1, the best; null where nothing was measured, or too seldom. Or why none is given. */
 export type Ranking = { ranks: (number | null)[]; last: number } | { because: string };
 
 /** A value, as printed and with its interval. */
@@ -27,13 +27,14 @@ interface Value {
 type Spreads = (PageSpread | null)[];
 
 /**
- * Ranks values. A rank ends where a gap between the intervals begins, so that the values of one do not differ from each
+ * Ranks values, without those of too few repetitions. A rank ends where a gap between the intervals begins, so that the values of one do not differ from each
  * other by more than their intervals.
  */
 export function ranking(metric: PageMetric, spreads: Spreads, scale: Scale): Ranking {
-  const because = unranked(metric, spreads);
+  const enough = spreads.map((spread) => (isRankable(spread) ? spread : null));
+  const because = unranked(metric, enough) && unranked(metric, spreads);
   if (because !== null) return { because };
-  const order = valuesOf(metric, spreads, scale);
+  const order = valuesOf(metric, enough, scale);
   order.sort((a, b) => a.low - b.low || a.high - b.high);
   const groups: Value[][] = [];
   let reach = Number.NEGATIVE_INFINITY;
@@ -64,6 +65,11 @@ export function best(metric: PageMetric, spreads: Spreads, scale: Scale): Set<nu
   );
   if (!first || alike.length === others.length) return new Set();
   return new Set([first, ...alike].map(({ at }) => at));
+}
+
+/** Whether a value is of as many repetitions as a rank needs. */
+export function isRankable(spread: PageSpread | null): spread is PageSpread {
+  return spread !== null && spread.n >= LEAST;
 }
 
 /** Why values have no ranks; null if they can be compared. */

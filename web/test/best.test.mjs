@@ -88,6 +88,14 @@ test("a board ranks nothing that repetitions do not show", { skip }, async () =>
     /^reno is the last in throughput, and among the last in bold\./m,
   );
   assert.match(some.notes.join("\n"), /^cubic is among the last in bold\./m);
+  // Of two repetitions in one row, the others have ranks.
+  const seldom = repeated(2, (data) => {
+    for (const cell of data.cells)
+      if (cell.values[0] === "cubic") for (const spread of cell.metrics) spread.n = 2;
+  });
+  const others = await ranked(await altered("matrix", "seldom", seldom));
+  const without = "Without a rank, as valid repetitions are fewer than 3:";
+  assert.equal(others.told, `${without} cubic in throughput, bold.`);
   const two = await ranked(await synthetic("matrix"));
   assert.deepEqual(two.rows, none);
   assert.equal(two.told, "No ranks: a value has fewer than 3 valid repetitions.");

@@ -61,6 +61,9 @@ test("fewer than three repetitions have no ranks", () => {
   assert.match(once, /^one repetition, .* as it has no interval; so no value is coloured/);
   assert.match(because("lower", of(1, 0.1), of(2, 0.1, 2)), /fewer than 3 valid repetitions/);
   assert.match(because("lower", of(1, 0.1), null), /fewer than two values/);
+  // The others are ranked among themselves.
+  assert.deepEqual(ranks("lower", of(3, 0.4), of(1, 0.4, 2), of(2, 0.4)), [2, null, 1]);
+  assert.deepEqual(ranks("lower", of(3, 0.4), of(1, 0, 1), of(2, 0.4)), [2, null, 1]);
 });
 
 test("the board of pairs shows their shares at first, any other the first of the main metrics", () => {

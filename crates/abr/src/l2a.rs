@@ -7,7 +7,8 @@
 //! nearest to the mean over the probabilities, and rises by one step at a time.
 //!
 //! Constants and start-up are those of dash.js (`L2ARule`): a horizon of four segments; before [`WARM`] is buffered, the
-//! throughput rule decides. Four things differ from dash.js 5.1. The throughput is that of [`crate::estimator`], not of the last
+//! throughput rule decides. Five things differ from dash.js 5.1. Half of the buffer is enough to begin, where that is less than
+//! [`WARM`]; there, a player with a target of 1 s hardly begins. The throughput is that of [`crate::estimator`], not of the last
 //! segment alone. The multiplier follows the mean over the new probabilities; there, what the step has changed is added once
 //! more. There, bit rates are multiplied by the playback rate. And there, the multiplier and the rise by one step take bit/s
 //! for kbit/s; here units agree.

@@ -22,7 +22,7 @@
 //! | what a download takes off the buffer | what it takes longer than its segment, which is played while it comes | before the choice, all that it takes; of a candidate, what it takes longer, or a segment if that is more than none |
 //! | least buffer | 0.5 s, or a quarter of the target if that is less | 0.3 s |
 //! | score of a combination of weights | that of the rung that wins with it | the best of any rung, whose stall and latency are divided by their weights |
-//! | latency | a multiple of the target; what exceeds the target costs | a share of 100 s; all of it costs, and above 1.5 s and its last change the weights stay as they are |
+//! | latency | a multiple of the target | a share of 100 s; above 1.5 s and its last change the weights stay as they are |
 //! | playback speed | does not count | its distance from 1 costs |
 //! | what is learnt | latency and stalls; throughput remains the rung's own bit rate, the switch is the one from the last rung | throughput and switches, too |
 //! | weights before the first choice | none: if no combination will do, the highest rung that does not stall | random; a trial could not be repeated |
@@ -149,14 +149,14 @@ impl Lolp {
         all.min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
     }
 
-    /// Quality of experience of a segment by itself, linear as in the paper: kilobits, less stalls and latency.
+    /// Quality of experience of a segment by itself, linear as in the paper: kilobits, less stalls and the rung's latency.
     fn experience(&self, seen: &Seen<'_>, rung: usize) -> f64 {
         let kbps = |rung: usize| seen.ladder.rungs()[rung].as_bps() as f64 / 1000.0;
         let top = kbps(seen.ladder.top());
         let seconds = self.segment.as_secs_f64();
-        let late_s = seen.latency.saturating_sub(self.target).as_secs_f64();
+        let latency_s = self.neurons[rung][1] * self.target.as_secs_f64();
         let stall_s = self.stall(seen, rung).as_secs_f64();
-        seconds * kbps(rung) - top * stall_s - 0.05 * kbps(0) * late_s
+        seconds * kbps(rung) - top * stall_s - 0.05 * kbps(0) * latency_s
     }
 
     /// The highest rung below another that does not stall; the lowest if all do.
@@ -295,6 +295,18 @@ mod tests {
                 assert!(top, "{segment_ms} ms: {chosen:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_rung_that_was_played_late_is_worth_less() {
+        let (ladder, mut map) = set_up();
+        let (rate, buffer) = (BitRate::from_mbps(10), Duration::from_millis(1800));
+        let seen = Seen { ladder: &ladder, rate, buffer, latency: TARGET };
+        let before = map.experience(&seen, 3);
+        map.learn(3, 1.0, 0.0);
+        // A hundredth of 2 s is learnt, and a second costs a twentieth of 300 kbit/s.
+        let lost = before - map.experience(&seen, 3);
+        assert!((lost - 0.3).abs() < 1e-9, "{lost}");
     }
 
     #[test]

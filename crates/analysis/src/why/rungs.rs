@@ -89,7 +89,7 @@ impl<'v> Story<'_, 'v> {
         let rung = request
             .rung_bps
             .map_or_else(String::new, |bps| format!(" was of the {} rung and", rate(bps as f64)));
-        let took = span(super::since(first.end_ns, request.t_ns));
+        let took = span(super::since(first.end_ns, self.begun(request)));
         let carries = self.told_carries(first).unwrap_or_default();
         format!("; the first segment{rung} took {took}{carries}")
     }
@@ -149,9 +149,33 @@ impl<'v> Story<'_, 'v> {
         sums.collect::<Option<Vec<i64>>>()?.into_iter().min()
     }
 
-    /// Whether a segment came faster than its rung: then what limited it is no reason to leave that.
-    pub fn was_fast(&self, request: &RequestRow, ended: i64) -> bool {
-        let came = self.goodput(request, ended).filter(|_| request.abandoned.is_none());
-        came.zip(request.rung_bps).is_some_and(|(came, rung)| came > rung as f64)
+    /// Why what limited a segment that came is no reason to leave its rung, if so: it came faster than that plays, or as fast as it
+    /// was captured.
+    pub fn was_in_time(&self, request: &RequestRow, ended: i64) -> Option<String> {
+        let came = self.goodput(request, ended).filter(|_| request.abandoned.is_none())?;
+        let rung = request.rung_bps? as f64;
+        let captured =
+            || self.came_live(request, ended).then(|| "it came as it was captured".into());
+        match came > rung {
+            true => Some(format!("its rung needs {}", rate(rung))),
+            false => captured(),
+        }
+    }
+
+    /// Whether a segment was captured while it came, and was complete at most a quarter of its length later.
+    fn came_live(&self, request: &RequestRow, ended: i64) -> bool {
+        let rows = &self.player.rows;
+        let before = rows.partition_point(|row| row.t_ns <= request.t_ns);
+        let mut known = rows[..before].iter().rev();
+        let known = known.find_map(|row| Some((row.t_ns, row.position_ms?, row.latency_ms?)));
+        let media = request.media_ms.zip(request.duration_ms);
+        let (Some((at, position, latency)), Some((begins, length))) = (known, media) else {
+            return false;
+        };
+        // What is under the playhead was captured by the latency earlier, and the segment's end by so much after that.
+        let after_ms = begins.saturating_add(length) as f64 - position - latency;
+        let captured = at.saturating_add((after_ms * 1e6) as i64);
+        let late = super::since(ended, captured);
+        captured > self.begun(request) && late <= length.saturating_mul(1_000_000) / 4
     }
 }

@@ -26,6 +26,8 @@ const LEAST_NS: i64 = 50_000_000;
 const START_NS: i64 = 2_000_000_000;
 /// Requests that a buffer is followed back through.
 const BACK_MAX: usize = 50;
+/// Segments that take longer than so many times their length are slow.
+const SLOW: f64 = 1.05;
 
 /// Every player that asked for segments.
 pub(super) fn stories<'a, 'v>(
@@ -220,7 +222,8 @@ impl<'a, 'v> Story<'a, 'v> {
         Some(Awaited { request, end_ns, since_ns, until_ns: to })
     }
 
-    /// Back over the requests of the same track that each took longer than their media lasts.
+    /// Back over the requests of the same track that each took longer than their media lasts. One that is captured while it comes
+    /// takes as long as it lasts, and what a queue or a chunk adds.
     fn since(&self, request: &RequestRow, from: i64) -> i64 {
         let same = |row: &&&RequestRow| is_segment(row) && row.track == request.track;
         let mut earlier: Vec<&RequestRow> = self
@@ -238,7 +241,7 @@ impl<'a, 'v> Story<'a, 'v> {
             let begun = self.begun(row);
             let slow = row
                 .duration_ms
-                .is_some_and(|ms| ended.saturating_sub(begun) > ms.saturating_mul(1_000_000));
+                .is_some_and(|ms| ended.saturating_sub(begun) as f64 > ms as f64 * 1e6 * SLOW);
             if !slow || since.saturating_sub(ended) > self.rules.next_request_ns {
                 break;
             }
@@ -380,7 +383,7 @@ impl<'a, 'v> Story<'a, 'v> {
     /// The segment that was awaited, and whether a lower rung would have been in time.
     fn told_segment(&self, awaited: &Awaited, from: i64) -> String {
         let request = awaited.request;
-        let took = span(awaited.end_ns.saturating_sub(request.t_ns));
+        let took = span(super::since(awaited.end_ns, self.begun(request)));
         let under_way = if request.t_ns <= from { "under way" } else { "that was missing" };
         if request.track == Some(Track::Audio) {
             // It has one rung, and is not given up.
@@ -509,11 +512,11 @@ impl<'a, 'v> Story<'a, 'v> {
         until: i64,
     ) -> Explained {
         let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
-        let was_fast = self.was_fast(before, ended);
+        let was_in_time = self.was_in_time(before, ended);
         let blocking = self.blocking(before, ended);
-        let shares = match was_fast {
-            true => vec![(Cause::Unknown, 1.0)],
-            false => self.shares(&self.limited(vec![before]), &blocking, (before.t_ns, ended)),
+        let shares = match was_in_time {
+            Some(_) => vec![(Cause::Unknown, 1.0)],
+            None => self.shares(&self.limited(vec![before]), &blocking, (before.t_ns, ended)),
         };
         let came = match &before.abandoned {
             Some(_) => {
@@ -526,8 +529,8 @@ impl<'a, 'v> Story<'a, 'v> {
             },
         };
         let mut told = self.told(&shares, &blocking, (before.t_ns, ended));
-        if was_fast {
-            told.clause = format!("not known: its rung needs {}", rate(was as f64));
+        if let Some(reason) = was_in_time {
+            told.clause = format!("not known: {reason}");
         }
         let change = Change { seen_ns: self.seen(after), ..change(&self.records.rungs, was, is) };
         let (Change { from, to, .. }, requested) = (&change, seconds(after.t_ns));

@@ -175,10 +175,12 @@ fn another_connection_of_the_player_does_not_explain_a_stall() {
     assert!(share(&why, STALL, Cause::Application) >= 0.8, "{}", sentences(&why));
 }
 
-/// The rungs of two segments, and how long the first took.
-fn falls(took_ms: i64) -> Why {
-    let watch =
-        |n: i64| -> PlayerRow { watched(n * 100, PlayerState::Playing, 900.0, (n * 100) as f64) };
+/// The rungs of two segments, and how long the first took; the latency of a live stream.
+fn falls(took_ms: i64, latency_ms: Option<f64>) -> Why {
+    let watch = |n: i64| PlayerRow {
+        latency_ms,
+        ..watched(n * 100, PlayerState::Playing, 900.0, (n * 100) as f64)
+    };
     let segment = |n: i64, took_ms: i64, bps: i64| RequestRow {
         rung_bps: Some(bps),
         ..request(RequestKind::Segment, n * 1000, n * 1000 + took_ms, Some(n * 1000))
@@ -198,16 +200,28 @@ fn falls(took_ms: i64) -> Why {
 
 #[test]
 fn a_segment_that_came_fast_is_no_reason_to_leave_its_rung() {
-    let fall = |took_ms: i64| {
-        let why = falls(took_ms);
-        let fall = why.effects.into_iter().find(|it| it.effect == Effect::Quality).unwrap();
-        (fall.cause(), fall.sentence)
-    };
-    let (cause, sentence) = fall(100);
+    let (cause, sentence) = fell(100, None);
     assert_eq!(cause, Cause::Unknown, "{sentence}");
     let told = "the segment before came at 7.2 Mbit/s; not known: its rung needs 800 kbit/s";
     assert!(sentence.ends_with(told), "{sentence}");
-    let (cause, sentence) = fall(950);
+    let (cause, sentence) = fell(950, None);
+    assert_eq!(cause, Cause::Application, "{sentence}");
+}
+
+/// The cause and the sentence of the fall of the quality.
+fn fell(took_ms: i64, latency_ms: Option<f64>) -> (Cause, String) {
+    let effects = falls(took_ms, latency_ms).effects;
+    let fall = effects.into_iter().find(|it| it.effect == Effect::Quality).unwrap();
+    (fall.cause(), fall.sentence)
+}
+
+/// It is requested at 1 s and complete at 1.95 s. With a latency of 100 ms its last frame was captured at 1.9 s, with 500 ms at 1.5.
+#[test]
+fn a_segment_that_came_as_it_was_captured_is_no_reason_to_leave_its_rung() {
+    let (cause, sentence) = fell(950, Some(100.0));
+    assert_eq!(cause, Cause::Unknown, "{sentence}");
+    assert!(sentence.ends_with("not known: it came as it was captured"), "{sentence}");
+    let (cause, sentence) = fell(950, Some(500.0));
     assert_eq!(cause, Cause::Application, "{sentence}");
 }
 

@@ -9,6 +9,7 @@ use suiro_units::Time;
 
 use super::serve::Service;
 use crate::cmcd::events::{self, Event, MEDIA_TYPE};
+use crate::http3::client::Early;
 use crate::server::{BODY_MAX, Body, Posted, Unread, refusal};
 
 impl Service {
@@ -36,6 +37,10 @@ impl Service {
 }
 
 fn read(head: &Parts, body: Posted) -> Result<Vec<Event>, (StatusCode, String)> {
+    // RFC 8470 §4: it may be a replay, and an event counts once.
+    if head.extensions.get::<Early>().is_some() {
+        return Err((StatusCode::TOO_EARLY, "events are taken after the handshake".into()));
+    }
     let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case(MEDIA_TYPE) {
@@ -50,4 +55,23 @@ fn read(head: &Parts, body: Posted) -> Result<Vec<Event>, (StatusCode, String)> 
         Unread::Cut => (StatusCode::BAD_REQUEST, "the body was cut off".into()),
     })?;
     events::read(&body).map_err(|problem| (StatusCode::BAD_REQUEST, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+    use hyper::body::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn events_that_came_before_the_handshake_are_refused() {
+        let request = Request::post("/cmcd").header(CONTENT_TYPE, MEDIA_TYPE);
+        let (mut head, ()) = request.body(()).expect("a request").into_parts();
+        let body = || Ok(Bytes::from_static(b"e=ps,sta=p,ts=1700000000000,v=2\n"));
+        assert!(read(&head, body()).is_ok());
+        head.extensions.insert(Early);
+        let refused = read(&head, body()).expect_err("it may be a replay");
+        assert_eq!(refused.0, StatusCode::TOO_EARLY);
+    }
 }

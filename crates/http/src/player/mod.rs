@@ -348,7 +348,9 @@ impl Player {
                 }
             }
         }
-        Ok(self.session.failure().map(str::to_owned))
+        let nothing = self.session.totals().is_none_or(|totals| totals.playing.is_zero());
+        let trouble = self.session.trouble().filter(|_| nothing);
+        Ok(self.session.failure().map(str::to_owned).or(trouble))
     }
 
     /// The time. If the player did not run for some time, the session learns that before it receives a later time.

@@ -12,8 +12,8 @@ use crate::caching::number;
 pub(crate) const SEGMENT_TRIES: u32 = 4;
 /// Tries at one manifest or playlist before playback is given up.
 pub(crate) const MANIFEST_TRIES: u32 = 6;
-/// Segments skipped in a row before playback is given up.
-pub(crate) const SKIPS: u32 = 5;
+/// Playback is given up after so long in which media was asked for and none came.
+pub(crate) const WITHOUT_MEDIA: Duration = Duration::from_secs(60);
 
 /// The longest wait, in seconds.
 const LONGEST_S: u64 = 8;

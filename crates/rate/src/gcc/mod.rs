@@ -6,8 +6,9 @@
 //! (RFC 8888, or transport-wide); each packet is judged once.
 //!
 //! Left out of libwebrtc: the overshoot detector of its receiver side, the pushback by a congestion window, ECN, and what several
-//! streams share. Of loss-based estimation, the hold after a decrease, losses counted in bytes, and padding. Of the estimator of what
-//! passes, data that nobody acknowledges: all packets are reported. Its older one, `BitrateEstimator`, is left out as well.
+//! streams share. Of loss-based estimation, the hold after a decrease, losses counted in bytes, padding, and probes while it limits
+//! the rate and lets it grow. Of the estimator of what passes, data that nobody acknowledges: all packets are reported. Its older
+//! one, `BitrateEstimator`, is left out as well.
 //!
 //! Its reaction to missing reports is a timeout by the round-trip time (`RttBasedBackoff`); here the rate is halved at each silence,
 //! as with the other controllers, and after it the path is probed as at the start. A probe is filled up with packets of padding
@@ -160,22 +161,24 @@ impl Gcc {
     /// The rate before anything was measured is the first one, unless losses or an overuse lower it.
     fn update(&mut self, now: Time, found: Option<(f64, f64)>) {
         let usage = self.trend.usage();
-        let limited = self.limited.is();
         let passes = self.throughput.bps();
+        let found = found.filter(|_| usage != Usage::Over);
         match found {
-            Some((_, rate)) if usage != Usage::Over => self.aimd.set(now, rate),
-            _ => self.aimd.update(now, Input { usage, passes, rtt: self.round_trip() }),
+            Some((_, rate)) => self.aimd.set(now, rate),
+            None => self.aimd.update(now, Input { usage, passes, rtt: self.round_trip() }),
         }
         let recovered = self.usage == Usage::Under && usage == Usage::Normal;
         self.usage = usage;
-        let allowed = self.loss.update(now, self.aimd.rate(), passes.filter(|_| !limited));
+        let limited = self.limited.since();
+        let allowed = self.loss.update(now, self.aimd.rate(), passes.filter(|_| limited.is_none()));
         self.set(now, allowed);
-        if recovered && limited {
-            self.prober.on_recovery(now);
-        }
-        // While losses limit the rate, a probe would only make more.
-        if !self.loss.limits() {
-            self.prober.on_target(now, self.target, found, limited && self.aimd.is_measured());
+        // While a queue grows or drains, or losses limit the rate, a probe would show only that.
+        if usage == Usage::Normal && !self.loss.limits() {
+            if recovered && self.limited.is_or_was(now) {
+                self.prober.on_recovery(now, self.target);
+            }
+            let since = limited.filter(|_| self.aimd.is_measured());
+            self.prober.on_target(now, self.target, found, since);
         }
         self.prober.on_time(now, self.flows);
     }

@@ -12,11 +12,13 @@ const FIRST: [f64; 2] = [3.0, 6.0];
 /// A probe that has found more than this share of its rate is followed by one of twice what it found.
 const FURTHER_FROM: f64 = 0.7;
 const FURTHER: f64 = 2.0;
-/// While the application limits the rate, a probe of twice the target each five seconds.
+/// While the application limits the rate, a probe of twice the target each five seconds. In libwebrtc a call with sound has these
+/// (`WebRTC-Audio-AlrProbing`), and video alone has not.
 const LIMITED: f64 = 2.0;
 const LIMITED_EVERY: Duration = Duration::from_secs(5);
-/// After a fall of the rate that did not last: this share of the rate before it.
+/// After a fall of the rate that did not last: this share of the rate before it, if the target is less than this share of that.
 const RECOVER: f64 = 0.85;
+const RECOVERED: f64 = 0.95;
 const RECOVER_WITHIN: Duration = Duration::from_secs(5);
 /// A fall to less than this share is a large one.
 const LARGE_FALL: f64 = 0.66;
@@ -69,6 +71,8 @@ pub struct Prober {
     latest: Option<Time>,
     /// The rate before the latest large fall, and when that was.
     fall: Option<(f64, Time)>,
+    /// When a probe was last asked for after a fall.
+    recovery: Option<Time>,
 }
 
 impl Prober {
@@ -81,6 +85,7 @@ impl Prober {
             sent: None,
             latest: None,
             fall: None,
+            recovery: None,
         };
         prober.begin(start, initial);
         prober
@@ -169,16 +174,23 @@ impl Prober {
         found
     }
 
-    /// The target is known anew. `found`: by a probe of which this is the result; `limited`: the application sends less.
-    pub fn on_target(&mut self, now: Time, target: f64, found: Option<(f64, f64)>, limited: bool) {
+    /// The target is known anew. `found`: by a probe of which this is the result; `limited`: since when the application sends less.
+    pub fn on_target(
+        &mut self,
+        now: Time,
+        target: f64,
+        found: Option<(f64, f64)>,
+        limited: Option<Time>,
+    ) {
         if let Some((rate, found)) = found
             && found > FURTHER_FROM * rate
             && rate < self.most
         {
             self.ask(now, FURTHER * found);
         }
-        let due = self.latest.is_none_or(|at| now.saturating_since(at) >= LIMITED_EVERY);
-        if limited && due && target < self.most && self.is_idle(now) {
+        let since = limited.map(|since| self.latest.map_or(since, |latest| latest.max(since)));
+        let due = since.is_some_and(|since| now.saturating_since(since) >= LIMITED_EVERY);
+        if due && target < self.most && self.is_idle(now) {
             self.ask(now, LIMITED * target);
         }
     }
@@ -194,14 +206,15 @@ impl Prober {
         }
     }
 
-    /// The path is no longer overused while the application limits the rate: one probe tests whether it has its
-    /// capacity back.
-    pub fn on_recovery(&mut self, now: Time) {
-        let Some((before, at)) = self.fall.take() else { return };
-        let recent =
-            self.latest.is_some_and(|latest| now.saturating_since(latest) < RECOVER_WITHIN);
-        if now.saturating_since(at) < RECOVER_WITHIN && !recent && self.is_idle(now) {
-            self.ask(now, RECOVER * before);
+    /// The queue has drained, and the application limits the rate: one probe tests whether the path has its capacity back.
+    pub fn on_recovery(&mut self, now: Time, target: f64) {
+        let Some((before, at)) = self.fall else { return };
+        let is_recent = |at: Time| now.saturating_since(at) < RECOVER_WITHIN;
+        let tried = self.recovery.is_some_and(is_recent);
+        let rate = RECOVER * before;
+        if is_recent(at) && !tried && RECOVERED * rate > target && self.is_idle(now) {
+            self.recovery = Some(now);
+            self.ask(now, rate);
         }
     }
 
@@ -247,6 +260,8 @@ const BEGINS: f64 = 0.8;
 const ENDS: f64 = 0.5;
 /// The budget is that of so much time.
 const WINDOW: f64 = 0.5;
+/// How recent an end is.
+const RECENT: Duration = Duration::from_secs(3);
 
 /// Whether the application sends less than it may.
 #[derive(Debug, Clone, Default)]
@@ -255,7 +270,8 @@ pub struct Limited {
     left: f64,
     target: f64,
     latest: Option<Time>,
-    limited: bool,
+    since: Option<Time>,
+    ended: Option<Time>,
 }
 
 impl Limited {
@@ -277,15 +293,20 @@ impl Limited {
             (self.left + self.target * elapsed - bytes * 8.0).clamp(-self.most(), self.most());
         let share = if self.most() > 0.0 { self.left / self.most() } else { 0.0 };
         if share > BEGINS {
-            self.limited = true;
-        } else if share < ENDS {
-            self.limited = false;
+            self.since.get_or_insert(now);
+        } else if share < ENDS && self.since.take().is_some() {
+            self.ended = Some(now);
         }
     }
 
-    /// Whether it does.
-    pub const fn is(&self) -> bool {
-        self.limited
+    /// Since when it does; `None` if it does not.
+    pub const fn since(&self) -> Option<Time> {
+        self.since
+    }
+
+    /// Whether it does, or did a short while ago.
+    pub fn is_or_was(&self, now: Time) -> bool {
+        self.since.is_some() || self.ended.is_some_and(|at| now.saturating_since(at) < RECENT)
     }
 }
 
@@ -332,8 +353,8 @@ mod tests {
         let mut prober = Prober::new(300e3, 10e6, Time::ZERO);
         assert_eq!(prober.waiting, [900e3, 1800e3]);
         prober.waiting.clear();
-        prober.on_target(Time::from_secs(1), 900e3, Some((900e3, 890e3)), false);
-        prober.on_target(Time::from_secs(1), 900e3, Some((1800e3, 1000e3)), false);
+        prober.on_target(Time::from_secs(1), 900e3, Some((900e3, 890e3)), None);
+        prober.on_target(Time::from_secs(1), 900e3, Some((1800e3, 1000e3)), None);
         assert_eq!(prober.waiting, [1780e3], "the second found much less than it tried");
         let mut prober = Prober::new(300e3, 1000e3, Time::ZERO);
         assert_eq!(prober.waiting, [900e3, 1000e3], "no more than the greatest rate");
@@ -350,8 +371,44 @@ mod tests {
         let mut send = |from: u64, kbps: f64| {
             let bytes = kbps * 10.0 / 8.0;
             (from..from + 200).for_each(|n| limited.on_sent(Time::from_millis(10 * n), bytes));
-            limited.is()
+            (limited.since().is_some(), limited.is_or_was(Time::from_millis(10 * from + 2000)))
         };
-        assert_eq!([send(0, 900.0), send(200, 300.0), send(400, 900.0)], [false, true, false]);
+        assert_eq!(send(0, 900.0), (false, false));
+        assert_eq!(send(200, 300.0), (true, true));
+        assert_eq!([send(400, 900.0), send(600, 900.0)], [(false, true), (false, false)]);
+    }
+
+    #[test]
+    fn a_limited_source_probes_five_seconds_after_it_became_so_or_probed() {
+        let mut prober = Prober::new(300e3, 10e6, Time::ZERO);
+        prober.clear();
+        let mut asks = |now: u64, since: u64| {
+            let (now, since) = (Time::from_secs(now), Time::from_secs(since));
+            prober.on_target(now, 500e3, None, Some(since));
+            prober.waiting.pop_front()
+        };
+        assert_eq!([asks(20, 16), asks(21, 16)], [None, Some(1e6)]);
+        assert_eq!([asks(25, 16), asks(26, 16)], [None, Some(1e6)]);
+    }
+
+    #[test]
+    fn a_fall_that_did_not_last_is_probed_once_in_five_seconds() {
+        let fallen = |after: f64| {
+            let mut prober = Prober::new(300e3, 10e6, Time::ZERO);
+            prober.clear();
+            prober.on_change(Time::from_secs(10), 2e6, after);
+            prober
+        };
+        let mut prober = fallen(1e6);
+        prober.on_recovery(Time::from_secs(11), 1e6);
+        assert_eq!(prober.waiting, [1.7e6]);
+        prober.waiting.clear();
+        prober.on_recovery(Time::from_secs(12), 1e6);
+        assert!(prober.waiting.is_empty(), "one is enough");
+        for (after, at, target) in [(1.5e6, 11, 1e6), (1e6, 16, 1e6), (1e6, 11, 1.65e6)] {
+            let mut prober = fallen(after);
+            prober.on_recovery(Time::from_secs(at), target);
+            assert!(prober.waiting.is_empty(), "{after} at {at} s, {target} now");
+        }
     }
 }

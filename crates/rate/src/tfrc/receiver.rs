@@ -49,8 +49,14 @@ impl Receiver {
 
     /// A packet has arrived. `rtt` is the sender's estimate, which data packets carry
     /// (RFC 5348 §3.2.1) or the receiver measures; `None`: as before. Until it is known each
-    /// loss is an event of its own.
-    pub fn on_packet(&mut self, now: Time, sequence: u64, size: Bytes, rtt: Option<Duration>) {
+    /// loss is an event of its own. True if a new loss event began.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        sequence: u64,
+        size: Bytes,
+        rtt: Option<Duration>,
+    ) -> bool {
         self.rtt = rtt.map(bounded).or(self.rtt);
         self.window.bytes = self.window.bytes.saturating_add(size.get());
         // RFC 5348 §6.3: the first packet is reported at once; §6.1: so is a new loss event.
@@ -65,6 +71,7 @@ impl Receiver {
         } else if self.next_report.is_none() {
             self.next_report = Some(now + self.rtt.unwrap_or(RTT_UNKNOWN));
         }
+        began
     }
 
     /// Counts have arrived in place of packets ([`LossHistory::on_counts`]).
@@ -74,14 +81,16 @@ impl Receiver {
         now: Time,
         (expected, lost): (u64, u64),
         rtt: Duration,
-    ) {
+    ) -> bool {
         self.rtt = Some(bounded(rtt));
         let bytes = expected.saturating_sub(lost).saturating_mul(self.packet.get());
         self.window.since.get_or_insert(since);
         self.window.bytes = self.window.bytes.saturating_add(bytes);
-        if self.history.on_counts(since, now, expected, lost, rtt) {
+        let began = self.history.on_counts(since, now, expected, lost, rtt);
+        if began {
             self.begin_history(now);
         }
+        began
     }
 
     /// When to ask for a [`Self::report`]; `None`: when a packet has arrived.

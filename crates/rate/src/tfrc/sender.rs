@@ -145,9 +145,14 @@ impl Sender {
         });
     }
 
-    /// The receiver's view, from what it reported. `None`: nothing was received.
-    fn measured(&mut self, now: Time, feedback: &Feedback, rtt: Duration) -> Option<Report> {
-        let mut own = None;
+    /// The receiver's view, from what it reported, and whether a new loss event began. `None`: nothing was received.
+    fn measured(
+        &mut self,
+        now: Time,
+        feedback: &Feedback,
+        rtt: Duration,
+    ) -> Option<(Report, bool)> {
+        let (mut own, mut began) = (None, false);
         let per_packet = !feedback.packets.is_empty();
         if per_packet {
             // What counts said before has other numbers, and times of another clock.
@@ -162,22 +167,23 @@ impl Sender {
                 let arrived = time.or(before).filter(|_| !packet.arrived.is_missing());
                 let Some(arrived) = arrived else { continue };
                 let size = packet.size.min(SIZE_MAX);
-                self.receiver.on_packet(arrived, packet.sequence, size, Some(rtt));
+                began |= self.receiver.on_packet(arrived, packet.sequence, size, Some(rtt));
                 latest = latest.max(Some(arrived));
             }
             own = latest.map(|at| self.receiver.current(at));
         } else if !self.per_packet && feedback.expected > 0 {
             let counts = (feedback.expected, feedback.lost());
-            self.receiver.on_counts(self.reports.latest, now, counts, rtt);
+            began = self.receiver.on_counts(self.reports.latest, now, counts, rtt);
             own = Some(self.receiver.current(now));
         }
         let received = own.map(|own| own.receive_rate);
         // Arrivals say it exactly; else what the receiver measured, or the sender from its reports.
         let exactly = received.filter(|_| per_packet);
-        Some(Report {
+        let report = Report {
             receive_rate: exactly.or(feedback.receive_rate).or(received)?,
             loss_event_rate: feedback.loss_event_rate.or(own.map(|own| own.loss_event_rate))?,
-        })
+        };
+        Some((report, began))
     }
 
     /// Sets X after a report (RFC 5348 §4.3 step 4).
@@ -191,10 +197,10 @@ impl Sender {
     }
 
     /// The limit that the receive rate sets (RFC 5348 §4.3 step 4).
-    fn receive_limit(&mut self, now: Time, rtt: Duration, report: Report) -> f64 {
+    fn receive_limit(&mut self, now: Time, rtt: Duration, (report, began): (Report, bool)) -> f64 {
         let received = report.receive_rate.as_bps() as f64;
         let data_limited = self.limits.interval_was_limited(now, rtt);
-        let worse = report.loss_event_rate.get() > self.loss_event_rate;
+        let worse = began || report.loss_event_rate.get() > self.loss_event_rate;
         if data_limited && worse {
             self.receive_rates.halve();
             self.receive_rates.maximise(now, 0.85 * received)
@@ -257,13 +263,13 @@ impl Controller for Sender {
             self.sample(sample);
         }
         let Some(rtt) = self.rtt() else { return };
-        let Some(report) = self.measured(now, feedback, rtt) else { return };
+        let Some((report, began)) = self.measured(now, feedback, rtt) else { return };
         self.reports.update(now, first);
         if first {
             self.allow(self.initial_rate(rtt));
             self.doubled = now;
         }
-        let limit = self.receive_limit(now, rtt, report);
+        let limit = self.receive_limit(now, rtt, (report, began));
         self.loss_event_rate = report.loss_event_rate.get();
         self.recompute(now, rtt, limit);
         self.set_timer(now);
@@ -489,6 +495,18 @@ mod tests {
         assert_eq!(sender.target().as_bps(), 85_000);
     }
 
+    /// The interval that it closes may be longer than the mean of those before it, so the rate of events does not rise.
+    #[test]
+    fn without_data_to_send_a_loss_event_limits_it_whatever_its_rate() {
+        for (began, limit) in [(false, 200_000.0), (true, 85_000.0)] {
+            let mut sender = sender();
+            sender.loss_event_rate = 0.001;
+            let loss_event_rate = Ratio::new(0.001).unwrap();
+            let report = Report { receive_rate: BitRate::from_kbps(100), loss_event_rate };
+            assert_eq!(sender.receive_limit(ms(1000), RTT, (report, began)), limit);
+        }
+    }
+
     #[test]
     fn rare_reports_do_not_make_a_busy_sender_look_limited() {
         let mut sender = sender();
@@ -536,7 +554,7 @@ mod tests {
                 });
                 let (packets, claimed) = (packets.collect(), report(100_000_000, 0.0));
                 let told = Feedback { packets, loss_event_rate: None, ..claimed };
-                let measured = sender.measured(ms(at), &told, RTT).unwrap();
+                let (measured, _) = sender.measured(ms(at), &told, RTT).unwrap();
                 let kbps = measured.receive_rate.as_bps() / 1000;
                 assert!(n == 0 || (1100..1400).contains(&kbps), "{known}, {n}: {kbps}");
                 assert_eq!(measured.loss_event_rate, Ratio::default());

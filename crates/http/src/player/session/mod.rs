@@ -132,6 +132,8 @@ impl Session {
                     false => track.seek(position),
                 }
             }
+            // A seek passes over what is not to be had, before it is tried often.
+            self.failure = stream.tracks.iter().find_map(|track| track.is_hopeless(now));
         }
     }
 
@@ -206,6 +208,12 @@ impl Session {
     /// Why playback was given up.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// Why no media comes at present; `None` if it comes, or was not asked for.
+    pub fn trouble(&self) -> Option<String> {
+        let mut tracks = self.stream.iter().flat_map(|stream| &stream.tracks);
+        tracks.find_map(|track| track.trouble(self.now)).map(|(_, reason)| reason)
     }
 
     /// Why there is no manifest yet; `None` if there is one.
@@ -490,9 +498,11 @@ impl Session {
     ) -> bool {
         let stream = self.stream.as_mut().expect("a segment's request needs a stream");
         let track = &mut stream.tracks[index];
+        // What was asked for ahead took a share of the link from its turn on; if it was there before, from when it was asked for.
+        let turn = track.since.max(fetched.requested);
         let sample = Sample {
             bytes: Bytes::new(fetched.bytes),
-            requested: fetched.requested.max(track.since),
+            requested: if turn < fetched.finished { turn } else { fetched.requested },
             // Time in which it did not read says nothing about the network.
             done: fetched.finished - fetched.held,
         };

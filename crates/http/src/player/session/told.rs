@@ -100,9 +100,12 @@ impl Session {
             // Once it goes on, a stalled player plays at normal speed.
             let speed = if speed > 0.0 { speed } else { 1.0 };
             said.deadline_ms = Some(ms(until.mul_f64(1.0 / speed)));
-            said.bitrate_bps = Some(to_i64(rate.as_bps()));
-            said.maximum_bps = Some(to_i64(rate.as_bps()).saturating_mul(ENOUGH));
-            said.top_bps = track.rates().last().map(|rate| to_i64(rate.as_bps()));
+            // HLS gives a rendition of sound no bit rate.
+            if track.kind == TrackKind::Video || self.config.protocol == Protocol::Dash {
+                said.bitrate_bps = Some(to_i64(rate.as_bps()));
+                said.maximum_bps = Some(to_i64(rate.as_bps()).saturating_mul(ENOUGH));
+                said.top_bps = track.rates().last().map(|rate| to_i64(rate.as_bps()));
+            }
             said.duration_ms = Some(ms(segment.duration));
             said.next =
                 track.after(*rate, segment.number).map(|next| next_to(&fetch.resource.url, &next));

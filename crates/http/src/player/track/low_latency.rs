@@ -55,6 +55,7 @@ impl TrackState {
         let start = list.and_then(|list| list.time_of(chunk.decode_time, chunk.timescale));
         let size = (chunk.bytes, length.min(segment.duration * 2));
         let end = self.received.add(segment, start, size);
+        self.trouble = None;
         Some((*rate, end.saturating_sub(length), end))
     }
 
@@ -82,6 +83,9 @@ impl TrackState {
             Some(_) => {
                 let reason = "what it holds was passed over";
                 let passed = self.in_flight.take();
+                if passed.as_ref().is_some_and(|request| request.progress.bytes == 0) {
+                    self.without_media(self.since, "nothing came in time");
+                }
                 let given_up = |request| Abandoned { request, reason: reason.to_owned() };
                 self.passed.extend(passed.map(given_up));
                 let holds = self.ahead.as_ref().is_some_and(|ahead| ahead.end() > Some(position));

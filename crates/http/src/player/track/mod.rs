@@ -23,7 +23,7 @@ use crate::presentation::{
 use crate::url::Url;
 pub(crate) use ahead::Ahead;
 use gap::is_beyond;
-use tries::{Failed, Refused};
+use tries::{Failed, Refused, Trouble};
 
 /// What a track may look at when it decides.
 pub(crate) struct Situation<'a> {
@@ -109,7 +109,8 @@ pub(crate) struct TrackState {
     hinted: bool,
     /// The part that was hinted at and turned out not to be there, until another comes.
     refused: Option<Refused>,
-    skipped: u32,
+    /// Why no media comes, if it was asked for and did not come.
+    trouble: Option<Trouble>,
     /// True if everything has been fetched.
     pub complete: bool,
     /// True if the manifest will list no more.
@@ -186,7 +187,7 @@ impl TrackState {
             failed: Failed::default(),
             hinted: false,
             refused: None,
-            skipped: 0,
+            trouble: None,
             complete: false,
             ended: false,
             generation: 0,
@@ -306,7 +307,7 @@ impl TrackState {
         self.anywhere = None;
         self.failed = Failed::default();
         self.refused = None;
-        self.skipped = 0;
+        self.trouble = None;
         current
     }
 

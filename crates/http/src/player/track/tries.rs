@@ -38,7 +38,33 @@ pub(super) struct Refused {
     at: Time,
 }
 
+/// Media was asked for, and none has come.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    since: Time,
+    /// What went wrong last.
+    reason: String,
+}
+
 impl TrackState {
+    /// A request for media came to nothing. `since`: when the first of them did, unless one did before.
+    pub(super) fn without_media(&mut self, since: Time, reason: &str) {
+        let since = self.trouble.as_ref().map_or(since, |trouble| trouble.since);
+        self.trouble = Some(Trouble { since, reason: reason.to_owned() });
+    }
+
+    /// Why media does not come, with how long that has been so.
+    pub(crate) fn trouble(&self, now: Time) -> Option<(Duration, String)> {
+        let Trouble { since, reason } = self.trouble.as_ref()?;
+        let lasts = now.saturating_since(*since);
+        Some((lasts, format!("no {} for {lasts}: {reason}", self.kind.name())))
+    }
+
+    /// The same, if that is long enough to give up playback.
+    pub(crate) fn is_hopeless(&self, now: Time) -> Option<String> {
+        self.trouble(now).filter(|(lasts, _)| *lasts >= retry::WITHOUT_MEDIA).map(|(_, why)| why)
+    }
+
     /// Which try at it the next one is, from 1.
     pub(crate) fn attempt(&mut self, what: &What) -> u32 {
         *self.failed.at(what) + 1
@@ -65,26 +91,23 @@ impl TrackState {
         *failed += 1;
         let tried = *failed;
         self.not_before = now + retry::delay(tried, asked);
-        let kind = self.kind.name();
         // Within a segment another rung cannot follow.
         let in_parts = self.rungs[self.current].parts.is_some();
         self.choice = (!in_parts).then_some(0);
         if let What::Playlist { .. } = what {
             let over = tried >= retry::MANIFEST_TRIES;
-            return over.then(|| format!("a {kind} playlist: {reason}"));
+            return over.then(|| format!("a {} playlist: {reason}", self.kind.name()));
         }
-        if tried < retry::SEGMENT_TRIES {
-            return None;
+        self.without_media(now, reason);
+        if tried >= retry::SEGMENT_TRIES {
+            self.failed.next_segment();
+            self.not_before = now;
+            self.choice = None;
+            if let What::Segment { segment, .. } = what {
+                self.next = segment.end();
+            }
         }
-        self.failed.next_segment();
-        self.skipped += 1;
-        self.not_before = now;
-        self.choice = None;
-        if let What::Segment { segment, .. } = what {
-            self.next = segment.end();
-        }
-        let skipped = self.skipped;
-        (skipped >= retry::SKIPS).then(|| format!("{skipped} {kind} segments in a row: {reason}"))
+        self.is_hopeless(now)
     }
 
     /// True if a request was for a part that was hinted at and is not there. A server may change its mind about what comes next

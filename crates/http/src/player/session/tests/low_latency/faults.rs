@@ -8,7 +8,8 @@ fn torn(fetch: &Fetch, now: Time) -> Fetched {
     Fetched { body: Err(reason.to_owned()), ..whole(fetch, now, "") }
 }
 
-/// It is asked for again after one second and after two, of the lowest rung, and then the live edge is too far away.
+/// It is asked for again after one second and after two, of the lowest rung, and then the live edge is too far away. What comes of
+/// each segment is played, so playback goes on.
 #[test]
 fn a_segment_that_ends_within_a_chunk_is_asked_for_again_within_bounds() {
     let (mut world, mut session, mut now) = begun();
@@ -37,8 +38,54 @@ fn a_segment_that_ends_within_a_chunk_is_asked_for_again_within_bounds() {
     }
     // Each try but that which skips a segment waits for a second at least.
     assert!(asked.len() < 80, "{} requests in a minute", asked.len());
-    let reason = session.failure().unwrap_or("it ends within a chunk");
-    assert!(reason.contains("ends within a chunk"), "{reason}");
+    assert_eq!(session.failure(), None);
+}
+
+/// Plays until playback is given up, and answers requests for media by `answer`: when that was, why, and how many were made.
+fn until_it_gives_up(answer: fn(&Fetch, Time) -> Option<Fetched>) -> (Time, String, usize) {
+    let (mut world, mut session, mut now) = begun();
+    let mut asked = 0;
+    while now < Time::from_secs(120) {
+        if let Some(reason) = session.failure() {
+            return (now, reason.to_owned(), asked);
+        }
+        while let Some(fetch) = session.poll(now) {
+            let fetched = match &fetch.what {
+                What::Segment { .. } => {
+                    asked += 1;
+                    answer(&fetch, now)
+                }
+                _ => Some(Fetched { finished: now, ..world.fetch(&fetch, now) }),
+            };
+            if let Some(fetched) = fetched {
+                session.on_fetched(now, &fetch, fetched);
+            }
+        }
+        while session.abandon(now).is_some() {}
+        now += Duration::from_millis(100);
+        session.advance(now);
+    }
+    panic!("it goes on: {:?}", session.trouble());
+}
+
+/// The live edge moves away before a segment has been tried often enough to be skipped.
+#[test]
+fn media_that_is_not_there_is_given_up_after_a_minute() {
+    let (at, reason, asked) = until_it_gives_up(|fetch, now| {
+        let body = Err("status 404".to_owned());
+        Some(Fetched { status: Some(404), body, ..whole(fetch, now, "") })
+    });
+    assert!((60.0..70.0).contains(&at.as_secs_f64()), "{at}");
+    assert!(reason.starts_with("no video for 6") && reason.ends_with("status 404"), "{reason}");
+    assert!((20..100).contains(&asked), "{asked} requests");
+}
+
+#[test]
+fn media_that_never_comes_is_given_up_after_a_minute() {
+    let (at, reason, asked) = until_it_gives_up(|_, _| None);
+    assert!((60.0..70.0).contains(&at.as_secs_f64()), "{at}");
+    assert!(reason.ends_with("nothing came in time"), "{reason}");
+    assert!((10..40).contains(&asked), "{asked} requests");
 }
 
 #[test]
