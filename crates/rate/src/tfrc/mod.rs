@@ -11,6 +11,7 @@
 //! packet that counts as lost arrives late (§5.1).
 
 mod history;
+mod limits;
 mod receiver;
 mod sender;
 
