@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use suiro_http::forwarded::Asked;
+use suiro_http::origin::parts;
 use suiro_http::player::check_chunks;
 use suiro_http::priority::Priority;
 use suiro_http::server::range::{Part, part};
@@ -80,8 +81,8 @@ pub fn mp4_chunks(data: &[u8]) {
     assert_eq!(cut.ok(), whole.ok());
 }
 
-/// What a cache reads of an origin's response: `Cache-Control` and dates; and what an origin reads of a cache's request:
-/// `Forwarded` and `If-None-Match`.
+/// What a cache reads of an origin's response: `Cache-Control` and dates; and what an origin reads of a request: `Forwarded`,
+/// `If-None-Match`, and a query that asks for a later playlist.
 pub fn caching(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let directives = caching::Directives::parse(text);
@@ -95,6 +96,9 @@ pub fn caching(data: &[u8]) {
         assert_eq!(again, Some(seconds));
     }
     assert_eq!(caching::lists_tag(text, "\"a\""), caching::lists_tag(text, "W/\"a\""));
+    if let Ok(asked) = parts::Directives::parse(Some(text)) {
+        assert!(asked.part.is_none() || asked.segment.is_some());
+    }
     if let Some(asked) = Asked::parse(text) {
         let written = asked.written().and_then(|value| value.to_str().ok().and_then(Asked::parse));
         assert!(written.is_none_or(|written| written == asked));

@@ -40,7 +40,7 @@ test("every cause has a colour", () => {
 
 for (const [what, pattern, count] of [
   ["lines", /^c\d$/, 8],
-  ["causes", /^why-/, 36],
+  ["causes", /^why-/, 37],
 ]) {
   test(`colours of ${what} are told apart by all, and by those who see no green`, () => {
     for (const [theme, found] of Object.entries(colours(pattern))) {

@@ -472,6 +472,8 @@ words! {
         OversizedRung = "oversized_rung",
         /// The player was behind the latency that it aims at, held enough media to catch up, and played at normal speed.
         NoCatchUp = "no_catch_up",
+        /// The player took the network for slower than it is, and stayed at a lower rung than it carries.
+        Underestimate = "underestimate",
         /// The viewer changed to another quality, and left out the frames between the last of the old one and the first of the
         /// new one.
         QualityChange = "quality_change",

@@ -153,7 +153,7 @@ export type Panel = "throughput_down" | "throughput_stations" | "rivals" | "flow
 /** A cause, as the legend of a page has it. */
 export interface PageCause {
   /** The cause. */
-  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "head_of_line" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "no_catch_up" | "quality_change" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "head_of_line" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "no_catch_up" | "underestimate" | "quality_change" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** What the legend calls it. */
   label: string;
   /** What it means. */
@@ -536,7 +536,7 @@ export interface EffectCauses {
 /** A cause and its share. */
 export interface CauseShare {
   /** The cause. */
-  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "head_of_line" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "no_catch_up" | "quality_change" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "head_of_line" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "no_catch_up" | "underestimate" | "quality_change" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "cache" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** Its share, 0 to 1. */
   share: number;
   /** What the trial without it showed; absent unless `suiro why --prove` was asked. */

@@ -26,6 +26,7 @@ pub mod falls;
 mod frames;
 mod lasting;
 mod links;
+mod low;
 mod paced;
 mod path;
 mod queues;

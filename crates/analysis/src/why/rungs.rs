@@ -94,8 +94,20 @@ impl<'v> Story<'_, 'v> {
         format!("; the first segment{rung} took {took}{carries}")
     }
 
-    /// Rungs below that of a request, as the origin offers them or requests name them; the highest first.
+    /// Rungs below that of a request; the highest first.
     fn lower_rungs(&self, request: &RequestRow) -> Vec<i64> {
+        let all = self.rungs(request);
+        all.into_iter().filter(|bps| Some(*bps) < request.rung_bps).collect()
+    }
+
+    /// The rung above that of a request.
+    pub fn next_rung(&self, request: &RequestRow) -> Option<i64> {
+        let own = request.rung_bps?;
+        self.rungs(request).into_iter().rev().find(|bps| *bps > own)
+    }
+
+    /// Rungs that the player of a request can choose, as the origin offers them or requests name them; the highest first.
+    fn rungs(&self, request: &RequestRow) -> Vec<i64> {
         let Some(own) = request.rung_bps else { return Vec::new() };
         let asked = self.player.requests.iter().filter(|row| row.track == request.track);
         let asked = asked.filter_map(|row| row.rung_bps);
@@ -108,7 +120,7 @@ impl<'v> Story<'_, 'v> {
         let dash = named.iter().any(|(dash, _)| *dash == Some(own));
         let offered =
             named.into_iter().filter_map(|(in_dash, hls)| if dash { in_dash } else { hls });
-        let mut rungs: Vec<i64> = asked.chain(offered).filter(|bps| *bps < own).collect();
+        let mut rungs: Vec<i64> = asked.chain(offered).collect();
         rungs.sort_unstable_by_key(|bps| std::cmp::Reverse(*bps));
         rungs.dedup();
         rungs

@@ -47,7 +47,7 @@ pub(super) fn stories<'a, 'v>(
 pub(super) struct Story<'a, 'v> {
     pub records: &'v Records,
     pub rules: Rules,
-    duration_ns: i64,
+    pub duration_ns: i64,
     pub player: &'v Player<'v>,
     transfer: Option<&'a Transfer<'v>>,
     pub transfers: &'a Transfers<'v>,
@@ -96,7 +96,7 @@ impl<'a, 'v> Story<'a, 'v> {
         Crossed::new(self.player.name, &self.data, &self.back)
     }
 
-    /// Its stalls, falls of quality and slow start, and where it stayed behind.
+    /// Its stalls, falls of quality and slow start, and where it stayed behind, or lower than it could.
     pub fn explain(&self) -> Vec<Explained> {
         let long = |(from, to): &(i64, i64)| to.saturating_sub(*from) >= LEAST_NS;
         let stalls: Vec<(i64, i64)> = self.player.stall_spans().into_iter().filter(long).collect();
@@ -107,6 +107,7 @@ impl<'a, 'v> Story<'a, 'v> {
         found.extend(self.falls());
         found.extend(self.start());
         found.extend(self.stayed_behind());
+        found.extend(self.stayed_low());
         found
     }
 
@@ -277,7 +278,7 @@ impl<'a, 'v> Story<'a, 'v> {
 
     /// What limited the connections of some requests, by slice; all of the player's, if not each of them is known, or there are
     /// none.
-    fn limited(&self, requests: Vec<&'v RequestRow>) -> Vec<Option<Cause>> {
+    pub fn limited(&self, requests: Vec<&'v RequestRow>) -> Vec<Option<Cause>> {
         let peers: Option<Vec<&str>> =
             requests.into_iter().map(|row| self.transfers.asked.peer(row)).collect();
         match self.transfer {
@@ -295,7 +296,7 @@ impl<'a, 'v> Story<'a, 'v> {
 
     /// What limited the player's flows in a stretch of time, as shares of it. While a loss did, and the request is known to have
     /// waited for packets of others, that is the cause.
-    fn shares(
+    pub fn shares(
         &self,
         limited: &[Option<Cause>],
         blocking: &Blocking,

@@ -21,6 +21,7 @@ mod why_behind;
 mod why_blocking;
 mod why_http3;
 mod why_lies;
+mod why_low;
 mod why_requests;
 mod why_review;
 mod why_switches;

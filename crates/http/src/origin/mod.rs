@@ -31,7 +31,7 @@ pub(crate) mod manifest;
 mod manifest_tests;
 mod mpd;
 mod package;
-mod parts;
+pub mod parts;
 #[cfg(test)]
 mod parts_tests;
 #[cfg(test)]

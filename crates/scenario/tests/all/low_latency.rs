@@ -34,15 +34,19 @@ fn rows(trials: &[Trial]) -> Vec<(&str, Plays)> {
 #[test]
 fn players_of_others_are_rows_but_not_in_the_short_form() {
     use Protocol::{Dash, Hls};
-    let expected: [(&str, Plays); 10] = [
+    let expected: [(&str, Plays); 14] = [
         ("ll-dash http/1.1", Some(("suiro", Dash, "1.1"))),
         ("ll-dash http/2", Some(("suiro", Dash, "2"))),
         ("ll-dash http/3", Some(("suiro", Dash, "3"))),
         ("ll-dash http/2 dash.js", Some(("dashjs", Dash, "2"))),
+        ("ll-dash http/3 dash.js", Some(("dashjs", Dash, "3"))),
+        ("ll-dash http/2 shaka", Some(("shaka", Dash, "2"))),
         ("ll-hls http/1.1", Some(("suiro", Hls, "1.1"))),
         ("ll-hls http/2", Some(("suiro", Hls, "2"))),
         ("ll-hls http/3", Some(("suiro", Hls, "3"))),
         ("ll-hls http/2 hls.js", Some(("hlsjs", Hls, "2"))),
+        ("ll-hls http/3 hls.js", Some(("hlsjs", Hls, "3"))),
+        ("ll-hls http/2 shaka", Some(("shaka", Hls, "2"))),
         ("webrtc", None),
         ("moq", None),
     ];
@@ -57,16 +61,6 @@ fn players_of_others_are_rows_but_not_in_the_short_form() {
     for trial in &short.trials {
         assert_eq!((label(trial, "loss"), label(trial, "link")), ("0 %", "10 Mbit/s"));
     }
-}
-
-/// The rows that name no player have that of the parameter.
-#[test]
-fn another_player_can_be_set_for_the_rows_of_suiro() {
-    let shaka = Overrides { set: vec!["player=shaka".to_owned()], ..only(&["link=mobile"]) };
-    let trials = plan(&scenario(), &shaka).trials;
-    let players = trials.iter().filter_map(plays).map(|(who, ..)| who);
-    let of = |who: &str| players.clone().filter(|found| *found == who).count();
-    assert_eq!(["shaka", "dashjs", "hlsjs"].map(of), [6 * 2, 2, 2]);
 }
 
 /// Study S1 limits both directions to 2 Mbit/s, 1 Mbit/s, 500 and 300 kbit/s, and leaves the queue as it is.

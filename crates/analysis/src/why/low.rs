@@ -1,0 +1,111 @@
+//! Players that stay at a rung though the network would carry a higher one, because they take it for slower than it is.
+
+use suiro_record::tables::RequestRow;
+use suiro_record::words::{Cause, Effect, RequestKind, Track};
+
+use super::account;
+use super::blocking::Blocking;
+use super::segments::Story;
+use super::wording::{opening, rate};
+use super::{Evidence, Explained, Step, since};
+
+/// So many times the next rung is room for it, whatever share of the network a player leaves unused.
+const ROOM: f64 = 2.0;
+/// A player has seen enough by then.
+const LASTING_NS: i64 = 10_000_000_000;
+/// For this share of the time nothing but the link's rate kept its packets back.
+const FREE: f64 = 0.9;
+
+/// A segment that was requested although there was room for the next rung, and what the player took the network for.
+#[derive(Clone, Copy)]
+struct Low<'v> {
+    request: &'v RequestRow,
+    next_bps: i64,
+    estimate_bps: f64,
+    carries_bps: f64,
+}
+
+impl<'v> Story<'_, 'v> {
+    /// Times of at least ten seconds in which the links carried twice the next rung, the player's estimate was below that rung, and
+    /// neither losses, windows nor other flows limited its connections.
+    pub fn stayed_low(&self) -> Vec<Explained> {
+        let video = |row: &&&RequestRow| {
+            row.kind == RequestKind::Segment && row.track != Some(Track::Audio)
+        };
+        let rows: Vec<&RequestRow> = self.player.requests.iter().filter(video).copied().collect();
+        let lows: Vec<Option<Low>> = rows.iter().map(|row| self.low(row)).collect();
+        let (mut found, mut at) = (Vec::new(), 0);
+        for run in lows.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            at += run.len();
+            let until = rows.get(at).map_or(self.duration_ns, |row| row.t_ns);
+            let run: Vec<Low> = run.iter().copied().flatten().collect();
+            found.extend(self.was_low(&run, until));
+        }
+        found
+    }
+
+    fn low(&self, request: &'v RequestRow) -> Option<Low<'v>> {
+        let next_bps = self.next_rung(request)?;
+        let before = self.player.rows.partition_point(|row| row.t_ns <= request.t_ns);
+        let estimate = self.player.rows[..before].iter().rev().find_map(|row| row.estimate_bps);
+        let rates = self.data.iter().map(|way| way.way.rate_bps(request.t_ns));
+        let rates = rates.collect::<Option<Vec<f64>>>()?;
+        let carries_bps = rates.into_iter().min_by(f64::total_cmp)?;
+        let low = Low { request, next_bps, estimate_bps: estimate? as f64, carries_bps };
+        let next = next_bps as f64;
+        (carries_bps >= ROOM * next && low.estimate_bps < next).then_some(low)
+    }
+
+    fn was_low(&self, run: &[Low<'v>], until: i64) -> Option<Explained> {
+        let (first, last) = (run.first()?, run.last()?);
+        let during = (first.request.t_ns, until);
+        if since(during.1, during.0) < LASTING_NS {
+            return None;
+        }
+        let requests = run.iter().map(|low| low.request).collect();
+        let limited = self.shares(&self.limited(requests), &Blocking::default(), during);
+        let free = limited.iter().filter(|(cause, _)| is_free(*cause)).map(|(_, share)| share);
+        if free.sum::<f64>() < FREE {
+            return None;
+        }
+        let median = |of: fn(&Low) -> f64| {
+            let mut values: Vec<f64> = run.iter().map(of).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let reason = format!(
+            "the player's estimate was {}, below the next rung of {}; the link carried {}",
+            rate(median(|low| low.estimate_bps)),
+            rate(median(|low| low.next_bps as f64)),
+            rate(median(|low| low.carries_bps))
+        );
+        let requests = &self.records.requests;
+        let evidence = Evidence::of("requests", requests, first.request, last.request);
+        let evidence = evidence.map(|it| it.only(format!("endpoint={}", self.player.name)));
+        let what = "a higher rung would have fitted".to_owned();
+        Some(Explained {
+            subject: self.player.name.to_owned(),
+            effect: Effect::Quality,
+            from_ns: during.0,
+            to_ns: during.1,
+            shares: account::shares([(Cause::Underestimate, 1.0)].into_iter()),
+            chain: evidence.map(|evidence| Step { what, evidence }).into_iter().collect(),
+            sentence: format!("{}: {reason}", opening(Effect::Quality, during.0, during.1)),
+            because: Some(reason),
+            change: None,
+        })
+    }
+}
+
+/// Whether a connection that this limits would carry more if the player asked for more.
+const fn is_free(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::NoRequest
+            | Cause::Application
+            | Cause::RoundTrip
+            | Cause::Handshake
+            | Cause::Manifest
+            | Cause::LinkRate
+    )
+}
