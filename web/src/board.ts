@@ -6,7 +6,7 @@ import { h, refocused } from "./dom";
 import { margin, most, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageTrial } from "./generated/page";
 import { address } from "./many";
-import { alikeLinks, isRankable, LEAST, type Ranking, ranking } from "./rank";
+import { alikeLinks, LEAST, type Ranking, ranking } from "./rank";
 import { charts } from "./rates";
 
 /** What is shown at first where it was measured: of pairs of flows, what the first one has next to the second. */
@@ -35,8 +35,6 @@ interface Column {
   places: (Place | null)[];
   /** Why it has no ranks; null if it has. */
   because: string | null;
-  /** By row: whether it has ranks, and this value has none. */
-  few: boolean[];
 }
 
 /** The section; null if no two axes vary, or the page shows very many trials. */
@@ -171,9 +169,7 @@ class Board {
     const places = found.map((value, row) =>
       value ? { cell: value.cell, mean: value.spread.mean, rank: ranks[row] ?? null, last } : null,
     );
-    const because = "because" in ranked ? ranked.because : null;
-    const few = spreads.map((spread) => because === null && !!spread && !isRankable(spread));
-    return { places, because, few };
+    return { places, because: "because" in ranked ? ranked.because : null };
   }
 
   private redraw(): void {
@@ -306,7 +302,10 @@ function unranked(columns: string[], made: Column[]): string {
 /** Of columns with ranks, the values that have none: of too few repetitions. */
 function few(rows: string[], columns: string[], made: Column[]): string {
   const without = rows.flatMap((row, at) => {
-    const some = columns.filter((_, column) => made[column]?.few[at]);
+    const some = columns.filter((_, column) => {
+      const { because, places } = made[column] as Column;
+      return because === null && places[at]?.rank === null;
+    });
     return some.length ? `${row} in ${some.join(", ")}` : [];
   });
   const list = without.join("; ");

@@ -31,7 +31,7 @@ type Spreads = (PageSpread | null)[];
  * other by more than their intervals.
  */
 export function ranking(metric: PageMetric, spreads: Spreads, scale: Scale): Ranking {
-  const enough = spreads.map((spread) => (isRankable(spread) ? spread : null));
+  const enough = spreads.map((spread) => (spread && spread.n >= LEAST ? spread : null));
   const because = unranked(metric, enough) && unranked(metric, spreads);
   if (because !== null) return { because };
   const order = valuesOf(metric, enough, scale);
@@ -65,11 +65,6 @@ export function best(metric: PageMetric, spreads: Spreads, scale: Scale): Set<nu
   );
   if (!first || alike.length === others.length) return new Set();
   return new Set([first, ...alike].map(({ at }) => at));
-}
-
-/** Whether a value is of as many repetitions as a rank needs. */
-export function isRankable(spread: PageSpread | null): spread is PageSpread {
-  return spread !== null && spread.n >= LEAST;
 }
 
 /** Why values have no ranks; null if they can be compared. */

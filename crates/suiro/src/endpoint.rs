@@ -317,7 +317,8 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         bail!("{}: there was no manifest: {why}", job.url);
     }
     if summary.totals.is_none_or(|totals| totals.playing == Duration::ZERO) {
-        bail!("{}: not a single frame was shown", job.url);
+        let why = summary.no_media.map_or_else(String::new, |why| format!(": {why}"));
+        bail!("{}: not a single frame was shown{why}", job.url);
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }

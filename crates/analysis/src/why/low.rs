@@ -4,6 +4,7 @@ use suiro_record::tables::RequestRow;
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
 
 use super::account;
+use super::asked::waits_for_origin;
 use super::blocking::Blocking;
 use super::segments::Story;
 use super::wording::{opening, rate};
@@ -11,10 +12,11 @@ use super::{Evidence, Explained, Step, since};
 
 /// So many times the next rung is room for it, whatever share of the network a player leaves unused.
 const ROOM: f64 = 2.0;
-/// A player has seen enough by then.
+/// A player has seen enough by then, of several segments.
 const LASTING_NS: i64 = 10_000_000_000;
-/// For this share of the time nothing but the link's rate kept its packets back.
-const FREE: f64 = 0.9;
+const SEGMENTS: usize = 3;
+/// Of the time in which there was something to send, this share at most may be of losses, windows and the like.
+const HELD_BACK: f64 = 0.1;
 
 /// A segment that was requested although there was room for the next rung, and what the player took the network for.
 #[derive(Clone, Copy)]
@@ -27,7 +29,7 @@ struct Low<'v> {
 
 impl<'v> Story<'_, 'v> {
     /// Times of at least ten seconds in which the links carried twice the next rung, the player's estimate was below that rung, and
-    /// neither losses, windows nor other flows limited its connections.
+    /// neither losses, windows, other flows nor an origin behind a cache limited its connections.
     pub fn stayed_low(&self) -> Vec<Explained> {
         let video = |row: &&&RequestRow| {
             row.kind == RequestKind::Segment && row.track != Some(Track::Audio)
@@ -37,17 +39,16 @@ impl<'v> Story<'_, 'v> {
         let (mut found, mut at) = (Vec::new(), 0);
         for run in lows.chunk_by(|a, b| a.is_some() == b.is_some()) {
             at += run.len();
-            let until = rows.get(at).map_or(self.duration_ns, |row| row.t_ns);
+            let next = rows.get(at).map_or(self.duration_ns, |row| row.t_ns);
             let run: Vec<Low> = run.iter().copied().flatten().collect();
-            found.extend(self.was_low(&run, until));
+            found.extend(self.was_low(&run, next));
         }
         found
     }
 
     fn low(&self, request: &'v RequestRow) -> Option<Low<'v>> {
         let next_bps = self.next_rung(request)?;
-        let before = self.player.rows.partition_point(|row| row.t_ns <= request.t_ns);
-        let estimate = self.player.rows[..before].iter().rev().find_map(|row| row.estimate_bps);
+        let estimate = self.estimate(request);
         let rates = self.data.iter().map(|way| way.way.rate_bps(request.t_ns));
         let rates = rates.collect::<Option<Vec<f64>>>()?;
         let carries_bps = rates.into_iter().min_by(f64::total_cmp)?;
@@ -56,16 +57,14 @@ impl<'v> Story<'_, 'v> {
         (carries_bps >= ROOM * next && low.estimate_bps < next).then_some(low)
     }
 
-    fn was_low(&self, run: &[Low<'v>], until: i64) -> Option<Explained> {
+    /// `next`: when the segment after these was requested.
+    fn was_low(&self, run: &[Low<'v>], next: i64) -> Option<Explained> {
         let (first, last) = (run.first()?, run.last()?);
-        let during = (first.request.t_ns, until);
-        if since(during.1, during.0) < LASTING_NS {
-            return None;
-        }
-        let requests = run.iter().map(|low| low.request).collect();
-        let limited = self.shares(&self.limited(requests), &Blocking::default(), during);
-        let free = limited.iter().filter(|(cause, _)| is_free(*cause)).map(|(_, share)| share);
-        if free.sum::<f64>() < FREE {
+        // A player that asks for nothing more may have all that there is.
+        let media_ns = last.request.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
+        let during = (first.request.t_ns, next.min(last.request.t_ns.saturating_add(media_ns)));
+        let is_short = run.len() < SEGMENTS || since(during.1, during.0) < LASTING_NS;
+        if is_short || self.waited_for_origin(during) || self.was_held_back(run, during) {
             return None;
         }
         let median = |of: fn(&Low) -> f64| {
@@ -95,17 +94,31 @@ impl<'v> Story<'_, 'v> {
             change: None,
         })
     }
+
+    /// Whether a cache asked its origin meanwhile: then the path from there may be what limits.
+    fn waited_for_origin(&self, (from, to): (i64, i64)) -> bool {
+        let mut access = self.records.access.iter();
+        access.any(|row| (from..to).contains(&row.t_ns) && waits_for_origin(row))
+    }
+
+    /// Whether something limited the connections of these requests that a player which asks for more would meet as well.
+    fn was_held_back(&self, run: &[Low<'v>], during: (i64, i64)) -> bool {
+        let requests = run.iter().map(|low| low.request).collect();
+        let shares = self.shares(&self.limited(requests), &Blocking::default(), during);
+        let of = |is: fn(Cause) -> bool| -> f64 {
+            shares.iter().filter(|(cause, _)| is(*cause)).map(|(_, share)| share).sum()
+        };
+        let busy = 1.0 - of(is_idle);
+        busy - of(is_free) > HELD_BACK * busy
+    }
+}
+
+/// Whether nothing was to be sent.
+const fn is_idle(cause: Cause) -> bool {
+    matches!(cause, Cause::NoRequest | Cause::Application)
 }
 
 /// Whether a connection that this limits would carry more if the player asked for more.
 const fn is_free(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::NoRequest
-            | Cause::Application
-            | Cause::RoundTrip
-            | Cause::Handshake
-            | Cause::Manifest
-            | Cause::LinkRate
-    )
+    matches!(cause, Cause::RoundTrip | Cause::Handshake | Cause::Manifest | Cause::LinkRate)
 }

@@ -60,15 +60,20 @@ impl<'v> Story<'_, 'v> {
     /// What the link carried, of a segment whose rung was above that, and the player's estimate if that was above it as well.
     pub fn told_carries(&self, awaited: &Awaited) -> Option<String> {
         let carries = self.carries(awaited)?;
-        let before = self.player.rows.partition_point(|row| row.t_ns <= awaited.request.t_ns);
-        let estimate = self.player.rows[..before].iter().rev().find_map(|row| row.estimate_bps);
-        let estimate = estimate.map(|bps| bps as f64).filter(|bps| *bps > carries);
+        let estimate =
+            self.estimate(awaited.request).map(|bps| bps as f64).filter(|bps| *bps > carries);
         let estimate = estimate.map(|bps| format!(", and the player's estimate was {}", rate(bps)));
         let carries = rate(carries);
         Some(format!(
             "; the link carried {carries} when it was requested{}",
             estimate.unwrap_or_default()
         ))
+    }
+
+    /// The player's estimate when it made a request.
+    pub fn estimate(&self, request: &RequestRow) -> Option<i64> {
+        let before = self.player.rows.partition_point(|row| row.t_ns <= request.t_ns);
+        self.player.rows[..before].iter().rev().find_map(|row| row.estimate_bps)
     }
 
     /// The first segment of video that was requested in a stretch of time, if it came.
@@ -161,17 +166,23 @@ impl<'v> Story<'_, 'v> {
         sums.collect::<Option<Vec<i64>>>()?.into_iter().min()
     }
 
-    /// Why what limited a segment that came is no reason to leave its rung, if so: it came faster than that plays, or as fast as it
-    /// was captured.
-    pub fn was_in_time(&self, request: &RequestRow, ended: i64) -> Option<String> {
+    /// Why what limited a segment that came, with these shares, is no reason to leave its rung, if so: it came faster than that plays,
+    /// or as fast as it was captured, and the sender mostly waited for that.
+    pub fn was_in_time(
+        &self,
+        request: &RequestRow,
+        ended: i64,
+        shares: &[(Cause, f64)],
+    ) -> Option<String> {
         let came = self.goodput(request, ended).filter(|_| request.abandoned.is_none())?;
         let rung = request.rung_bps? as f64;
-        let captured =
-            || self.came_live(request, ended).then(|| "it came as it was captured".into());
-        match came > rung {
-            true => Some(format!("its rung needs {}", rate(rung))),
-            false => captured(),
+        if came > rung {
+            return Some(format!("its rung needs {}", rate(rung)));
         }
+        let waits = [Cause::Application, Cause::RoundTrip, Cause::NoRequest];
+        let waited = shares.iter().filter(|(cause, _)| waits.contains(cause)).map(|it| it.1);
+        let is_live = waited.sum::<f64>() > 0.5 && self.came_live(request, ended);
+        is_live.then(|| "it came as it was captured".to_owned())
     }
 
     /// Whether a segment was captured while it came, and was complete at most a quarter of its length later.

@@ -513,12 +513,13 @@ impl<'a, 'v> Story<'a, 'v> {
         until: i64,
     ) -> Explained {
         let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
-        let was_in_time = self.was_in_time(before, ended);
         let blocking = self.blocking(before, ended);
-        let shares = match was_in_time {
-            Some(_) => vec![(Cause::Unknown, 1.0)],
-            None => self.shares(&self.limited(vec![before]), &blocking, (before.t_ns, ended)),
-        };
+        let limited = self.limited(vec![before]);
+        let mut shares = self.shares(&limited, &blocking, (before.t_ns, ended));
+        let was_in_time = self.was_in_time(before, ended, &shares);
+        if was_in_time.is_some() {
+            shares = vec![(Cause::Unknown, 1.0)];
+        }
         let came = match &before.abandoned {
             Some(_) => {
                 format!("a segment was abandoned, of which {} had come", size(before.body_bytes))

@@ -3,7 +3,7 @@
 use suiro_analysis::why::Explained;
 use suiro_analysis::{Records, explain};
 use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
-use suiro_record::words::{Cause, Direction, Effect, PlayerState, RequestKind};
+use suiro_record::words::{CacheOutcome, Cause, Direction, Effect, PlayerState, RequestKind};
 use suiro_record::{LinkRate, Trial};
 
 use crate::common::trial;
@@ -23,8 +23,8 @@ fn keeps_low(estimate_bps: i64) -> Records {
         ..watched(n * 100, PlayerState::Playing, 900.0, (n * 100) as f64)
     };
     let access = answers(&requests, |row| row.done_ns.unwrap_or(0) - MS);
-    let acked = |at_ms: i64| (at_ms / 1000 + 1) * 37_500;
-    let tcp = (0..3000).map(|n| sample(n * 10, acked(n * 10))).collect();
+    let acked = |n: i64| TcpRow { acked_bytes: (n / 100 + 1) * 37_500, ..sample(n * 10, 0) };
+    let tcp = (0..3000).map(acked).collect();
     let sent = (0..30).map(|n| ((n * 1000 + 60) * MS, VIDEO, 1500, None)).collect();
     let toml = "rate = '2 Mbit/s'\ndelay = '20 ms'";
     let flow = "tcp 10.0.0.1:80>10.0.0.2:4000";
@@ -75,6 +75,25 @@ fn a_connection_that_carries_no_more_is_no_underestimate() {
     };
     records.tcp = (0..3000).map(full).collect();
     assert!(lower(&at(2e6), &records).is_empty());
+}
+
+/// Then the path from there may be what limits, and its records are not the player's.
+#[test]
+fn what_a_cache_waits_for_is_no_underestimate() {
+    let mut records = keeps_low(250_000);
+    for row in &mut records.access {
+        row.cache = Some(CacheOutcome::Miss);
+    }
+    assert!(lower(&at(2e6), &records).is_empty());
+}
+
+/// A player on demand has fetched all of it after 12 s, and there is nothing more to choose.
+#[test]
+fn it_ends_with_the_last_segment() {
+    let mut records = keeps_low(250_000);
+    records.requests.retain(|row| row.t_ns < 12_000 * MS);
+    let found = lower(&at(2e6), &records);
+    assert_eq!((found[0].from_ns, found[0].to_ns), (1050 * MS, 12_050 * MS));
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Service {
 }
 
 fn read(head: &Parts, body: Posted) -> Result<Vec<Event>, (StatusCode, String)> {
-    // RFC 8470 §4: it may be a replay, and an event counts once.
+    // RFC 8470 §3: it may be a replay, and an event counts once.
     if head.extensions.get::<Early>().is_some() {
         return Err((StatusCode::TOO_EARLY, "events are taken after the handshake".into()));
     }

@@ -172,6 +172,8 @@ pub struct Summary {
     pub failure: Option<String>,
     /// Why there was no manifest, if there was none.
     pub no_manifest: Option<String>,
+    /// Why there was no media, if there was none.
+    pub no_media: Option<String>,
     /// Requests made.
     pub requests: u64,
     /// Bytes of bodies received.
@@ -348,9 +350,7 @@ impl Player {
                 }
             }
         }
-        let nothing = self.session.totals().is_none_or(|totals| totals.playing.is_zero());
-        let trouble = self.session.trouble().filter(|_| nothing);
-        Ok(self.session.failure().map(str::to_owned).or(trouble))
+        Ok(self.session.failure().map(str::to_owned))
     }
 
     /// The time. If the player did not run for some time, the session learns that before it receives a later time.
@@ -424,10 +424,11 @@ impl Player {
         };
         let view = self.session.view();
         self.recorder.state(now, &view)?;
-        let no_manifest = self.session.no_manifest();
+        let (no_manifest, no_media) = (self.session.no_manifest(), self.session.no_media());
         Ok(Summary {
             no_frames,
             no_manifest,
+            no_media,
             ..self.recorder.close(self.session.totals(), failure)?
         })
     }

@@ -207,6 +207,7 @@ impl Recorder {
             totals,
             failure,
             no_manifest: None,
+            no_media: None,
             requests: self.request_count,
             body_bytes: self.body_bytes,
             no_frames: None,

@@ -12,8 +12,13 @@ use crate::caching::number;
 pub(crate) const SEGMENT_TRIES: u32 = 4;
 /// Tries at one manifest or playlist before playback is given up.
 pub(crate) const MANIFEST_TRIES: u32 = 6;
-/// Playback is given up after so long in which media was asked for and none came.
-pub(crate) const WITHOUT_MEDIA: Duration = Duration::from_secs(60);
+/// Segments skipped in a row before playback is given up.
+pub(crate) const SKIPS: u32 = 5;
+/// A player that moves on before its tries are over gives up after so long in which media was asked for and none came. Connections
+/// survive outages of half of that: TCP's last try within it may come as late as the outage was long (RFC 6298 §5.5).
+pub(crate) const WITHOUT_MEDIA: Duration = Duration::from_secs(120);
+/// The longest time between two requests that come to nothing, while media is asked for: until one is given up, and until the next.
+pub(crate) const BETWEEN_TRIES: Duration = Duration::from_secs(20);
 
 /// The longest wait, in seconds.
 const LONGEST_S: u64 = 8;

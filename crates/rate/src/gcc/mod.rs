@@ -331,6 +331,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_probe_finds_while_the_queue_grows_asks_for_no_other() {
+        for (grows, probes) in [(0, true), (3, false)] {
+            let mut gcc = gcc();
+            gcc.prober.clear();
+            gcc.flows = true;
+            for n in 0..200 {
+                let (sent, took) =
+                    (Time::from_millis(10 * n), Duration::from_millis(20 + grows * n));
+                gcc.trend.on_packet(sent, sent + took);
+            }
+            assert_eq!(gcc.trend.usage() == Usage::Over, grows > 0);
+            gcc.update(Time::from_secs(3), Some((900e3, 890e3)));
+            assert_eq!(gcc.wants_padding(), probes);
+        }
+    }
+
+    #[test]
     fn silence_halves_the_target() {
         let mut gcc = gcc();
         gcc.on_sent(Time::from_millis(10), Bytes::new(1000));

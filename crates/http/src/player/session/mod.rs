@@ -210,16 +210,19 @@ impl Session {
         self.failure.as_deref()
     }
 
-    /// Why no media comes at present; `None` if it comes, or was not asked for.
-    pub fn trouble(&self) -> Option<String> {
-        let mut tracks = self.stream.iter().flat_map(|stream| &stream.tracks);
-        tracks.find_map(|track| track.trouble(self.now)).map(|(_, reason)| reason)
-    }
-
     /// Why there is no manifest yet; `None` if there is one.
     pub fn no_manifest(&self) -> Option<String> {
         let waiting = || "no answer yet".to_owned();
         self.stream.is_none().then(|| self.manifest.problem.clone().unwrap_or_else(waiting))
+    }
+
+    /// Why nothing has been played so far, by the media that was asked for; `None` if something was, or that is not known.
+    pub fn no_media(&self) -> Option<String> {
+        if self.totals().is_some_and(|totals| !totals.playing.is_zero()) {
+            return None;
+        }
+        let mut tracks = self.stream.iter().flat_map(|stream| &stream.tracks);
+        tracks.find_map(|track| track.trouble(self.now)).map(|(_, reason)| reason)
     }
 
     /// The requests that are under way.
@@ -498,6 +501,7 @@ impl Session {
     ) -> bool {
         let stream = self.stream.as_mut().expect("a segment's request needs a stream");
         let track = &mut stream.tracks[index];
+        track.on_media();
         // What was asked for ahead took a share of the link from its turn on; if it was there before, from when it was asked for.
         let turn = track.since.max(fetched.requested);
         let sample = Sample {

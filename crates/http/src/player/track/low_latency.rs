@@ -84,7 +84,7 @@ impl TrackState {
                 let reason = "what it holds was passed over";
                 let passed = self.in_flight.take();
                 if passed.as_ref().is_some_and(|request| request.progress.bytes == 0) {
-                    self.without_media(self.since, "nothing came in time");
+                    self.without_media(now, "nothing came in time");
                 }
                 let given_up = |request| Abandoned { request, reason: reason.to_owned() };
                 self.passed.extend(passed.map(given_up));

@@ -109,6 +109,7 @@ pub(crate) struct TrackState {
     hinted: bool,
     /// The part that was hinted at and turned out not to be there, until another comes.
     refused: Option<Refused>,
+    skipped: u32,
     /// Why no media comes, if it was asked for and did not come.
     trouble: Option<Trouble>,
     /// True if everything has been fetched.
@@ -187,6 +188,7 @@ impl TrackState {
             failed: Failed::default(),
             hinted: false,
             refused: None,
+            skipped: 0,
             trouble: None,
             complete: false,
             ended: false,
@@ -307,7 +309,7 @@ impl TrackState {
         self.anywhere = None;
         self.failed = Failed::default();
         self.refused = None;
-        self.trouble = None;
+        self.skipped = 0;
         current
     }
 

@@ -41,23 +41,38 @@ pub(super) struct Refused {
 /// Media was asked for, and none has come.
 #[derive(Debug)]
 pub(super) struct Trouble {
+    /// When the first request and the last one came to nothing.
     since: Time,
+    last: Time,
     /// What went wrong last.
     reason: String,
 }
 
+impl Trouble {
+    fn is_recent(&self, now: Time) -> bool {
+        now.saturating_since(self.last) < retry::BETWEEN_TRIES
+    }
+}
+
 impl TrackState {
-    /// A request for media came to nothing. `since`: when the first of them did, unless one did before.
-    pub(super) fn without_media(&mut self, since: Time, reason: &str) {
-        let since = self.trouble.as_ref().map_or(since, |trouble| trouble.since);
-        self.trouble = Some(Trouble { since, reason: reason.to_owned() });
+    /// A request for media came to nothing.
+    pub(crate) fn without_media(&mut self, now: Time, reason: &str) {
+        // If none was made for long, because there was nothing to ask for, that is another trouble.
+        let before = self.trouble.take().filter(|it| it.is_recent(now));
+        let since = before.map_or(now, |trouble| trouble.since);
+        self.trouble = Some(Trouble { since, last: now, reason: reason.to_owned() });
+    }
+
+    /// Media has come, played or not.
+    pub(crate) fn on_media(&mut self) {
+        self.trouble = None;
     }
 
     /// Why media does not come, with how long that has been so.
     pub(crate) fn trouble(&self, now: Time) -> Option<(Duration, String)> {
-        let Trouble { since, reason } = self.trouble.as_ref()?;
-        let lasts = now.saturating_since(*since);
-        Some((lasts, format!("no {} for {lasts}: {reason}", self.kind.name())))
+        let trouble = self.trouble.as_ref().filter(|it| it.is_recent(now))?;
+        let lasts = now.saturating_since(trouble.since);
+        Some((lasts, format!("no {} for {lasts}: {}", self.kind.name(), trouble.reason)))
     }
 
     /// The same, if that is long enough to give up playback.
@@ -99,15 +114,18 @@ impl TrackState {
             return over.then(|| format!("a {} playlist: {reason}", self.kind.name()));
         }
         self.without_media(now, reason);
-        if tried >= retry::SEGMENT_TRIES {
-            self.failed.next_segment();
-            self.not_before = now;
-            self.choice = None;
-            if let What::Segment { segment, .. } = what {
-                self.next = segment.end();
-            }
+        if tried < retry::SEGMENT_TRIES {
+            return None;
         }
-        self.is_hopeless(now)
+        self.failed.next_segment();
+        self.skipped += 1;
+        self.not_before = now;
+        self.choice = None;
+        if let What::Segment { segment, .. } = what {
+            self.next = segment.end();
+        }
+        let (skipped, kind) = (self.skipped, self.kind.name());
+        (skipped >= retry::SKIPS).then(|| format!("{skipped} {kind} segments in a row: {reason}"))
     }
 
     /// True if a request was for a part that was hinted at and is not there. A server may change its mind about what comes next

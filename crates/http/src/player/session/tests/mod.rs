@@ -198,12 +198,11 @@ fn lost_segments_are_skipped_within_bounds() {
     for (wait, want) in waits.iter().zip([1.0, 2.0, 4.0]) {
         assert!((want..want + 0.2).contains(wait), "{waits:?}");
     }
-    // After a minute of that it gives up, having played what it had.
+    // More than that in a row, and it gives up, having played what it had.
     world.lost = 5..1000;
     world.free = Time::ZERO;
     let run2 = run(&mut world, config(Protocol::Dash, Algorithm::Throughput), Time::from_secs(120));
-    let reason = run2.session.failure().expect("it gives up");
-    assert!(reason.starts_with("no video for 6") && reason.ends_with("s: status 404"), "{reason}");
+    assert_eq!(run2.session.failure(), Some("5 video segments in a row: status 404"));
     assert!(run2.last().failed);
     assert_eq!(run2.session.totals().expect("it played").playing, Duration::from_secs(10));
 }
@@ -239,7 +238,7 @@ fn an_origin_that_stays_dead_is_given_up() {
         let run = run(&mut world, config(protocol, Algorithm::Mpc), Time::from_secs(120));
         assert!(run.session.failure().is_some() && run.last().failed, "{protocol:?}");
         let after = run.fetches.iter().filter(|(at, ..)| *at >= world.dead.start).count();
-        assert!(after <= 70, "{protocol:?}: {after} requests");
+        assert!(after <= 50, "{protocol:?}: {after} requests");
         let (last, ..) = run.fetches.last().expect("there were requests");
         assert!(*last < Time::from_secs(90), "{protocol:?}: {last}");
     }

@@ -43,3 +43,22 @@ fn a_player_that_is_stalled_has_no_speed_and_all_of_its_buffer() {
     });
     assert!(stalled_with_media, "the deadline is more than nothing at least once");
 }
+
+/// HLS gives a rendition of sound none, and what is not known is not said.
+#[test]
+fn sound_has_a_bit_rate_in_dash_alone() {
+    for (protocol, has_one) in [(Protocol::Dash, true), (Protocol::Hls, false)] {
+        let mut world = world(live(), &[(0, 8000)]);
+        let config = config(protocol, Algorithm::Throughput);
+        let config = Config { cmcd: Some(Cmcd::QueryV2), ..config };
+        let run = run(&mut world, config, Time::from_secs(20));
+        let said = run.fetches.iter().filter_map(|(_, fetch, _)| {
+            let Some(Told::Argument(argument)) = &fetch.told else { panic!("it reports") };
+            cmcd::read(Some(argument), &Default::default()).map(|read| read.said)
+        });
+        let sound: Vec<_> = said.filter(|said| said.object.as_deref() == Some("a")).collect();
+        assert!(sound.len() > 5, "{protocol:?}: {}", sound.len());
+        assert!(sound.iter().all(|said| said.bitrate_bps.is_some() == has_one), "{protocol:?}");
+        assert!(sound.iter().all(|said| said.top_bps.is_some() == has_one), "{protocol:?}");
+    }
+}
