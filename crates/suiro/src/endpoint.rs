@@ -317,10 +317,15 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         bail!("{}: there was no manifest: {why}", job.url);
     }
     if summary.totals.is_none_or(|totals| totals.playing == Duration::ZERO) {
-        let why = summary.no_media.map_or_else(String::new, |why| format!(": {why}"));
-        bail!("{}: not a single frame was shown{why}", job.url);
+        bail!(nothing_shown(&job.url, summary.no_media));
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
+}
+
+/// What is said of a player to which no frame came, with the reason if it is known.
+fn nothing_shown(url: &impl std::fmt::Display, why: Option<String>) -> String {
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    format!("{url}: not a single frame was shown{why}")
 }
 
 /// The same of a live camera over WebRTC.
@@ -373,7 +378,7 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
         writeln!(out, "broke off: {failure}")?;
     }
     if !summary.played {
-        bail!("{}: not a single frame was shown", job.url);
+        bail!(nothing_shown(&job.url, None));
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }
