@@ -27,8 +27,8 @@ interface Value {
 type Spreads = (PageSpread | null)[];
 
 /**
- * Ranks values, without those of too few repetitions. A rank ends where a gap between the intervals begins, so that the values of one do not differ from each
- * other by more than their intervals.
+ * Ranks values, without those of too few repetitions. A rank ends where a gap between the intervals begins, so that the
+ * values of one do not differ from each other by more than their intervals.
  */
 export function ranking(metric: PageMetric, spreads: Spreads, scale: Scale): Ranking {
   const enough = spreads.map((spread) => (spread && spread.n >= LEAST ? spread : null));

@@ -213,6 +213,11 @@ impl Player<'_> {
     }
 }
 
+/// Whether a request is for a segment of video, with or without sound.
+pub fn is_video(row: &RequestRow) -> bool {
+    row.kind == RequestKind::Segment && row.track != Some(Track::Audio)
+}
+
 /// The segments of video that a player has, by where they begin.
 struct Segments<'a>(Vec<&'a RequestRow>);
 
@@ -220,9 +225,8 @@ impl<'a> Segments<'a> {
     /// Those that came whole.
     fn of(requests: &[&'a RequestRow]) -> Self {
         let whole = |row: &&&RequestRow| {
-            let video = row.kind == RequestKind::Segment && row.track != Some(Track::Audio);
             let ok = row.error.is_none() && row.abandoned.is_none() && row.status < Some(400);
-            video && ok && row.body_bytes > 0
+            is_video(row) && ok && row.body_bytes > 0
         };
         let mut found: Vec<_> = requests.iter().filter(whole).copied().collect();
         found.sort_by_key(|row| row.media_ms);

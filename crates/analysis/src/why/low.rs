@@ -1,7 +1,9 @@
 //! Players that stay at a rung though the network would carry a higher one, because they take it for slower than it is.
 
+use std::collections::BTreeMap;
+
 use suiro_record::tables::RequestRow;
-use suiro_record::words::{Cause, Effect, RequestKind, Track};
+use suiro_record::words::{Cause, Effect};
 
 use super::account;
 use super::asked::waits_for_origin;
@@ -9,6 +11,7 @@ use super::blocking::Blocking;
 use super::segments::Story;
 use super::wording::{opening, rate};
 use super::{Evidence, Explained, Step, since};
+use crate::stats::Distribution;
 
 /// So many times the next rung is room for it, whatever share of the network a player leaves unused.
 const ROOM: f64 = 2.0;
@@ -31,11 +34,12 @@ impl<'v> Story<'_, 'v> {
     /// Times of at least ten seconds in which the links carried twice the next rung, the player's estimate was below that rung, and
     /// neither losses, windows, other flows nor an origin behind a cache limited its connections.
     pub fn stayed_low(&self) -> Vec<Explained> {
-        let video = |row: &&&RequestRow| {
-            row.kind == RequestKind::Segment && row.track != Some(Track::Audio)
-        };
-        let rows: Vec<&RequestRow> = self.player.requests.iter().filter(video).copied().collect();
-        let lows: Vec<Option<Low>> = rows.iter().map(|row| self.low(row)).collect();
+        let rows = self.videos();
+        // Parts are many, and rungs are few.
+        let mut nexts = BTreeMap::new();
+        let mut next =
+            |row: &RequestRow| *nexts.entry(row.rung_bps).or_insert_with(|| self.next_rung(row));
+        let lows: Vec<Option<Low>> = rows.iter().map(|row| self.low(row, next(row)?)).collect();
         let (mut found, mut at) = (Vec::new(), 0);
         for run in lows.chunk_by(|a, b| a.is_some() == b.is_some()) {
             at += run.len();
@@ -46,8 +50,7 @@ impl<'v> Story<'_, 'v> {
         found
     }
 
-    fn low(&self, request: &'v RequestRow) -> Option<Low<'v>> {
-        let next_bps = self.next_rung(request)?;
+    fn low(&self, request: &'v RequestRow, next_bps: i64) -> Option<Low<'v>> {
         let estimate = self.estimate(request);
         let rates = self.data.iter().map(|way| way.way.rate_bps(request.t_ns));
         let rates = rates.collect::<Option<Vec<f64>>>()?;
@@ -67,16 +70,13 @@ impl<'v> Story<'_, 'v> {
         if is_short || self.waited_for_origin(during) || self.was_held_back(run, during) {
             return None;
         }
-        let median = |of: fn(&Low) -> f64| {
-            let mut values: Vec<f64> = run.iter().map(of).collect();
-            values.sort_unstable_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
+        let median =
+            |of: fn(&Low) -> f64| Distribution::equal(run.iter().map(of)).percentile(0.5).map(rate);
         let reason = format!(
             "the player's estimate was {}, below the next rung of {}; the link carried {}",
-            rate(median(|low| low.estimate_bps)),
-            rate(median(|low| low.next_bps as f64)),
-            rate(median(|low| low.carries_bps))
+            median(|low| low.estimate_bps)?,
+            median(|low| low.next_bps as f64)?,
+            median(|low| low.carries_bps)?
         );
         let requests = &self.records.requests;
         let evidence = Evidence::of("requests", requests, first.request, last.request);

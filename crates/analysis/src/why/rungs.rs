@@ -1,12 +1,13 @@
 //! Whether the rung that a player chose is to blame for what it had to bear, and whether a lower one would have come in time.
 
-use suiro_record::tables::{LinkRow, RequestRow};
+use suiro_record::tables::{LinkRow, PlayerRow, RequestRow};
 use suiro_record::words::{Cause, RequestKind, Track};
 
 use super::account;
 use super::segments::{Awaited, Story};
 use super::told::last_fall;
 use super::wording::{rate, size, span};
+use crate::player::is_video;
 
 impl<'v> Story<'_, 'v> {
     /// The link's rate is to blame only for what no lower rung would have avoided.
@@ -72,17 +73,19 @@ impl<'v> Story<'_, 'v> {
 
     /// The player's estimate when it made a request.
     pub fn estimate(&self, request: &RequestRow) -> Option<i64> {
-        let before = self.player.rows.partition_point(|row| row.t_ns <= request.t_ns);
-        self.player.rows[..before].iter().rev().find_map(|row| row.estimate_bps)
+        self.latest(request.t_ns, |row| row.estimate_bps)
+    }
+
+    /// What the player's rows up to a time say last.
+    fn latest<T>(&self, t_ns: i64, of: impl Fn(&PlayerRow) -> Option<T>) -> Option<T> {
+        let rows = &self.player.rows;
+        let upto = rows.partition_point(|row| row.t_ns <= t_ns);
+        rows[..upto].iter().rev().find_map(|row| of(row))
     }
 
     /// The first segment of video that was requested in a stretch of time, if it came.
     pub fn first_segment(&self, from: i64, to: i64) -> Option<Awaited<'v>> {
-        let is_first = |row: &&&RequestRow| {
-            row.kind == RequestKind::Segment
-                && row.track != Some(Track::Audio)
-                && (from..to).contains(&row.t_ns)
-        };
+        let is_first = |row: &&&RequestRow| is_video(row) && (from..to).contains(&row.t_ns);
         let request = *self.player.requests.iter().filter(is_first).min_by_key(|row| row.t_ns)?;
         let end_ns = request.done_ns?;
         Some(Awaited { request, end_ns, since_ns: request.t_ns, until_ns: to })
@@ -187,10 +190,8 @@ impl<'v> Story<'_, 'v> {
 
     /// Whether a segment was captured while it came, and was complete at most a quarter of its length later.
     fn came_live(&self, request: &RequestRow, ended: i64) -> bool {
-        let rows = &self.player.rows;
-        let before = rows.partition_point(|row| row.t_ns <= request.t_ns);
-        let mut known = rows[..before].iter().rev();
-        let known = known.find_map(|row| Some((row.t_ns, row.position_ms?, row.latency_ms?)));
+        let seen = |row: &PlayerRow| Some((row.t_ns, row.position_ms?, row.latency_ms?));
+        let known = self.latest(request.t_ns, seen);
         let media = request.media_ms.zip(request.duration_ms);
         let (Some((at, position, latency)), Some((begins, length))) = (known, media) else {
             return false;

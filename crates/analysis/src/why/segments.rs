@@ -17,7 +17,7 @@ use super::transfers::{Transfer, Transfers, faulty};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
 use super::{Change, Crossed, Evidence, Explained, Step};
 use crate::Records;
-use crate::player::Player;
+use crate::player::{Player, is_video};
 use crate::view::View;
 
 /// A stall that is shorter is a late frame.
@@ -480,10 +480,14 @@ impl<'a, 'v> Story<'a, 'v> {
         senders.next().filter(|_| senders.next().is_none())
     }
 
+    /// Its requests for segments of video.
+    pub fn videos(&self) -> Vec<&'v RequestRow> {
+        self.player.requests.iter().copied().filter(|row| is_video(row)).collect()
+    }
+
     /// Each time a segment of a lower rung than the one before was asked for: what limited that one.
     fn falls(&self) -> Vec<Explained> {
-        let video = |row: &&&RequestRow| is_segment(row) && row.track != Some(Track::Audio);
-        let rows: Vec<&RequestRow> = self.player.requests.iter().filter(video).copied().collect();
+        let rows = self.videos();
         let falls = rows.iter().enumerate().filter_map(|(at, after)| {
             // Not one that was asked for ahead of a segment that was given up or failed.
             let is_before = |row: &&&RequestRow| {

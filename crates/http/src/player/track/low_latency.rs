@@ -54,9 +54,9 @@ impl TrackState {
         let list = list.filter(|segments| segments.in_chunks());
         let start = list.and_then(|list| list.time_of(chunk.decode_time, chunk.timescale));
         let size = (chunk.bytes, length.min(segment.duration * 2));
-        let end = self.received.add(segment, start, size);
-        self.trouble = None;
-        Some((*rate, end.saturating_sub(length), end))
+        let (rate, end) = (*rate, self.received.add(segment, start, size));
+        self.on_media();
+        Some((rate, end.saturating_sub(length), end))
     }
 
     /// How long the segment under way is, by the chunks that have come; `None` without any.
