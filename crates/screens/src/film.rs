@@ -17,7 +17,7 @@ use suiro_record::{
     Folder, P1203, PlannedTrial, Reader, Row as _, ScreenOutcome, Screens, Text, Trial, Writer,
 };
 use suiro_scenario::{Delivery, Order, Viewer};
-use suiro_units::BitRate;
+use suiro_units::{BitRate, Duration};
 
 use crate::{Observer, Stop, p1203, rung};
 
@@ -147,8 +147,8 @@ fn opinion(
     let source = order.setup.source_of(name).context("nothing serves it media")?;
     let records = records(&order.dir)?;
     let served = Served::load(order, &source.name, name, &records.frames)?;
-    let Served::Package(package) = served else { bail!("its media is not in segments") };
-    let viewer = p1203::Viewer { name, package: &package, trial, records: &records };
+    let Served::Package(package, chunk) = served else { bail!("its media is not in segments") };
+    let viewer = p1203::Viewer { name, package: &package, chunk, trial, records: &records };
     program.score(&order.dir, &viewer, stop)
 }
 
@@ -251,7 +251,8 @@ fn scored_by(ffmpeg: &Ffmpeg, quality: &Quality) -> BTreeMap<String, String> {
 /// What a viewer was sent: the prepared media that an endpoint serves, or what the viewer kept of a
 /// camera's.
 enum Served {
-    Package(Box<Package>),
+    /// Of an origin, in chunks of at most this length if it sends such.
+    Package(Box<Package>, Option<Duration>),
     Set(Set),
     Stream(Stream),
 }
@@ -268,13 +269,16 @@ impl Served {
             return Ok(stream(screen::Codec::H264, Sent::Camera(camera.clone())));
         }
         let medium = served.and_then(|endpoint| endpoint.spec.kind().medium());
-        let found = medium.map(|medium| medium.name).and_then(|media| {
-            Some((order.packages.get(media)?, order.setup.media.get(media)?.codec))
+        let found = medium.and_then(|medium| {
+            let codec = order.setup.media.get(medium.name)?.codec;
+            Some((order.packages.get(medium.name)?, codec, medium.chunk))
         });
-        let (folder, codec) =
+        let (folder, codec, chunk) =
             found.with_context(|| format!("{from} serves no prepared media of ours"))?;
         let loaded = match codec {
-            Codec::H264 => Package::load(folder).map(|package| Self::Package(Box::new(package))),
+            Codec::H264 => {
+                Package::load(folder).map(|package| Self::Package(Box::new(package), chunk))
+            }
             // Who shows only what came whole shows what was sent.
             Codec::Mpeg2 => Set::load(folder).map(|set| match conceals {
                 true => stream(screen::Codec::Mpeg2, Sent::Set(Box::new(set))),
@@ -286,7 +290,7 @@ impl Served {
 
     fn received(&self) -> Received<'_> {
         match self {
-            Self::Package(package) => Received::Package(package),
+            Self::Package(package, _) => Received::Package(package),
             Self::Set(set) => Received::Set(set),
             Self::Stream(stream) => Received::Stream(stream),
         }
@@ -294,7 +298,7 @@ impl Served {
 
     fn picture_size(&self) -> Option<(u32, u32)> {
         match self {
-            Self::Package(package) => package.picture_size(),
+            Self::Package(package, _) => package.picture_size(),
             Self::Set(_) => Some(quantised::SIZE),
             Self::Stream(stream) => Some(stream.size()),
         }
@@ -303,7 +307,7 @@ impl Served {
     /// Frames of a loop; a camera's stamps count on.
     fn frames(&self) -> u64 {
         match self {
-            Self::Package(package) => {
+            Self::Package(package, _) => {
                 let received = Received::Package(package);
                 let fps = received.rate().0;
                 package.loop_duration.as_nanos() * u64::from(fps) / 1_000_000_000
@@ -317,7 +321,7 @@ impl Served {
     /// The rung, or version, of a rate in the table `frames`.
     fn rung(&self, rate: Option<u64>) -> Result<usize> {
         let set = match self {
-            Self::Package(package) => return rung(package, rate),
+            Self::Package(package, chunk) => return rung(package, *chunk, rate),
             Self::Set(set) => set,
             Self::Stream(_) => return Ok(0),
         };

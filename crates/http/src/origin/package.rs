@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
+use suiro_media::mp4::ChunkedRates;
 use suiro_media::package::{Content, Rendition, Track};
 use suiro_media::{Container as Wrapping, Package};
 use suiro_scenario::HlsRungs;
-use suiro_units::{BitRate, Duration, fnv1a};
+use suiro_units::{Duration, fnv1a};
 
 use super::ChunkSpec;
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
@@ -94,21 +95,17 @@ fn cut(
     spec: ChunkSpec,
 ) -> Result<(), OriginError> {
     let count = track.fmp4.as_ref().map_or(0, |fmp4| fmp4.segments.len() as u64);
-    let (mut segments, mut bits, mut ticks, mut peak) = (Vec::new(), 0u128, 0u128, 0u128);
+    let (mut segments, mut rates) = (Vec::new(), ChunkedRates::default());
     for number in 0..count {
         let Some(segment) = package.read_chunked(track, number, spec.chunk)? else { continue };
-        let own_ticks: u64 = segment.chunks.iter().map(|chunk| chunk.duration).sum();
-        let own_bits = segment.bytes.len() as u128 * 8 * u128::from(track.timescale);
-        peak = peak.max(own_bits.div_ceil(u128::from(own_ticks.max(1))));
-        (bits, ticks) = (bits + own_bits, ticks + u128::from(own_ticks));
+        rates.add(&segment, track.timescale);
         let chunk = |chunk: &suiro_media::mp4::Chunk| Chunk {
             duration: chunk.duration,
             independent: chunk.independent,
         };
         segments.push(segment.chunks.iter().map(chunk).collect::<Vec<_>>());
     }
-    let rate = |bps: u128| BitRate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
-    (entry.rate, entry.mean_rate) = (rate(peak), rate(bits / ticks.max(1)));
+    (entry.rate, entry.mean_rate) = (rates.peak(), rates.mean());
     entry.declared = entry.rate;
     entry.chunks = Chunks::new(u64::from(track.timescale), &segments, spec.part);
     match entry.chunks {
@@ -210,6 +207,7 @@ fn body(read: Result<Option<Vec<u8>>, suiro_media::MediaError>) -> io::Result<By
 #[cfg(test)]
 mod tests {
     use suiro_media::package::Segment;
+    use suiro_units::BitRate;
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! Chunks: a segment as fragments of a few frames each, which can be sent while the rest is still being captured (CMAF,
 //! ISO/IEC 23000-19 §7.3.2.3).
 
+use suiro_units::BitRate;
+
 use super::boxes::{Fields, boxes};
 use super::fragment::fragments;
 use super::init::Init;
@@ -25,6 +27,40 @@ pub struct Chunk {
     pub duration: u64,
     /// True if decoding can begin with it.
     pub independent: bool,
+}
+
+/// The bit rates of a track whose segments are in chunks: the headers of chunks count.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChunkedRates {
+    bits: u128,
+    ticks: u128,
+    timescale: u128,
+    peak: u128,
+}
+
+impl ChunkedRates {
+    /// Counts a segment of a track with so many ticks per second.
+    pub fn add(&mut self, segment: &Chunked, timescale: u32) {
+        self.timescale = timescale.into();
+        let ticks: u128 = segment.chunks.iter().map(|chunk| u128::from(chunk.duration)).sum();
+        let bits = segment.bytes.len() as u128 * 8;
+        self.peak = self.peak.max((bits * self.timescale).div_ceil(ticks.max(1)));
+        (self.bits, self.ticks) = (self.bits + bits, self.ticks + ticks);
+    }
+
+    /// That of the largest segment.
+    pub fn peak(&self) -> BitRate {
+        rate(self.peak)
+    }
+
+    /// Their mean.
+    pub fn mean(&self) -> BitRate {
+        rate(self.bits * self.timescale / self.ticks.max(1))
+    }
+}
+
+fn rate(bps: u128) -> BitRate {
+    BitRate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
 }
 
 /// Writes a media segment again in chunks of at most `longest` ticks and at least one frame, numbered from `sequence`. No

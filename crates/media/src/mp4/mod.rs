@@ -11,7 +11,7 @@ mod restamp;
 mod stream;
 mod write;
 
-pub use chunk::{Chunk, Chunked, chunked, ends, first_end};
+pub use chunk::{Chunk, Chunked, ChunkedRates, chunked, ends, first_end};
 pub use fragment::{Fragment, Sample, fragments};
 pub use init::{Entry, Init, init};
 pub use restamp::restamp;

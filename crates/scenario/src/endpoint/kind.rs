@@ -10,6 +10,7 @@ use suiro_media::live::FootageSpec;
 use suiro_media::spec::Codec;
 use suiro_record::words::Transport;
 use suiro_strict::Bounded;
+use suiro_units::Duration;
 
 use super::{Command, Exit, HttpVersion, Pause, Program};
 use crate::check::Check;
@@ -178,6 +179,8 @@ pub struct Medium<'a> {
     pub name: &'a str,
     /// The codec that it must have.
     pub codec: Codec,
+    /// The longest chunk in which segments are sent; `None`: they are sent whole.
+    pub chunk: Option<Duration>,
 }
 
 /// A program that must be installed.

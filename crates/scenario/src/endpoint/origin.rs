@@ -149,7 +149,8 @@ impl Kind for Origin {
     }
 
     fn medium(&self) -> Option<Medium<'_>> {
-        Some(Medium { key: "media", name: &self.media, codec: Codec::H264 })
+        let (name, chunk) = (&*self.media, self.chunk);
+        Some(Medium { key: "media", name, codec: Codec::H264, chunk })
     }
 
     fn check(&self, check: &mut Check<'_>) {

@@ -241,7 +241,7 @@ impl Kind for RtpSender {
     fn medium(&self) -> Option<Medium<'_>> {
         match (self.codec, &self.media) {
             (RtpCodec::Mpeg2, Some(name)) => {
-                Some(Medium { key: "media", name, codec: Codec::Mpeg2 })
+                Some(Medium { key: "media", name, codec: Codec::Mpeg2, chunk: None })
             }
             (RtpCodec::H264, _) | (_, None) => None,
         }

@@ -266,7 +266,7 @@ mod tests {
     fn a_rung_is_found_by_its_peak_or_by_the_rate_of_the_ladder() {
         let mut package = package();
         package.video[0].fmp4.as_mut().unwrap().bitrate_max = suiro_units::BitRate::from_kbps(600);
-        let rung = |bps| crate::rung(&package, Some(bps)).ok();
+        let rung = |bps| crate::rung(&package, None, Some(bps)).ok();
         let found = [600_000, 400_000, 800_000, 500_000].map(rung);
         assert_eq!(found, [Some(0), Some(0), Some(1), None]);
     }

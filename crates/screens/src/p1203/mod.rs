@@ -12,6 +12,7 @@ use serde::Deserialize;
 use suiro_analysis::{Records, viewing};
 use suiro_media::{Package, program};
 use suiro_record::{P1203, Trial};
+use suiro_units::Duration;
 
 use crate::Stop;
 use bounded::{Ended, Limits};
@@ -41,6 +42,8 @@ pub struct Viewer<'a> {
     pub name: &'a str,
     /// What its origin serves.
     pub package: &'a Package,
+    /// The longest chunk in which it sends segments; `None`: it sends them whole.
+    pub chunk: Option<Duration>,
     /// Its trial.
     pub trial: &'a Trial,
     /// At least the tables `frames` and `player`.
@@ -87,12 +90,12 @@ impl Program {
     /// # Errors
     /// If the viewing is nothing for P.1203, or the program fails or answers nonsense.
     pub fn score(&self, dir: &Path, viewer: &Viewer, stop: Stop) -> Result<P1203> {
-        let Viewer { name, package, trial, records } = viewer;
+        let Viewer { name, package, chunk, trial, records } = viewer;
         let own = records.player.iter().filter(|row| &*row.endpoint == *name);
         let begun = own.map(|row| row.t_ns).min();
         let begun = begun.context("table `player` does not have the start of the player")?;
         let seen = viewing(trial, records, name);
-        let rung = |rate| crate::rung(package, Some(rate));
+        let rung = |rate| crate::rung(package, *chunk, Some(rate));
         let input = input::input(package, &seen, begun, rung)?;
         let file = std::path::absolute(dir.join(format!("p1203.{name}.json")))?;
         std::fs::write(&file, serde_json::to_vec_pretty(&input)?)
