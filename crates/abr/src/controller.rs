@@ -8,7 +8,7 @@ use crate::dynamic::Dynamic;
 use crate::l2a::L2a;
 use crate::lolp::Lolp;
 use crate::mpc::Mpc;
-use crate::{Algorithm, Estimator, Ladder, Sample, abandon, throughput};
+use crate::{Algorithm, Arrival, ChunkEstimator, Estimator, Ladder, Sample, abandon, throughput};
 
 /// Chooses the rung of each segment of one track.
 ///
@@ -67,6 +67,12 @@ impl Controller {
         Self { ladder, estimator: Estimator::default(), rule, hold: None, latency, capacity }
     }
 
+    /// The same, with another estimator for chunks. To be called before anything has come.
+    #[must_use]
+    pub fn with_estimator(self, chunks: ChunkEstimator) -> Self {
+        Self { estimator: Estimator::new(chunks), ..self }
+    }
+
     /// The rungs it chooses from.
     pub fn ladder(&self) -> &Ladder {
         &self.ladder
@@ -95,16 +101,23 @@ impl Controller {
         }
     }
 
-    /// A piece of a segment has come while the rest was still being captured: says what the network carries. `sample` is of
-    /// time in which the network was busy.
-    pub fn on_chunk(&mut self, sample: &Sample) {
-        let rate = self.estimator.add_burst(sample);
+    /// A piece of a segment has come while the rest was still being captured: says what the network carries.
+    pub fn on_chunk(&mut self, chunk: &Arrival) {
+        let rate = self.estimator.add_chunk(chunk);
         self.measured(rate);
     }
 
-    /// A segment of `rung` has been downloaded in such pieces, and appended. The time that it took was that of its capture,
-    /// and says nothing about the network.
-    pub fn on_segment_in_chunks(&mut self, sample: &Sample, rung: usize, buffer: Duration) {
+    /// A segment of `rung` has been downloaded in such pieces, `chunks` ([`Arrival::whole`]), and appended. The time that it took was that of its capture,
+    /// and says nothing about the network, unless there were too few of them.
+    pub fn on_segment_in_chunks(
+        &mut self,
+        sample: &Sample,
+        chunks: &[Sample],
+        rung: usize,
+        buffer: Duration,
+    ) {
+        let rate = self.estimator.add_segment(sample, chunks);
+        self.measured(rate);
         if let Some(bola) = self.bola() {
             bola.on_download(sample.done);
             bola.on_segment(rung, sample.took(), buffer);
@@ -114,11 +127,12 @@ impl Controller {
     /// A download was given up ([`crate::abandon`]) for one of `rung`, with this much buffered;
     /// `sample` is what had come of it.
     pub fn on_abandon(&mut self, sample: &Sample, rung: usize, buffer: Duration) {
-        match self.estimator.is_of_bursts() {
+        let rate = match self.estimator.is_of_chunks() {
             // What falls behind its capture keeps the network busy.
-            true => self.on_chunk(sample),
-            false => self.measure(sample),
-        }
+            true => self.estimator.add_abandoned(sample),
+            false => self.estimator.add(sample),
+        };
+        self.measured(rate);
         self.hold = Some((sample.done + abandon::HOLD, rung));
         match &mut self.rule {
             Rule::Throughput => {}
@@ -157,7 +171,7 @@ impl Controller {
     /// The rung of the next segment, asked when there is one to fetch and room for it. `buffer` is
     /// the media ahead of the playhead.
     pub fn choose(&mut self, now: Time, buffer: Duration) -> Choice {
-        let in_chunks = self.estimator.is_of_bursts();
+        let in_chunks = self.estimator.is_of_chunks();
         let look = Look { now, buffer, estimate: self.estimate(), in_chunks };
         let share = self.share(buffer);
         let choice = match &mut self.rule {
@@ -180,7 +194,7 @@ impl Controller {
     /// segment; at low latency a full one may be shorter than that.
     fn share(&self, buffer: Duration) -> f64 {
         let enough = self.capacity / 2;
-        if !self.estimator.is_of_bursts() || enough.is_zero() {
+        if !self.estimator.is_of_chunks() || enough.is_zero() {
             return 1.0;
         }
         (buffer / enough).min(1.0)
@@ -239,7 +253,7 @@ mod tests {
         let done = Time::from_millis(100);
         let sample = Sample { bytes: Bytes::new(50_000), requested: Time::ZERO, done };
         match in_bursts {
-            true => controller.on_chunk(&sample),
+            true => controller.on_chunk(&Arrival { burst: Some(sample), whole: sample }),
             false => controller.on_download(&sample),
         }
         let mut rung = |ms| controller.choose(done, Duration::from_millis(ms)).rung;

@@ -16,16 +16,37 @@
 //! weighted by the time since the one before, and the half-lives are those of the clock.
 //!
 //! Crate `http` measures the bursts (`player/chunked.rs`), after the idea of the `moof` boxes in dash.js; the averages are those
-//! above. How this and published estimators for chunks differ:
+//! above. Published estimators for chunks can take their place ([`ChunkEstimator`]):
 //!
 //! | estimator | measures | from several, it makes |
 //! |---|---|---|
-//! | here | bytes after the first read of a burst, over the time since that read | the smaller of two averages by the clock; nothing is predicted |
-//! | `moof` boxes in dash.js (Lim et al., "When they go high, we go low", MMSys 2020) | all bytes of a chunk, over the time from the read of its `moof` to the end of its `mdat` | the mean over a segment, without its last chunk; then the average over downloads |
-//! | ACTE (Bentaleb, Timmerer, Begen and Zimmermann, "Bandwidth prediction in low-latency chunked streaming", NOSSDAV 2019) | chunks, without the pauses between them | the mean over a sliding window of chunks; recursive least squares predict the next one from those before |
-//! | L2A (Karagkioules et al., MMSys 2020; `L2ARule` of dash.js 4.5) | the last segment: its bytes over the time in which its pieces came | nothing: each step learns from that segment alone. [`crate::l2a`] learns from the estimate here |
+//! | `bursts`, suiro's own | bytes after the first read of a burst, over the time since that read | the smaller of two averages by the clock; nothing is predicted |
+//! | `moof`: the boxes in dash.js (Lim et al., "When they go high, we go low", MMSys 2020; `FetchLoader`) | all bytes of a chunk, over the time from the read in which it began to the read in which it ended | the mean over a segment, without its last chunk; then the averages over downloads |
+//! | `last-segment`: L2A (Karagkioules et al., MMSys 2020; `L2ARule` of dash.js) | the same | the mean over the last segment alone |
+//! | `acte` (Bentaleb, Timmerer, Begen and Zimmermann, "Bandwidth prediction in low-latency chunked streaming", NOSSDAV 2019) | the same | the mean over a sliding window of chunks; recursive least squares predict the next one from those before |
+//!
+//! How the last three differ from their sources:
+//!
+//! - In dash.js, a chunk begins with the read that completes its `moof`, and only if the chunk before it had ended with an earlier
+//!   read. Back to back, that is one read later than here. Chunks that end with the same read are one there. The averages of
+//!   dash.js have half-lives of 3 and 8 s.
+//! - A request with fewer than three chunks, such as one for a part of HLS, has no mean over a segment. There, dash.js counts the
+//!   time from the request on, and so do `moof` and `last-segment` here.
+//! - `L2ARule` begins with an average; here the last segment counts from the first one on. If a segment was requested while the
+//!   one before it was coming, the last segment is the one before both.
+//! - What came of a segment that was given up counts with `moof` and `last-segment`; dash.js leaves it out.
+//! - A read is what the body's reader is given. Over TLS, HTTP/2 and HTTP/3 that is a whole record or frame, as in a browser, and
+//!   what a loss had kept back comes at once. Only `bursts` knows when the socket was read.
+//!
+//! [`crate::mpc`] makes its own prediction, from the rates of downloads, segments or chunks that are added here.
+
+mod acte;
+mod chunks;
 
 use suiro_units::{BitRate, Bytes, Duration, Time};
+
+use acte::Acte;
+pub use chunks::Arrival;
 
 /// Half-life of the fast average, in seconds of downloading.
 pub const FAST_HALF_LIFE: Duration = Duration::from_secs(2);
@@ -90,55 +111,151 @@ impl Average {
     }
 }
 
+/// What makes the estimate of chunks: see the table above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChunkEstimator {
+    /// Bursts, by the clock.
+    #[default]
+    Bursts,
+    /// The mean of a segment's chunks counts as one download.
+    Moof,
+    /// The mean of the last segment's chunks.
+    LastSegment,
+    /// A prediction from the last chunks.
+    Acte,
+}
+
+impl ChunkEstimator {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Bursts, Self::Moof, Self::LastSegment, Self::Acte];
+}
+
+/// What is known of chunks.
+#[derive(Debug, Clone)]
+enum Chunks {
+    Bursts,
+    Moof,
+    LastSegment(Option<BitRate>),
+    Acte(Acte),
+}
+
+impl Chunks {
+    fn new(estimator: ChunkEstimator) -> Self {
+        match estimator {
+            ChunkEstimator::Bursts => Self::Bursts,
+            ChunkEstimator::Moof => Self::Moof,
+            ChunkEstimator::LastSegment => Self::LastSegment(None),
+            ChunkEstimator::Acte => Self::Acte(Acte::new()),
+        }
+    }
+}
+
 /// The estimate of throughput. Starts without any.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Estimator {
     fast: Average,
     slow: Average,
     /// Downloads that are too small to count yet: their bytes, and how long they took together.
     small: (Bytes, Duration),
+    chunks: Chunks,
     /// When the last burst ended that counted; `None` without any.
     burst_ended: Option<Time>,
+    /// A chunk has counted.
+    is_of_chunks: bool,
 }
 
 impl Default for Estimator {
     fn default() -> Self {
-        Self {
-            fast: Average::new(FAST_HALF_LIFE),
-            slow: Average::new(SLOW_HALF_LIFE),
-            small: (Bytes::ZERO, Duration::ZERO),
-            burst_ended: None,
-        }
+        Self::new(ChunkEstimator::default())
     }
 }
 
 impl Estimator {
+    /// One that estimates from chunks in this way.
+    pub fn new(chunks: ChunkEstimator) -> Self {
+        Self {
+            fast: Average::new(FAST_HALF_LIFE),
+            slow: Average::new(SLOW_HALF_LIFE),
+            small: (Bytes::ZERO, Duration::ZERO),
+            chunks: Chunks::new(chunks),
+            burst_ended: None,
+            is_of_chunks: false,
+        }
+    }
+
     /// Takes a download into account and returns its rate; one that is too small for an estimate is
     /// counted with the next.
     pub fn add(&mut self, sample: &Sample) -> Option<BitRate> {
-        let (rate, took) = self.enough(sample, Duration::ZERO)?;
+        self.add_download(sample.bytes, sample.took())
+    }
+
+    fn add_download(&mut self, bytes: Bytes, took: Duration) -> Option<BitRate> {
+        let (rate, took) = self.enough(bytes, took, Duration::ZERO)?;
         self.count(rate, took);
         Some(rate)
     }
 
+    /// Takes a chunk into account, also of a segment under way; returns the rate that it adds, if it adds one by itself.
+    pub fn add_chunk(&mut self, chunk: &Arrival) -> Option<BitRate> {
+        let rate = match &mut self.chunks {
+            Chunks::Bursts => self.add_burst(chunk.burst.as_ref()?),
+            // They are added with their segment.
+            Chunks::Moof | Chunks::LastSegment(_) => None,
+            Chunks::Acte(acte) => acte.add(&chunk.whole),
+        };
+        self.is_of_chunks |= rate.is_some();
+        rate
+    }
+
+    /// A segment has come as a whole, in these chunks ([`Arrival::whole`]), all of which were passed to
+    /// [`Estimator::add_chunk`]. Returns the rate that it adds.
+    pub fn add_segment(&mut self, whole: &Sample, chunks: &[Sample]) -> Option<BitRate> {
+        if matches!(self.chunks, Chunks::Bursts | Chunks::Acte(_)) {
+            return None;
+        }
+        let rate = chunks::mean_rate(chunks).unwrap_or(whole.bytes / whole.took());
+        if let Chunks::LastSegment(last) = &mut self.chunks {
+            *last = Some(rate);
+        }
+        self.is_of_chunks = true;
+        let took = if rate.is_zero() { whole.took() } else { whole.bytes / rate };
+        self.add_download(whole.bytes, took.max(Duration::from_nanos(1)))
+    }
+
+    /// A segment in chunks was given up; this had come of it, in time in which the network was busy. Returns the rate that it
+    /// adds.
+    pub fn add_abandoned(&mut self, came: &Sample) -> Option<BitRate> {
+        match self.chunks {
+            Chunks::Bursts => self.add_burst(came),
+            Chunks::Moof | Chunks::LastSegment(_) => self.add_segment(came, &[]),
+            // Its chunks have counted.
+            Chunks::Acte(_) => None,
+        }
+    }
+
     /// Takes a burst into account, in which the network was busy from the beginning to the end; returns its rate as
     /// [`Estimator::add`] does.
-    pub fn add_burst(&mut self, burst: &Sample) -> Option<BitRate> {
-        let (rate, took) = self.enough(burst, LEAST_BURST)?;
+    fn add_burst(&mut self, burst: &Sample) -> Option<BitRate> {
+        let (rate, took) = self.enough(burst.bytes, burst.took(), LEAST_BURST)?;
         let since = self.burst_ended.map_or(took, |ended| burst.done.saturating_since(ended));
         self.burst_ended = Some(burst.done);
         self.count(rate, since.min(WEIGHT_MAX).max(took));
         Some(rate)
     }
 
-    /// True if a burst has counted.
-    pub fn is_of_bursts(&self) -> bool {
-        self.burst_ended.is_some()
+    /// True if the estimate is of chunks.
+    pub fn is_of_chunks(&self) -> bool {
+        self.is_of_chunks
     }
 
-    /// The rate and the time of a sample and of those before it that were too small; `None` if it still is.
-    fn enough(&mut self, sample: &Sample, least: Duration) -> Option<(BitRate, Duration)> {
-        let (bytes, took) = (self.small.0 + sample.bytes, self.small.1 + sample.took());
+    /// The rate and the time of a download or burst and of those before it that were too small; `None` if it still is.
+    fn enough(
+        &mut self,
+        bytes: Bytes,
+        took: Duration,
+        least: Duration,
+    ) -> Option<(BitRate, Duration)> {
+        let (bytes, took) = (self.small.0 + bytes, self.small.1 + took);
         if bytes < LEAST_BYTES || took < least {
             self.small = (bytes, took);
             return None;
@@ -155,6 +272,15 @@ impl Estimator {
 
     /// Bits per second of body; `None` before the first download that counts.
     pub fn estimate(&self) -> Option<BitRate> {
+        let of_chunks = match &self.chunks {
+            Chunks::LastSegment(last) => *last,
+            Chunks::Acte(acte) => acte.estimate(),
+            Chunks::Bursts | Chunks::Moof => None,
+        };
+        of_chunks.or_else(|| self.average())
+    }
+
+    fn average(&self) -> Option<BitRate> {
         let bps = self.fast.mean_bps().min(self.slow.mean_bps());
         (self.fast.weight_s > 0.0).then(|| BitRate::from_bps(bps.round() as u64))
     }
@@ -210,13 +336,17 @@ mod tests {
         assert_eq!(estimator.estimate(), Some(BitRate::from_bps(5_666_667)));
     }
 
+    fn burst(sample: Sample) -> Arrival {
+        Arrival { burst: Some(sample), whole: sample }
+    }
+
     /// Bursts of `ms` milliseconds at that rate, one each 100 ms, from one second to another.
     fn bursts(estimator: &mut Estimator, (from_s, to_s): (u64, u64), kbps: u64, ms: u64) {
         for tenth in from_s * 10..to_s * 10 {
             let requested = Time::from_millis(100 * tenth);
             let done = requested + Duration::from_millis(ms);
             let bytes = BitRate::from_kbps(kbps) * Duration::from_millis(ms);
-            estimator.add_burst(&Sample { bytes, requested, done });
+            estimator.add_chunk(&burst(Sample { bytes, requested, done }));
         }
     }
 
@@ -249,7 +379,11 @@ mod tests {
         let mut estimator = Estimator::default();
         bursts(&mut estimator, (0, 20), 4000, 40);
         let now = Time::from_millis(20_040);
-        estimator.add_burst(&Sample { bytes: Bytes::new(20_000), requested: now, done: now });
+        estimator.add_chunk(&burst(Sample {
+            bytes: Bytes::new(20_000),
+            requested: now,
+            done: now,
+        }));
         assert_eq!(estimator.estimate(), Some(BitRate::from_mbps(4)));
         // 40 kB in 40 ms are 8 Mbit/s, for a tenth of a second.
         bursts(&mut estimator, (21, 22), 4000, 40);
@@ -259,11 +393,90 @@ mod tests {
     #[test]
     fn small_bursts_are_an_estimate_once_they_are_enough() {
         let mut estimator = Estimator::default();
-        estimator.add_burst(&sample(10_000, 100));
-        assert_eq!((estimator.estimate(), estimator.is_of_bursts()), (None, false));
-        estimator.add_burst(&sample(10_000, 100));
+        estimator.add_chunk(&burst(sample(10_000, 100)));
+        assert_eq!((estimator.estimate(), estimator.is_of_chunks()), (None, false));
+        estimator.add_chunk(&burst(sample(10_000, 100)));
         assert_eq!(estimator.estimate(), Some(BitRate::from_kbps(800)));
-        assert!(estimator.is_of_bursts());
+        assert!(estimator.is_of_chunks());
+    }
+
+    /// Segments of four chunks of 20 kB, each `ms` long, but the last 2 ms, in too few reads for a burst. Of the others, the
+    /// first tenth came in the first read.
+    fn segments(estimator: &mut Estimator, count: u64, ms: u64) -> Option<BitRate> {
+        let mut added = None;
+        for second in 0..count {
+            let chunk = |chunk: u64| {
+                let requested = Time::from_millis(1000 * second + 250 * chunk);
+                let done = requested + Duration::from_millis(if chunk == 3 { 2 } else { ms });
+                Sample { bytes: Bytes::new(20_000), requested, done }
+            };
+            let chunks: Vec<Sample> = (0..4).map(chunk).collect();
+            for whole in &chunks {
+                let burst = Sample { bytes: Bytes::new(18_000), ..*whole };
+                let burst = (whole.took() > Duration::from_millis(2)).then_some(burst);
+                estimator.add_chunk(&Arrival { burst, whole: *whole });
+            }
+            let (requested, done) = (chunks[0].requested, chunks[3].done);
+            let whole = Sample { bytes: Bytes::new(80_000), requested, done };
+            added = estimator.add_segment(&whole, &chunks);
+        }
+        added
+    }
+
+    #[test]
+    fn each_estimator_takes_chunks_its_own_way() {
+        use ChunkEstimator::{Acte, Bursts, LastSegment, Moof};
+        let came = sample(20_000, 100);
+        for (chunks, kbps) in [(Bursts, 1440), (Moof, 1600), (LastSegment, 1600)] {
+            let mut estimator = Estimator::new(chunks);
+            let added = segments(&mut estimator, 8, 100);
+            assert_eq!(estimator.estimate(), Some(BitRate::from_kbps(kbps)), "{chunks:?}");
+            assert!(estimator.is_of_chunks());
+            let of_segments = [Moof, LastSegment].contains(&chunks);
+            assert_eq!(added, of_segments.then_some(BitRate::from_kbps(1600)), "{chunks:?}");
+        }
+        // Three times as fast: the last segment shows it at once, the averages not yet.
+        let mut last = Estimator::new(LastSegment);
+        let mut mean = Estimator::new(Moof);
+        for estimator in [&mut last, &mut mean] {
+            segments(estimator, 8, 100);
+            segments(estimator, 1, 33);
+        }
+        assert!(mbps(&last) > 4.8 && mbps(&mean) < 2.0, "{} {}", mbps(&last), mbps(&mean));
+        let mut acte = Estimator::new(Acte);
+        for chunk in 0..50 {
+            let requested = Time::from_millis(250 * chunk);
+            let whole = Sample { requested, done: requested + Duration::from_millis(100), ..came };
+            let rate = acte.add_chunk(&Arrival { burst: None, whole });
+            assert_eq!(rate, Some(BitRate::from_kbps(1600)));
+        }
+        assert!((mbps(&acte) / 1.6 - 1.0).abs() < 0.01, "{}", mbps(&acte));
+        assert_eq!((acte.add_segment(&came, &[came; 4]), acte.is_of_chunks()), (None, true));
+    }
+
+    #[test]
+    fn a_request_of_a_few_chunks_counts_from_the_request() {
+        let mut estimator = Estimator::new(ChunkEstimator::Moof);
+        estimator.add_chunk(&burst(sample(20_000, 10)));
+        assert_eq!(estimator.estimate(), None);
+        let chunks = [sample(20_000, 10)];
+        let added = estimator.add_segment(&sample(20_000, 100), &chunks);
+        assert_eq!(added, Some(BitRate::from_kbps(1600)));
+        assert_eq!(estimator.estimate(), Some(BitRate::from_kbps(1600)));
+    }
+
+    #[test]
+    fn what_came_of_a_segment_that_was_given_up_counts_once() {
+        let came = sample(20_000, 100);
+        for chunks in ChunkEstimator::ALL {
+            let mut estimator = Estimator::new(chunks);
+            let before = estimator.add_chunk(&burst(came));
+            let after = estimator.add_abandoned(&came);
+            let rate = Some(BitRate::from_kbps(1600));
+            assert_eq!(estimator.estimate(), rate, "{chunks:?}");
+            let twice = chunks == ChunkEstimator::Bursts;
+            assert_eq!((before.is_some(), after.is_some()) == (true, true), twice, "{chunks:?}");
+        }
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //!
 //! Constants and start-up are those of dash.js (`L2ARule`): a horizon of four segments; before [`WARM`] is buffered, the
 //! throughput rule decides. Five things differ from dash.js 5.1. Half of the buffer is enough to begin, where that is less than
-//! [`WARM`]; there, a player with a target of 1 s hardly begins. The throughput is that of [`crate::estimator`], not of the last
-//! segment alone. The multiplier follows the mean over the new probabilities; there, what the step has changed is added once
-//! more. There, bit rates are multiplied by the playback rate. And there, the multiplier and the rise by one step take bit/s
+//! [`WARM`]; there, a player with a target of 1 s hardly begins. The throughput is that of [`crate::estimator`]; there, it is
+//! the last segment's, as with [`crate::ChunkEstimator::LastSegment`]. The multiplier follows the mean over the new probabilities;
+//! there, what the step has changed is added once more. There, bit rates are multiplied by the playback rate. And there, the multiplier and the rise by one step take bit/s
 //! for kbit/s; here units agree.
 
 use suiro_units::{BitRate, Duration};

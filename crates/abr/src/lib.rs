@@ -25,7 +25,7 @@ pub mod throughput;
 pub use catch_up::{CatchUp, Live};
 pub use choice::{Choice, Limits};
 pub use controller::Controller;
-pub use estimator::{Estimator, Sample};
+pub use estimator::{Arrival, ChunkEstimator, Estimator, Sample};
 pub use ladder::Ladder;
 pub use playout::{Playout, PlayoutConfig, State};
 

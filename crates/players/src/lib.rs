@@ -112,7 +112,7 @@ impl PlayJob {
             target_latency: player.target_latency,
             settings: Settings {
                 rules: player.rules,
-                estimate: player.estimate,
+                estimate: player.estimate.of_dashjs().unwrap_or_default(),
                 catch_up: player.catch_up,
                 speed_change: player.speed_change,
                 max_drift: player.max_drift,

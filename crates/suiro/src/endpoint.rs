@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
-use suiro_abr::{Algorithm, CatchUp};
+use suiro_abr::{Algorithm, CatchUp, ChunkEstimator};
 use suiro_analysis::why::wording::count;
 use suiro_endpoint::{Failure, Pulse, Stop};
 use suiro_http::origin::{self, ChunkSpec, OriginJob, Secure};
@@ -266,19 +266,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
             bail!(Usage(format!("{}: {expected}", args.url)))
         }
     };
-    if !args.player.plays(protocol) {
-        let name = args.player.name();
-        bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
-    }
-    let knows = args.player == Program::Suiro || args.player.is_in_browser();
-    if secure && (!knows || args.http == HttpVersion::Http1) {
-        let what =
-            "over TLS only suiro's own player, dash.js and hls.js play, over HTTP/2 or HTTP/3";
-        bail!(Usage(format!("{}: {what}", args.url)));
-    }
-    if args.player != Program::Suiro && args.save {
-        bail!(Usage("--save: only suiro's own player saves the played media".to_owned()));
-    }
+    check_player(args, protocol, secure)?;
     outputs::make_room(&args.out, "player", Existing::of(args.replace))?;
     if args.player != Program::Suiro {
         return play_by_another(args, url, protocol);
@@ -291,6 +279,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         http: if secure { args.http } else { HttpVersion::Http1 },
         certificate: args.certificate.clone(),
         algorithm: args.abr,
+        chunks: ChunkEstimator::Bursts,
         buffer: args.buffer,
         download: args.download,
         receive_buffer: None,
@@ -320,6 +309,24 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         bail!(nothing_shown(&job.url, summary.no_media));
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
+}
+
+/// Whether the player can do what is asked of it.
+fn check_player(args: &PlayArgs, protocol: Protocol, secure: bool) -> Result<()> {
+    if !args.player.plays(protocol) {
+        let name = args.player.name();
+        bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
+    }
+    let knows = args.player == Program::Suiro || args.player.is_in_browser();
+    if secure && (!knows || args.http == HttpVersion::Http1) {
+        let what =
+            "over TLS only suiro's own player, dash.js and hls.js play, over HTTP/2 or HTTP/3";
+        bail!(Usage(format!("{}: {what}", args.url)));
+    }
+    if args.player != Program::Suiro && args.save {
+        bail!(Usage("--save: only suiro's own player saves the played media".to_owned()));
+    }
+    Ok(())
 }
 
 /// What is said of a player to which no frame came, with the reason if it is known.

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use suiro_abr::{
-    Algorithm, CatchUp, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
+    Algorithm, Arrival, CatchUp, ChunkEstimator, Controller, Ladder, Limits, Live, Playout,
+    PlayoutConfig, Sample, State,
 };
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -24,6 +25,7 @@ enum Event {
     Download { bytes: u64, took_us: u64 },
     Segment { rung: usize, bytes: u64, took_us: u64, buffer_ms: u64 },
     Chunk { bytes: u64, took_us: u64 },
+    ChunksEnd { rung: usize, bytes: u64, took_us: u64, buffer_ms: u64, given_up: bool },
     Seek,
 }
 
@@ -35,8 +37,13 @@ fn events() -> impl Strategy<Value = Event> {
         4 => (0usize..14, 0u64..5_000_000, 0u64..10_000_000, 0u64..60_000).prop_map(
             |(rung, bytes, took_us, buffer_ms)| Event::Segment { rung, bytes, took_us, buffer_ms }
         ),
-        1 => (0u64..500_000, 0u64..1_000_000)
+        4 => (0u64..500_000, 0u64..1_000_000)
             .prop_map(|(bytes, took_us)| Event::Chunk { bytes, took_us }),
+        1 => (0usize..14, 0u64..5_000_000, 0u64..10_000_000, 0u64..60_000, any::<bool>()).prop_map(
+            |(rung, bytes, took_us, buffer_ms, given_up)| {
+                Event::ChunksEnd { rung, bytes, took_us, buffer_ms, given_up }
+            }
+        ),
         1 => Just(Event::Seek),
     ]
 }
@@ -46,6 +53,7 @@ proptest! {
     fn every_choice_is_a_rung_and_every_wait_is_bounded(
         ladder in ladders(),
         algorithm in algorithms(),
+        chunks in prop::sample::select(&ChunkEstimator::ALL[..]),
         segment_ms in 1u64..12_000,
         capacity_ms in 1u64..120_000,
         events in prop::collection::vec(events(), 1..60),
@@ -54,8 +62,9 @@ proptest! {
             segment: Duration::from_millis(segment_ms),
             buffer: Duration::from_millis(capacity_ms),
         };
-        let mut controller = Controller::new(algorithm, ladder.clone(), limits);
-        let mut now = Time::ZERO;
+        let mut controller =
+            Controller::new(algorithm, ladder.clone(), limits).with_estimator(chunks);
+        let (mut now, mut came) = (Time::ZERO, Vec::new());
         for event in events {
             match event {
                 Event::Choose { buffer_ms } => {
@@ -81,7 +90,20 @@ proptest! {
                 Event::Chunk { bytes, took_us } => {
                     let requested = now;
                     now += Duration::from_micros(took_us);
-                    controller.on_chunk(&Sample { bytes: Bytes::new(bytes), requested, done: now });
+                    let whole = Sample { bytes: Bytes::new(bytes), requested, done: now };
+                    let burst = (bytes % 3 > 0).then_some(whole);
+                    controller.on_chunk(&Arrival { burst, whole });
+                    came.push(whole);
+                }
+                Event::ChunksEnd { rung, bytes, took_us, buffer_ms, given_up } => {
+                    let done = now + Duration::from_micros(took_us);
+                    let sample = Sample { bytes: Bytes::new(bytes), requested: now, done };
+                    let (rung, buffer) = (rung % ladder.len(), Duration::from_millis(buffer_ms));
+                    match given_up {
+                        true => controller.on_abandon(&sample, rung, buffer),
+                        false => controller.on_segment_in_chunks(&sample, &came, rung, buffer),
+                    }
+                    came.clear();
                 }
                 Event::Seek => controller.on_seek(),
             }

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
-use suiro_abr::Sample;
+use suiro_abr::{Arrival, Sample};
 use suiro_media::mp4::{self, Init};
 use suiro_units::{Bytes, Time};
 
@@ -44,8 +44,18 @@ pub(crate) struct Chunk {
     pub timescale: u32,
     /// Its size.
     pub bytes: Bytes,
+    /// When its first byte came.
+    pub begun: Time,
     /// What it says about the network; `None` if it came in too few reads, or a loss had kept it back.
     pub burst: Option<Sample>,
+}
+
+impl Chunk {
+    /// How it came, for an estimate of the throughput.
+    pub fn arrival(&self) -> Arrival {
+        let whole = Sample { bytes: self.bytes, requested: self.begun, done: self.at };
+        Arrival { burst: self.burst, whole }
+    }
 }
 
 /// Bytes that were read at once.
@@ -163,6 +173,7 @@ impl Splitter {
             duration: parts.iter().map(mp4::Fragment::duration).sum(),
             timescale: self.init.timescale.max(1),
             bytes: Bytes::new(end as u64),
+            begun: self.begun.map_or(now, |begun| begun.at),
             burst,
         })
     }

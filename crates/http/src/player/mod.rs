@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use suiro_abr::playout::Totals;
-use suiro_abr::{Algorithm, CatchUp};
+use suiro_abr::{Algorithm, CatchUp, ChunkEstimator};
 use suiro_endpoint::{Context, Failure, Pulse};
 use suiro_scenario::{Cmcd, Download, EndpointSpec, HttpVersion, Job, Protocol};
 use suiro_units::{Bytes, Duration, Ratio, Time, fnv1a};
@@ -68,6 +68,8 @@ pub struct PlayerJob {
     pub certificate: PathBuf,
     /// How rungs are chosen.
     pub algorithm: Algorithm,
+    /// How the throughput of segments in chunks is estimated.
+    pub chunks: ChunkEstimator,
     /// The most media to hold ahead of the playhead.
     pub buffer: Duration,
     /// How it takes what it has asked for.
@@ -121,6 +123,7 @@ impl PlayerJob {
             http: peer.http,
             certificate: suiro_quic::tls::file(&job.dir, &player.origin),
             algorithm: player.abr,
+            chunks: player.estimate.of_suiro().unwrap_or_default(),
             buffer: player.buffer,
             download: player.download,
             receive_buffer: player.receive_buffer,
@@ -271,6 +274,7 @@ impl Player {
             url: job.url.clone(),
             protocol: job.protocol,
             algorithm: job.algorithm,
+            chunks: job.chunks,
             buffer: job.buffer,
             download: job.download,
             target_latency: job.target_latency,

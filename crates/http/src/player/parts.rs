@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use suiro_abr::Sample;
 use suiro_media::mp4::Init;
 use suiro_units::{Bytes, Duration, Time};
 
@@ -156,7 +157,7 @@ impl Inits {
 }
 
 /// What of a segment in progress has come.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Received {
     /// Media time at which it ends; `None` before the first chunk.
     pub end: Option<Duration>,
@@ -166,6 +167,8 @@ pub(super) struct Received {
     pub bytes: Bytes,
     /// Size and length of the first chunk, which has the key frame.
     pub first: Option<(Bytes, Duration)>,
+    /// How its chunks came.
+    pub chunks: Vec<Sample>,
 }
 
 impl Received {

@@ -35,7 +35,7 @@ pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Referenc
 pub use moq::{BrowserCongestion, MoqAdaptation, MoqData, MoqProgram, MoqStreams};
 pub use origin::{CHUNK, Declares, HlsRungs, Mode, PART};
 pub use pause::Pause;
-pub use player::{Cmcd, DashEstimate, DashRules, Download, Protocol};
+pub use player::{Cmcd, DashEstimate, DashRules, Download, Estimate, Protocol};
 pub use program::Program;
 pub use rtp::{FeedbackFormat, OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedPicture, UncompressedSource};

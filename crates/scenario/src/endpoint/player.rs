@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use suiro_abr::{Algorithm, CatchUp};
+use suiro_abr::{Algorithm, CatchUp, ChunkEstimator};
 use suiro_media::spec::Format;
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration, Ratio};
@@ -38,9 +38,9 @@ pub struct Player {
     /// buffer, for many switches and for requests that take too long. Default: `dynamic`, which is its own.
     #[serde(default, skip_serializing_if = "DashRules::is_default")]
     pub rules: DashRules,
-    /// dash.js only: how it measures the throughput of a response that comes in chunks. Default: `moof`, which is its own.
-    #[serde(default, skip_serializing_if = "DashEstimate::is_default")]
-    pub estimate: DashEstimate,
+    /// suiro's player and dash.js: how they estimate the throughput of a response that comes in chunks. Default: `own`.
+    #[serde(default, skip_serializing_if = "Estimate::is_own")]
+    pub estimate: Estimate,
     /// Limit on the media that it buffers ahead of the playhead; `vlc` and `gstreamer` decide that
     /// themselves. Default: 12 s.
     #[serde(default = "buffer")]
@@ -157,8 +157,28 @@ pub enum DashRules {
     Lolp,
 }
 
-/// How dash.js measures the throughput of a response that comes in chunks.
+/// How a player estimates the throughput of a response that comes in chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimate {
+    /// As the player does by itself. suiro's counts the bytes that came after the first read of each chunk, and makes averages by
+    /// the clock; dash.js has `moof`.
+    #[default]
+    Own,
+    /// suiro's player and dash.js: the times at which the boxes `moof` and `mdat` of each chunk came, and the mean over a segment.
+    Moof,
+    /// suiro's player: as `moof`, but of the last segment alone, as L2A does.
+    LastSegment,
+    /// suiro's player: as ACTE, a prediction by recursive least squares from a sliding window of chunks.
+    Acte,
+    /// dash.js: by the pieces that came, without the pauses between them.
+    Data,
+    /// dash.js: by the time from which the MPD says that each chunk is available.
+    Aast,
+}
+
+/// How dash.js measures the throughput of a response that comes in chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DashEstimate {
     /// By the times at which the boxes `moof` and `mdat` of each chunk came.
@@ -176,9 +196,30 @@ impl DashRules {
     }
 }
 
-impl DashEstimate {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
+impl Estimate {
+    fn is_own(&self) -> bool {
+        *self == Self::Own
+    }
+
+    /// That of suiro's player; `None` if it does not have it.
+    pub const fn of_suiro(self) -> Option<ChunkEstimator> {
+        match self {
+            Self::Own => Some(ChunkEstimator::Bursts),
+            Self::Moof => Some(ChunkEstimator::Moof),
+            Self::LastSegment => Some(ChunkEstimator::LastSegment),
+            Self::Acte => Some(ChunkEstimator::Acte),
+            Self::Data | Self::Aast => None,
+        }
+    }
+
+    /// That of dash.js; `None` if it does not have it.
+    pub const fn of_dashjs(self) -> Option<DashEstimate> {
+        match self {
+            Self::Own | Self::Moof => Some(DashEstimate::Moof),
+            Self::Data => Some(DashEstimate::Data),
+            Self::Aast => Some(DashEstimate::Aast),
+            Self::LastSegment | Self::Acte => None,
+        }
     }
 }
 
@@ -312,12 +353,26 @@ impl Player {
     /// What not all players know.
     fn check_settings(&self, check: &mut Check<'_>) {
         let (program, in_browser) = (self.program, self.program.is_in_browser());
-        let of_dashjs =
-            [("rules", !self.rules.is_default()), ("estimate", !self.estimate.is_default())];
-        for (key, _) in of_dashjs.into_iter().filter(|(_, set)| *set && !program.is_dashjs()) {
+        if !self.rules.is_default() && !program.is_dashjs() {
             let message = format!("the player `{}` has no such choice", program.name());
-            let hint = format!("remove {key}; only dash.js has it");
-            check.push(check.refusal(key, message).hint(hint));
+            check.push(check.refusal("rules", message).hint("remove rules; only dash.js has it"));
+        }
+        let (estimates, hint) = match program {
+            Program::Suiro => (
+                self.estimate.of_suiro().is_some(),
+                r#"write estimate = "own", "moof", "last-segment" or "acte""#,
+            ),
+            _ if program.is_dashjs() => (
+                self.estimate.of_dashjs().is_some(),
+                r#"write estimate = "own", "moof", "data" or "aast""#,
+            ),
+            _ => {
+                (self.estimate.is_own(), "remove estimate; only `suiro` and dash.js have a choice")
+            }
+        };
+        if !estimates {
+            let message = format!("the player `{}` has no such estimate", program.name());
+            check.push(check.refusal("estimate", message).hint(hint));
         }
         let is_own = program == Program::Suiro;
         let keeps = is_own || in_browser;

@@ -1,6 +1,6 @@
 //! What a session is to play, how, and how much it takes.
 
-use suiro_abr::{Algorithm, CatchUp};
+use suiro_abr::{Algorithm, CatchUp, ChunkEstimator};
 use suiro_scenario::{Cmcd, Download, Protocol};
 use suiro_units::{Duration, Ratio};
 
@@ -24,6 +24,8 @@ pub struct Config {
     pub protocol: Protocol,
     /// How rungs are chosen.
     pub algorithm: Algorithm,
+    /// How the throughput of segments in chunks is estimated.
+    pub chunks: ChunkEstimator,
     /// The most media to hold; at least two segments are held whatever this says.
     pub buffer: Duration,
     /// How segments are taken.

@@ -15,8 +15,8 @@ impl Session {
         let of = |track: &TrackState| track.is_fetching(number) || track.is_ahead(number);
         let Some(index) = stream.tracks.iter().position(of) else { return };
         let track = &mut stream.tracks[index];
-        if let (Some(controller), Some(sample)) = (&mut track.controller, &chunk.burst) {
-            controller.on_chunk(sample);
+        if let Some(controller) = &mut track.controller {
+            controller.on_chunk(&chunk.arrival());
         }
         if !track.keep_chunk(number, chunk) {
             self.show(index, chunk);

@@ -517,10 +517,10 @@ impl Session {
         if wanted && playout.extend(self.now, index, end).is_ok() {
             let rung = track.on_segment(segment);
             track.mark(rate, segment.start..end, buffered);
-            let buffer = playout.buffer_of(index);
+            let (buffer, chunks) = (playout.buffer_of(index), track.take_chunks());
             match &mut track.controller {
                 Some(controller) if in_chunks => {
-                    controller.on_segment_in_chunks(&sample, rung, buffer);
+                    controller.on_segment_in_chunks(&sample, &chunks, rung, buffer);
                 }
                 Some(controller) => controller.on_segment(&sample, rung, buffer),
                 None => {}

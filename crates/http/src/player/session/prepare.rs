@@ -80,6 +80,7 @@ impl Session {
         let rates = stream.tracks[0].rates();
         let ladder = Ladder::new(rates).expect("a manifest's ladder is not empty, rising, bounded");
         let limits = Limits { segment, buffer };
-        stream.tracks[0].controller = Some(Controller::new(self.config.algorithm, ladder, limits));
+        let controller = Controller::new(self.config.algorithm, ladder, limits);
+        stream.tracks[0].controller = Some(controller.with_estimator(self.config.chunks));
     }
 }

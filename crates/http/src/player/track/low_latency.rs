@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use suiro_abr::Sample;
 use suiro_media::mp4::Init;
 use suiro_units::{BitRate, Duration, Time};
 
@@ -55,8 +56,14 @@ impl TrackState {
         let start = list.and_then(|list| list.time_of(chunk.decode_time, chunk.timescale));
         let size = (chunk.bytes, length.min(segment.duration * 2));
         let (rate, end) = (*rate, self.received.add(segment, start, size));
+        self.received.chunks.push(chunk.arrival().whole);
         self.on_media();
         Some((rate, end.saturating_sub(length), end))
+    }
+
+    /// How the chunks of the segment under way came.
+    pub(crate) fn take_chunks(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.received.chunks)
     }
 
     /// How long the segment under way is, by the chunks that have come; `None` without any.

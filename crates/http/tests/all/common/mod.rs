@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use suiro_abr::{Algorithm, CatchUp};
+use suiro_abr::{Algorithm, CatchUp, ChunkEstimator};
 use suiro_endpoint::Pulse;
 use suiro_http::Clock;
 use suiro_http::Url;
@@ -155,6 +155,7 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         http: HttpVersion::Http1,
         certificate: dir.join("certificate.der"),
         algorithm: Algorithm::Throughput,
+        chunks: ChunkEstimator::Bursts,
         buffer: Duration::from_secs(4),
         download: Download::Segment,
         receive_buffer: None,

@@ -17,7 +17,15 @@ const TICKS: u64 = 2;
 /// Chunk `number` of the segment or part that begins at that tick.
 fn chunk(now: Time, start: u64, number: u64) -> Chunk {
     let decode_time = start + number * TICKS;
-    Chunk { at: now, decode_time, duration: TICKS, timescale: 24, bytes: Bytes::ZERO, burst: None }
+    Chunk {
+        at: now,
+        decode_time,
+        duration: TICKS,
+        timescale: 24,
+        bytes: Bytes::ZERO,
+        begun: now,
+        burst: None,
+    }
 }
 
 /// What has come of a request, all of it at once.

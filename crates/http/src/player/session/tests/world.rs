@@ -1,6 +1,6 @@
 //! What the session's tests run in: our own origin's manifests over a model of a link, in virtual time.
 
-use suiro_abr::{Algorithm, CatchUp};
+use suiro_abr::{Algorithm, CatchUp, ChunkEstimator};
 use suiro_scenario::{Download, HlsRungs};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -304,6 +304,7 @@ pub(super) fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
         url: Url::parse(&format!("http://server{path}")).expect("a URL"),
         protocol,
         algorithm,
+        chunks: ChunkEstimator::Bursts,
         buffer: Duration::from_secs(12),
         download: Download::Segment,
         target_latency: None,
