@@ -164,7 +164,7 @@ impl Fetch {
             let data = data.map_err(|_| FetchError::ProgressTimeout)??;
             let Some((data, _)) = data else { break };
             let mut taken = Ok(());
-            self.coming.send_modify(|coming| taken = coming.push(data, service.object_max));
+            self.coming.send_modify(|coming| taken = coming.push(data, &service.bounds));
             taken.map_err(FetchError::Media)?;
             // An object that is kept is fetched to its end even if the client is gone.
             if !is_shared && self.coming.is_closed() {

@@ -41,12 +41,14 @@ use crate::player::Recorded;
 use crate::server::{AccessLog, Door, Listening, Secure, Tally, begin_records};
 use crate::url::Url;
 use fault::Faults;
-use object::Objects;
+use object::{Bounds, Objects};
 use service::{Done, Service};
 use upstream::Upstream;
 
 /// The largest object that is passed on: half a minute at 68 Mbit/s.
 const OBJECT_MAX: u64 = 256 << 20;
+/// The most that has come of all objects on their way, and is not kept: four of the largest.
+const COMING_MAX: u64 = 4 * OBJECT_MAX;
 
 /// The job of a cache.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,7 +193,7 @@ fn service(
         upstream: Upstream::new(home, http, &job.certificate, recorded, clock),
         objects: Mutex::new(Objects::new(usize::try_from(job.store.get()).unwrap_or(usize::MAX))),
         places: Arc::new(Semaphore::new(job.in_flight as usize)),
-        object_max: OBJECT_MAX,
+        bounds: Bounds::new(OBJECT_MAX, COMING_MAX),
         log,
         tally: Tally::default(),
         numbers: AtomicU64::new(0),

@@ -8,7 +8,7 @@ use hyper::header::{ETAG, HeaderMap, HeaderValue};
 use hyper::{StatusCode, Version};
 use suiro_record::words::CacheOutcome;
 use suiro_units::Time;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::headers::weight;
 use crate::caching::Freshness;
@@ -17,6 +17,8 @@ use crate::recent::{Recent, Weighs};
 
 /// The most pieces of an object: one that comes byte by byte must not take many times its size.
 const PIECES_MAX: usize = 1 << 16;
+/// A piece takes a whole number of these, in bytes, of what all objects on their way may take.
+const UNIT_BYTES: usize = 1024;
 /// What an entry takes apart from its body and its headers, in bytes; about.
 const ENTRY_BYTES: usize = 512;
 
@@ -75,6 +77,22 @@ pub(super) struct Failure {
     pub reason: String,
 }
 
+/// How much may have come of objects on their way.
+pub(super) struct Bounds {
+    /// Of one of them, in bytes.
+    pub object: u64,
+    /// Of all of them and of those that are still being sent on, in units.
+    all: Arc<Semaphore>,
+}
+
+impl Bounds {
+    /// So many bytes of one object, and of all.
+    pub fn new(object: u64, all: u64) -> Self {
+        let units = usize::try_from(all).unwrap_or(usize::MAX) / UNIT_BYTES;
+        Self { object, all: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))) }
+    }
+}
+
 /// The part of an object on its way that has come.
 #[derive(Debug, Default)]
 pub(super) struct Coming {
@@ -87,23 +105,33 @@ pub(super) struct Coming {
     pub end: Option<Result<Bytes, Failure>>,
     /// True if the cache had it, but not fresh.
     pub expired: bool,
+    /// What its pieces take of the room for all objects, until nobody sends them on any more.
+    pub room: Option<OwnedSemaphorePermit>,
 }
 
 /// Who follows an object on its way.
 pub(super) type Following = watch::Receiver<Coming>;
 
 impl Coming {
-    /// A piece has come. Objects are at most so large.
+    /// A piece has come.
     ///
     /// # Errors
     /// Why it is not taken.
-    pub fn push(&mut self, piece: Bytes, bytes_max: u64) -> Result<(), String> {
+    pub fn push(&mut self, piece: Bytes, bounds: &Bounds) -> Result<(), String> {
         self.bytes += piece.len() as u64;
-        if self.bytes > bytes_max {
-            return Err(format!("the body is larger than {bytes_max} bytes"));
+        if self.bytes > bounds.object {
+            return Err(format!("the body is larger than {} bytes", bounds.object));
         }
         if self.pieces.len() == PIECES_MAX {
             return Err(format!("the body comes in more than {PIECES_MAX} pieces"));
+        }
+        let units = u32::try_from(piece.len().div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&bounds.all).try_acquire_many_owned(units) else {
+            return Err("there is no room for more of the objects that are on their way".into());
+        };
+        match &mut self.room {
+            Some(taken) => taken.merge(room),
+            None => self.room = Some(room),
         }
         self.pieces.push(piece);
         Ok(())
@@ -343,15 +371,34 @@ mod tests {
         let piece = || Bytes::from_static(b"1234");
         let mut coming =
             Coming { head: Some(head("max-age=6", Time::ZERO, Some(9))), ..Coming::default() };
-        coming.push(piece(), 100).unwrap();
-        coming.push(piece(), 100).unwrap();
+        let mut bounds = Bounds::new(100, 1 << 30);
+        coming.push(piece(), &bounds).unwrap();
+        coming.push(piece(), &bounds).unwrap();
         assert_eq!(coming.finish(), Err("8 bytes came of 9".into()));
-        assert_eq!(coming.push(piece(), 11), Err("the body is larger than 11 bytes".into()));
+        bounds.object = 11;
+        assert_eq!(coming.push(piece(), &bounds), Err("the body is larger than 11 bytes".into()));
         let mut whole = Coming::default();
-        whole.push(piece(), 4).unwrap();
+        whole.push(piece(), &bounds).unwrap();
         assert_eq!(whole.finish(), Ok(piece()));
         let mut tiny = Coming::default();
-        let pushed = (0..=PIECES_MAX).map(|_| tiny.push(Bytes::from_static(b"1"), u64::MAX));
+        bounds.object = u64::MAX;
+        let pushed = (0..=PIECES_MAX).map(|_| tiny.push(Bytes::from_static(b"1"), &bounds));
         assert!(pushed.last().unwrap().is_err());
+    }
+
+    #[test]
+    fn objects_on_their_way_share_their_room_until_they_are_sent_on() {
+        let bounds = Bounds::new(1 << 20, 4 * UNIT_BYTES as u64);
+        let piece = |bytes: usize| Bytes::from(vec![0; bytes]);
+        let (mut one, mut other) = (Coming::default(), Coming::default());
+        one.push(piece(2 * UNIT_BYTES), &bounds).unwrap();
+        // A piece takes a whole unit, however small it is.
+        one.push(piece(1), &bounds).unwrap();
+        other.push(piece(UNIT_BYTES), &bounds).unwrap();
+        let refused = other.push(piece(1), &bounds).unwrap_err();
+        assert!(refused.contains("no room"), "{refused}");
+        drop(one);
+        other.push(piece(3 * UNIT_BYTES), &bounds).unwrap();
+        assert!(other.push(piece(1), &bounds).is_err());
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::fault::Faults;
-use super::object::Objects;
+use super::object::{Bounds, Objects};
 use super::upstream::Upstream;
 use crate::Clock;
 use crate::server::{AccessLog, Counts, Tally};
@@ -25,8 +25,7 @@ pub(super) struct Service {
     pub objects: Mutex<Objects>,
     /// Places for objects that are on their way.
     pub places: Arc<Semaphore>,
-    /// The largest object, in bytes.
-    pub object_max: u64,
+    pub bounds: Bounds,
     pub log: Option<AccessLog>,
     pub tally: Tally,
     /// Requests so far, by which faults meet them.
