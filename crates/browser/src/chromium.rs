@@ -93,11 +93,45 @@ impl Profile {
     }
 }
 
+/// The folder in the system's folder for temporary files with which Chromium keeps a profile to one browser; one that is killed
+/// leaves it behind.
+fn lock(profile: &Path) -> Option<PathBuf> {
+    let socket = std::fs::read_link(profile.join("SingletonSocket")).ok()?;
+    let folder = socket.parent()?;
+    let is_its = folder.file_name()?.to_str()?.starts_with("org.chromium.Chromium.")
+        && folder.parent()? == std::env::temp_dir();
+    is_its.then(|| folder.to_owned())
+}
+
 impl Drop for Profile {
     fn drop(&mut self) {
+        if let Some(lock) = lock(&self.0) {
+            let _ = std::fs::remove_dir_all(lock);
+        }
         // The browser was killed just before; what it still writes makes a second try needed.
         if std::fs::remove_dir_all(&self.0).is_err() {
             let _ = std::fs::remove_dir_all(&self.0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_browser_is_left() {
+        let room = tempfile::tempdir().expect("a folder");
+        let lock = tempfile::Builder::new().prefix("org.chromium.Chromium.").tempdir();
+        let (lock, other) = (lock.expect("a folder"), room.path().join("org.chromium.Chromium.1"));
+        std::fs::create_dir(&other).expect("a folder");
+        for (name, kept) in [("one", lock.path()), ("two", &*other)] {
+            let profile = Profile::make(room.path(), name).expect("a folder");
+            symlink(kept.join("SingletonSocket"), profile.0.join("SingletonSocket")).expect("made");
+        }
+        assert!(!lock.path().exists() && other.exists());
+        assert_eq!(std::fs::read_dir(room.path()).expect("it is there").count(), 1);
     }
 }
