@@ -41,8 +41,8 @@ pub struct Origin {
     /// …); nothing with `http = "3"`. Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
-    /// The version of HTTP that it serves and its players use. With `2` and `3` it makes a certificate for the trial; of two
-    /// requests on one connection, neither waits for the other. Default: `1.1`, without TLS.
+    /// The version of HTTP that it serves and its players use. With `2` and `3` it makes a certificate for the trial. Over `2` a
+    /// lost packet delays all responses of the connection that come behind it. Default: `1.1`, without TLS.
     #[serde(default, skip_serializing_if = "HttpVersion::is_default")]
     pub http: HttpVersion,
     /// Congestion control of its connections with `http = "3"`. Default: `cubic`.
