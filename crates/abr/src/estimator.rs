@@ -35,8 +35,8 @@
 //! - `L2ARule` begins with an average; here the last segment counts from the first one on. If a segment was requested while the
 //!   one before it was coming, the last segment is the one before both.
 //! - What came of a segment that was given up counts with `moof` and `last-segment`; dash.js leaves it out.
-//! - A read is what the body's reader is given. Over TLS, HTTP/2 and HTTP/3 that is a whole record or frame, as in a browser, and
-//!   what a loss had kept back comes at once. Only `bursts` knows when the socket was read.
+//! - A read is what the body's reader is given. Over TLS and HTTP/2 that is a whole record or frame, as in a browser, and what a
+//!   loss had kept back comes at once. `bursts` has the times at which the socket was read.
 //!
 //! [`crate::mpc`] makes its own prediction, from the rates of downloads, segments or chunks that are added here.
 

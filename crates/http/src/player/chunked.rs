@@ -8,6 +8,10 @@
 //! video, and without them the estimate would be that share too low. (ExoPlayer's `DefaultBandwidthMeter` adds up parallel
 //! transfers, too.)
 //!
+//! Over HTTP/3 the packet in which a chunk ends is read in two pieces if the next chunk begins in it, and what the player has
+//! received grows by one after the other. So a chunk that begins right behind another counts from the end of that, with its first
+//! read. Without this, the rest of that packet would count for neither, but its time would.
+//!
 //! A chunk that begins with what the repair of a loss had kept back is not measured (`meter`).
 //!
 //! Counting from the first read is the idea of dash.js's parsing of `moof` boxes (Lim et al., "When they go high, we go low:
@@ -20,7 +24,7 @@ use std::sync::Arc;
 use bytes::{Buf, BytesMut};
 use suiro_abr::{Arrival, Sample};
 use suiro_media::mp4::{self, Init};
-use suiro_units::{Bytes, Time};
+use suiro_units::{Bytes, Duration, Time};
 
 use super::meter::{Burst, Came};
 
@@ -30,6 +34,8 @@ const CHUNK_BYTES_MAX: usize = 16 << 20;
 const CHUNKS_MAX: u32 = 8192;
 /// Reads in which a chunk must come to be measured: with two, the time between them is that of a single packet.
 const READS_LEAST: u32 = 3;
+/// A chunk whose first read is no later than this after the end of the one before came right behind it.
+const BEHIND: Duration = Duration::from_millis(1);
 
 /// A chunk that has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +92,8 @@ pub(crate) struct Splitter {
     init: Arc<Init>,
     pending: BytesMut,
     begun: Option<Begun>,
+    /// When the last chunk ended, and what the player had received by then.
+    ended: Option<(Time, u64)>,
     /// What bursts of the chunk under way measured.
     measured: Option<Burst>,
     count: u32,
@@ -94,7 +102,7 @@ pub(crate) struct Splitter {
 impl Splitter {
     /// For a body of the track that the initialisation segment describes.
     pub fn new(init: Arc<Init>) -> Self {
-        Self { init, pending: BytesMut::new(), begun: None, measured: None, count: 0 }
+        Self { init, pending: BytesMut::new(), begun: None, ended: None, measured: None, count: 0 }
     }
 
     /// Bytes were read; the chunks that are whole now are passed to `found`.
@@ -117,16 +125,20 @@ impl Splitter {
         }
         match &mut self.begun {
             Some(begun) => begun.reads += 1,
-            None => self.begin(now, &read),
+            None => {
+                let behind = |(at, _): &(Time, u64)| now.saturating_since(*at) <= BEHIND;
+                let (at, all) = self.ended.filter(behind).unwrap_or((now, read.all));
+                self.begin(at, all, read.came.kept_back);
+            }
         }
         loop {
             let end = mp4::first_end(&self.pending, CHUNK_BYTES_MAX).map_err(|e| e.to_string())?;
             let Some(end) = end else { return Ok(()) };
             found(self.chunk(now, end, read.all)?);
             self.pending.advance(end);
-            self.begun = None;
+            (self.begun, self.ended) = (None, Some((now, read.all)));
             if !self.pending.is_empty() {
-                self.begin(now, &read);
+                self.begin(now, read.all, read.came.kept_back);
             }
         }
     }
@@ -142,9 +154,8 @@ impl Splitter {
         }
     }
 
-    fn begin(&mut self, now: Time, read: &Read<'_>) {
-        let kept_back = read.came.kept_back;
-        self.begun = Some(Begun { at: now, all: read.all, reads: 1, kept_back });
+    fn begin(&mut self, at: Time, all: u64, kept_back: bool) {
+        self.begun = Some(Begun { at, all, reads: 1, kept_back });
     }
 
     /// The chunk that ends at `end`, when the player had received `all`.
@@ -204,7 +215,7 @@ pub fn check_chunks(
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
-    use suiro_units::{BitRate, Duration};
+    use suiro_units::BitRate;
 
     use super::*;
 
@@ -311,6 +322,29 @@ pub(super) mod tests {
         let bursts = found.iter().map(|chunk| chunk.burst.expect("six reads"));
         let rates: Vec<BitRate> = bursts.map(|burst| burst.bytes / burst.took()).collect();
         assert_eq!(rates, [BitRate::from_mbps(10); 4]);
+    }
+
+    /// The same over HTTP/3: the packet is read in two pieces, and what has come of other requests is nothing.
+    #[test]
+    fn a_packet_of_two_chunks_that_is_read_in_two_pieces_counts_once() {
+        let mut splitter = Splitter::new(init());
+        let ends: Vec<usize> = (1..=4).map(|number| number * (6771 + 104)).collect();
+        let bytes: Vec<u8> = (0..4).flat_map(|number| chunk(number * 1024, 6771)).collect();
+        let (mut found, mut all) = (Vec::new(), 0);
+        for (packet, ms) in bytes.chunks(1250).zip(0..) {
+            let from = all as usize;
+            let cut = ends.iter().map(|end| end.saturating_sub(from)).find(|cut| *cut > 0);
+            let (one, two) = packet.split_at(cut.unwrap_or(0).min(packet.len()));
+            for piece in [one, two].into_iter().filter(|piece| !piece.is_empty()) {
+                all += piece.len() as u64;
+                let now = Time::from_millis(ms);
+                splitter.push(now, read(piece, all), |c| found.push(c)).unwrap();
+            }
+        }
+        let bursts: Vec<Sample> = found.iter().map(|chunk| chunk.burst.expect("reads")).collect();
+        let bytes: Bytes = bursts.iter().map(|burst| burst.bytes).sum();
+        let took = Duration::from_nanos(bursts.iter().map(|burst| burst.took().as_nanos()).sum());
+        assert_eq!(bytes / took, BitRate::from_mbps(10));
     }
 
     /// Two chunks of 10,000 bytes, each in eight reads within 7 ms, the first of which were kept back.
