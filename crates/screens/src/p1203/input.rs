@@ -1,6 +1,8 @@
 //! What a viewer was shown, as the input of ITU-T P.1203 in mode 0: bit rates, sizes, frame rates and
 //! stalls, no look into the stream. The form is that of the program `p1203-standalone`.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use suiro_analysis::Viewing;
@@ -80,15 +82,14 @@ fn stretches(
     rung: impl Fn(u64) -> Result<usize>,
 ) -> Result<Vec<Stretch>> {
     let mut stretches: Vec<Stretch> = Vec::new();
-    let mut last = None;
+    let mut rungs = BTreeMap::new();
     for moment in &viewing.moments {
         let rate = moment.rung_bps.and_then(|rate| u64::try_from(rate).ok());
         let rate = rate.context("table `frames` does not have the rung")?;
-        let rung = match last {
-            Some((known, rung)) if known == rate => rung,
-            _ => rung(rate)?,
+        let rung = match rungs.get(&rate) {
+            Some(rung) => *rung,
+            None => *rungs.entry(rate).or_insert(rung(rate)?),
         };
-        last = Some((rate, rung));
         let frame = u64::try_from(moment.frame).context("a frame has a negative number")?;
         let segment = place(&package.video[rung], frame)?;
         match stretches.last_mut() {
