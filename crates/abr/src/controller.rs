@@ -107,8 +107,8 @@ impl Controller {
         self.measured(rate);
     }
 
-    /// A segment of `rung` has been downloaded in such pieces, `chunks` ([`Arrival::whole`]), and appended. The time that it took was that of its capture,
-    /// and says nothing about the network, unless there were too few of them.
+    /// A segment of `rung` has been downloaded in such pieces, `chunks` ([`Arrival::whole`]), and appended. The time that it took
+    /// was that of its capture, and says nothing about the network, unless there were too few of them.
     pub fn on_segment_in_chunks(
         &mut self,
         sample: &Sample,

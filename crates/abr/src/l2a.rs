@@ -10,8 +10,8 @@
 //! throughput rule decides. Five things differ from dash.js 5.1. Half of the buffer is enough to begin, where that is less than
 //! [`WARM`]; there, a player with a target of 1 s hardly begins. The throughput is that of [`crate::estimator`]; there, it is
 //! the last segment's, as with [`crate::ChunkEstimator::LastSegment`]. The multiplier follows the mean over the new probabilities;
-//! there, what the step has changed is added once more. There, bit rates are multiplied by the playback rate. And there, the multiplier and the rise by one step take bit/s
-//! for kbit/s; here units agree.
+//! there, what the step has changed is added once more. There, bit rates are multiplied by the playback rate. And there, the
+//! multiplier and the rise by one step take bit/s for kbit/s; here units agree.
 
 use suiro_units::{BitRate, Duration};
 

@@ -47,7 +47,7 @@ use upstream::Upstream;
 
 /// The largest object that is passed on: half a minute at 68 Mbit/s.
 const OBJECT_MAX: u64 = 256 << 20;
-/// The most that has come of all objects on their way, and is not kept: four of the largest.
+/// The most that may have come of all objects on their way: four of the largest.
 const COMING_MAX: u64 = 4 * OBJECT_MAX;
 
 /// The job of a cache.

@@ -81,7 +81,7 @@ pub(super) struct Failure {
 pub(super) struct Bounds {
     /// Of one of them, in bytes.
     pub object: u64,
-    /// Of all of them and of those that are still being sent on, in units.
+    /// Of all of them, until the last response with them has ended; in units.
     all: Arc<Semaphore>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Coming {
     pub end: Option<Result<Bytes, Failure>>,
     /// True if the cache had it, but not fresh.
     pub expired: bool,
-    /// What its pieces take of the room for all objects, until nobody sends them on any more.
+    /// The room that its pieces take among all objects, until the last response with them has ended.
     pub room: Option<OwnedSemaphorePermit>,
 }
 

@@ -7,8 +7,8 @@
 //!
 //! Left out of libwebrtc: the overshoot detector of its receiver side, the pushback by a congestion window, ECN, and what several
 //! streams share. Loss-based estimation has no hold after a decrease, counts packets and not bytes, sends no padding, and allows no
-//! probe while it limits the rate, even if it lets the rate grow. The throughput estimator does not count data that nobody
-//! acknowledges, as all packets are reported. The older estimator, `BitrateEstimator`, is left out as well.
+//! probe while it limits the rate, even if it lets the rate grow. The throughput estimator does not count unacknowledged data,
+//! as every packet is reported here. The older estimator, `BitrateEstimator`, is left out as well.
 //!
 //! Its reaction to missing reports is a timeout by the round-trip time (`RttBasedBackoff`); here the rate is halved at each silence,
 //! as with the other controllers, and after it the path is probed as at the start. A probe is filled up with packets of padding

@@ -132,7 +132,7 @@ fn check_stamps(dir: &Path) {
     assert!(video.metadata().expect("a video").len() > 10_000);
 }
 
-/// A known delay: three segments, as nobody asks for another, or what was asked for.
+/// A known delay: the one that the scenario sets, or three segments, the default.
 fn check_live(trial: &TrialSummary, wanted_ms: f64) {
     let latency = metric(trial, "media.latency_p50_ms");
     // A player lets its latency be 100 ms off, and joins in the middle of a frame.
